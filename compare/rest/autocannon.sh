@@ -33,6 +33,13 @@ next_id() { python3 -c 'import sqlite3, sys; print(sqlite3.connect(sys.argv[1], 
 
 mkdir -p "$out/autocannon"
 touch "$out/autocannon.jsonl"
+# What is continued must be measured as it was begun: its rounds are taken together.
+settings="$seconds s after $warmup s of warm-up"
+if [ -e "$out/autocannon/settings" ] && [ "$(cat "$out/autocannon/settings")" != "$settings" ]; then
+  echo "autocannon: the folder has measurements of $(cat "$out/autocannon/settings"), not of $settings; name another one (OUT)" >&2
+  exit 2
+fi
+echo "$settings" >"$out/autocannon/settings"
 
 measure() { # NAME PROGRAM SCENARIO CONNECTIONS ROUND
   local name="$1" program="$2" scenario="$3" connections="$4" round="$5" redis port file

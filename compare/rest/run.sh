@@ -13,7 +13,7 @@
 #   cluster      a cluster of five (run-cluster.sh)
 #   study        the runtime, the HTTP layer, JSON (run-gc-tuning.sh)
 #   autocannon   each service and scenario by autocannon, for who compares with old numbers
-#   all          all but autocannon, one after the other
+#   all          all but autocannon, one after the other; the study in a folder study of its own
 #
 # Flags follow the part: --plan only says what would be measured and how long that
 # takes; --iterations 5, --seconds 4, --open-seconds 4, --warmup 12 are what there
@@ -21,7 +21,8 @@
 # the part whose names begin so, such as standalone-pinned-post (--plan lists them).
 #
 # Results go to a folder that is named by the time, so that none is overwritten.
-# OUT=FOLDER continues one; only what it lacks is measured.
+# OUT=FOLDER continues one; only what it lacks is measured, and nothing with other
+# seconds than what it has of the same group.
 # SE_REDIS_DIR=FOLDER (several, with colons between) holds the assemblies of a
 # version of StackExchange.Redis: each is a row more where Redis is asked.
 # CONFORMANCE=0 leaves out the contract, for who has just held the services to it.
@@ -180,7 +181,12 @@ case "$part" in
 quick) measure --what quick --iterations 2 --seconds 2 --open-seconds 2 --warmup 5 ;;
 all)
   measure --what goals
+  # Its rows take turns with each other, and with none that was measured an hour before.
+  goals="$out"
+  out="$goals/study"
   measure --what study --warmup 4
+  [ -n "$plan" ] || "$compare" report --out "$out" || failed=$?
+  out="$goals"
   ;;
 goals) measure --what goals --place standalone-pinned --place standalone-free ;;
 standalone) measure --what goals --place standalone-pinned ;;
@@ -206,3 +212,4 @@ esac
 if [ -z "$plan" ]; then
   "$compare" report --out "$out"
 fi
+exit "${failed:-0}"

@@ -93,13 +93,21 @@ def project_settings(text):
     return "\n".join(kept) + "\n"
 
 
+def changes(tree):
+    """Of what is not committed: enough to know it again. New files are built, too."""
+    places = ("--", "client", "cabal.project")
+    difference = output("git", "diff", "HEAD", *places, where=tree)
+    for name in output("git", "ls-files", "--others", "--exclude-standard", "-z", *places, where=tree).split("\0"):
+        if name:
+            difference += f"\n{name}\n" + (tree / name).read_text(errors="replace")
+    return hashlib.sha256(difference.encode()).hexdigest()[:12] if difference else None
+
+
 def about(tree, load):
-    difference = output("git", "diff", "HEAD", "--", "client", "cabal.project", where=tree)
     return {
         "commit": output("git", "rev-parse", "HEAD", where=tree),
         "subject": output("git", "log", "-1", "--format=%s", where=tree),
-        # Of what is not committed: enough to know it again.
-        "changes": hashlib.sha256(difference.encode()).hexdigest()[:12] if difference else None,
+        "changes": changes(tree),
         # The same for both sides: whatever differs is chance.
         "program": hashlib.sha256(load.read_bytes()).hexdigest()[:12],
     }

@@ -179,6 +179,22 @@ class Projects(unittest.TestCase):
     def test_a_project_keeps_its_settings_and_not_its_packages(self):
         self.assertEqual(builds.project_settings(self.TEXT), "optimization: 2\n\n-- a comment\nshared: False\n")
 
+    def test_a_new_file_counts_among_what_is_not_committed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tree = pathlib.Path(folder)
+            (tree / "client").mkdir()
+            (tree / "client" / "Old.hs").write_text("old")
+            builds.output("git", "init", "--quiet", where=tree)
+            builds.output("git", "add", ".", where=tree)
+            builds.output("git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "first", where=tree)
+            (tree / "elsewhere").write_text("no part of the library")
+            self.assertIsNone(builds.changes(tree))
+            seen = set()
+            for text in ("one", "two"):
+                (tree / "client" / "New.hs").write_text(text)
+                seen.add(builds.changes(tree))
+            self.assertEqual((len(seen), None in seen), (2, False))
+
     def test_each_side_is_built_of_its_own_library_and_the_same_load(self):
         with tempfile.TemporaryDirectory() as folder:
             tree = pathlib.Path(folder)

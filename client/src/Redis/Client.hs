@@ -51,7 +51,7 @@ module Redis.Client
   )
 where
 
-import Control.Exception (bracket, throwIO)
+import Control.Exception (bracket, finally, mask_, throwIO)
 import Control.Monad (join, void)
 import Data.Foldable (for_)
 import Data.IORef
@@ -113,31 +113,33 @@ newClient unchecked = do
   credentials <- newCredentialStore heralded
   tally <- newTally 1
   let setup = ConnectionSetup {setupConfig = heralded, setupConnector = connector, setupCredentials = credentials, setupTally = tally, setupOnPush = onPush, setupOnUntracked = lostConnection <$> cache}
-  router <- newRouter setup >>= either throwIO pure
-  writeIORef owners (routerSlotMap router)
-  closed <- newIORef False
-  learnt <- newIORef Map.empty
-  recoverer <- newRecoverer config router closed
-  hub <- newHub setup router
-  spare <- newIORef ()
-  let core =
-        Core
-          { coreConfig = config,
-            coreRouter = router,
-            coreRecoverer = recoverer,
-            coreHub = hub,
-            coreCredentials = credentials,
-            coreClosed = closed,
-            coreLearnt = learnt,
-            coreCache = cache,
-            coreHerald = herald,
-            coreJourney = Nothing,
-            coreHandle = spare
-          }
-  -- The finaliser must not hold the handle: then it would never run.
-  handle <- newIORef ()
-  _ <- mkWeakIORef handle (void (spawn "redis close" (void (closeCore (usualGrace core) core))))
-  pure (Client core {coreHandle = handle})
+  -- An exception between the first thread and the finaliser that ends it would leave it behind.
+  mask_ $ do
+    router <- newRouter setup >>= either throwIO pure
+    writeIORef owners (routerSlotMap router)
+    closed <- newIORef False
+    learnt <- newIORef Map.empty
+    recoverer <- newRecoverer config router closed
+    hub <- newHub setup router
+    spare <- newIORef ()
+    let core =
+          Core
+            { coreConfig = config,
+              coreRouter = router,
+              coreRecoverer = recoverer,
+              coreHub = hub,
+              coreCredentials = credentials,
+              coreClosed = closed,
+              coreLearnt = learnt,
+              coreCache = cache,
+              coreHerald = herald,
+              coreJourney = Nothing,
+              coreHandle = spare
+            }
+    -- The finaliser must not hold the handle: then it would never run.
+    handle <- newIORef ()
+    _ <- mkWeakIORef handle (void (spawn "redis close" (void (closeCore (usualGrace core) core))))
+    pure (Client core {coreHandle = handle})
 
 -- | Drops the cached replies of slots that have moved, when another slot map is in use.
 followOwners :: CacheStore -> IORef (IO SlotMap) -> ConnectionEvent -> IO ()
@@ -192,8 +194,8 @@ closeCore grace core = do
   nodes <- presentNodes (routerNodes (coreRouter core))
   before <- traverse nodeSnapshot nodes
   stopRecoverer (coreRecoverer core)
-  closeHub (coreHub core)
-  closeRouter grace (coreRouter core)
+  -- If the caller is interrupted while it waits for the one, the other is closed all the same.
+  closeHub (coreHub core) `finally` closeRouter grace (coreRouter core)
   after <- traverse nodeSnapshot nodes
   awaitTold 1 (coreHerald core)
   let since field = sum (map field after) - sum (map field before)

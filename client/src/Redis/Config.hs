@@ -316,7 +316,8 @@ setRefreshThrottle :: Duration -> Config -> Config
 setRefreshThrottle new config = config {configRefreshThrottle = inSeconds new}
 
 -- | Which nodes of a cluster, or of a primary with replicas, answer commands that only read.
--- Default: the primary. 'Redis.Command.readFrom' chooses for one command.
+-- Default: the primary, which is the only valid choice for a single server.
+-- 'Redis.Command.readFrom' chooses for one command.
 --
 -- @since 0.1.0.0
 setReadFrom :: ReadFrom -> Config -> Config

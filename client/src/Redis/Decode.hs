@@ -296,7 +296,7 @@ pairs key one reply = case reply of
 scored :: Decoder [(ByteString, Double)]
 scored = pairs bytes double
 
--- | Like 'pairs', but as a 'Map'; of several values of a key the last one counts.
+-- | Like 'pairs', but as a @Map@; of several values of a key the last one counts.
 -- \(O(n \log n)\).
 --
 -- @since 0.1.0.0

@@ -41,6 +41,9 @@ import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
+import Data.Text qualified as Text
+import Data.Text.Encoding qualified as Text
+import Data.Text.Encoding.Error qualified as Text
 import Data.Typeable (cast)
 import Data.Word (Word16)
 import Redis.Duration (Duration, inSeconds)
@@ -157,7 +160,7 @@ renderCause = \case
   NameNotResolved why -> "is not known (" <> why <> ")"
   TlsFailed why -> "TLS failed: " <> why
   HandshakeRefused ServerError {serverErrorCode, serverErrorMessage} ->
-    "the server refuses: " <> Char8.unpack (serverErrorCode <> " " <> serverErrorMessage)
+    "the server refuses: " <> fromUtf8 (serverErrorCode <> " " <> serverErrorMessage)
   CredentialsFailed why -> "no credentials: " <> why
   ConnectTimedOut limit -> "no connection within " <> inWords limit
   TlsTimedOut limit -> "no TLS within " <> inWords limit <> ": a port that speaks plain text does not answer (that is redis://, without setTls)"
@@ -166,6 +169,10 @@ renderCause = \case
   SilentPeer quiet -> "nothing came for " <> inWords quiet
   ProtocolViolation why -> "it does not speak the Redis protocol: " <> why
   ClosedLocally -> "the connection was closed"
+
+-- | A server's text, which is mostly UTF-8. What is not is replaced.
+fromUtf8 :: ByteString -> String
+fromUtf8 = Text.unpack . Text.decodeUtf8With Text.lenientDecode
 
 -- | A duration as a part of a sentence.
 inWords :: Duration -> String
@@ -274,7 +281,7 @@ data Refusal
     -- end the connection, and with it the commands of other callers.
     ArgumentTooLong ByteString
   | -- | The text to be sent as one line ('Redis.Command.Build.inline') is not one line: it has a
-    -- line break or a zero byte, or it begins with an asterisk.
+    -- line break or a zero byte, begins with an asterisk, leaves a quote open, or is too long.
     NotOneLine
   deriving stock (Eq, Show)
 
@@ -324,7 +331,7 @@ instance Exception Error where
   fromException (SomeException thrown) = (\(ThrownError failure) -> failure) <$> cast thrown
   displayException = \case
     ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
-      "server error: " <> Char8.unpack serverErrorCode <> " " <> Char8.unpack serverErrorMessage <> redirectNote serverErrorCode
+      "server error: " <> fromUtf8 serverErrorCode <> " " <> fromUtf8 serverErrorMessage <> redirectNote serverErrorCode
     UnexpectedReply DecodeError {decodeErrorPath, decodeErrorExpected, decodeErrorGot, decodeErrorCommand} ->
       "unexpected reply"
         <> (if ByteString.null decodeErrorCommand then "" else " to " <> Char8.unpack decodeErrorCommand)
@@ -375,7 +382,7 @@ renderRefusal = \case
   EmptyCommand -> "the command has no name"
   UnfitArgument name why -> Char8.unpack name <> " does not take " <> why
   ArgumentTooLong name -> "an argument of " <> Char8.unpack name <> " is longer than limitBulkBytes allows"
-  NotOneLine -> "the text is not one line: it must not contain a line break or a zero byte, nor begin with an asterisk"
+  NotOneLine -> "the text is not one line: it must not contain a line break or a zero byte, begin with an asterisk, leave a quote open, or have 64 kB or more"
 
 renderRouting :: RoutingCause -> String
 renderRouting = \case
@@ -387,12 +394,15 @@ renderRouting = \case
     show (Map.size nodesFailed) <> " of " <> show nodesAsked <> " nodes failed: "
       <> List.intercalate "; " [renderEndpoint endpoint <> ": " <> displayException why | (endpoint, why) <- Map.toAscList nodesFailed]
   PartsFailed FailedParts {partsFailed, partsSent, partsFirst} ->
-    show partsFailed <> " of " <> show partsSent <> " parts failed, the others have run; the first: " <> displayException partsFirst
+    show partsFailed <> " of " <> show partsSent <> " parts failed"
+      <> (if partsFailed < partsSent then ", the others have run" else "")
+      <> "; the first: "
+      <> displayException partsFirst
   where
     -- The text names the node already, and states the delivery once for all attempts.
     reason endpoint = \case
       ConnectionError ConnectionFailure {connectionEndpoint, connectionCause} | connectionEndpoint == endpoint -> renderCause connectionCause
-      ReplyError ServerError {serverErrorCode, serverErrorMessage} -> Char8.unpack (Char8.unwords [serverErrorCode, serverErrorMessage])
+      ReplyError ServerError {serverErrorCode, serverErrorMessage} -> fromUtf8 (Char8.unwords [serverErrorCode, serverErrorMessage])
       other -> displayException other
 
     -- A server that is down fails in the same way each time.
@@ -439,7 +449,6 @@ refusesBeforeRun code message
         "EXECABORT",
         "MISCONF",
         "MOVED",
-        "NOAUTH",
         "NOPERM",
         "NOPROTO",
         "NOREPLICAS",
@@ -455,6 +464,7 @@ wordsOfServers =
   [ ("CLUSTERDOWN", ["cluster is down", "Hash slot not served"]),
     ("LOADING", [" is loading"]),
     ("MASTERDOWN", ["Link with MASTER is down"]),
+    ("NOAUTH", ["Authentication required", "HELLO must be called"]),
     ("NOSCRIPT", ["No matching script"]),
     ("READONLY", ["You can't write", "Can not run script with write flag"]),
     ("TRYAGAIN", ["Multiple keys"])

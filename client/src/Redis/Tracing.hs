@@ -34,6 +34,8 @@ import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isDigit)
 import Data.Maybe (catMaybes)
+import Data.Text qualified as Text
+import Data.Text.Encoding qualified as Text
 import Numeric (showFFloat)
 import Redis.Duration (Duration, inMicroseconds)
 import Redis.Error
@@ -131,7 +133,7 @@ endedAttributes ended =
 serverAttributes :: Endpoint -> [(ByteString, Attribute)]
 serverAttributes = \case
   TcpEndpoint host port -> [("server.address", TextAttribute host), ("server.port", NumberAttribute (fromIntegral port))]
-  UnixEndpoint path -> [("server.address", TextAttribute (Char8.pack path))]
+  UnixEndpoint path -> [("server.address", TextAttribute (pathText path))]
 
 -- | The other end of the connection. For a host name, the address that was used is not known here.
 peerAttributes :: Endpoint -> [(ByteString, Attribute)]
@@ -139,7 +141,11 @@ peerAttributes = \case
   TcpEndpoint host port
     | isAddress host -> [("network.transport", TextAttribute "tcp"), ("network.peer.address", TextAttribute host), ("network.peer.port", NumberAttribute (fromIntegral port))]
     | otherwise -> [("network.transport", TextAttribute "tcp")]
-  UnixEndpoint path -> [("network.transport", TextAttribute "unix"), ("network.peer.address", TextAttribute (Char8.pack path))]
+  UnixEndpoint path -> [("network.transport", TextAttribute "unix"), ("network.peer.address", TextAttribute (pathText path))]
+
+-- | A path in UTF-8. What UTF-8 cannot say is replaced.
+pathText :: FilePath -> ByteString
+pathText = Text.encodeUtf8 . Text.pack
 
 -- | Whether a host is a literal address of IPv4 or IPv6.
 isAddress :: ByteString -> Bool

@@ -36,7 +36,7 @@ spec = describe "whom sentinels name" $ do
       withClient (setCommandTimeout (Just (seconds 1)) (sentinelsAt [sentinel])) $ \client -> do
         failed <- tryRun client (Redis.set "key" "value") >>= expectError
         errorDelivery failed `shouldBe` NotSent
-        show failed `shouldContain` "follows 10.0.0.9:1"
+        show failed `shouldContain` "a replica of 10.0.0.9:1"
 
   it "is the one of the highest epoch, also if most sentinels name another" $
     limited . settled . withFakeNode $ \a -> withFakeNode $ \b -> withFakeNode $ \c ->

@@ -1,6 +1,8 @@
 -- | A primary and its replicas without sentinels, with roles that an operator assigns.
 module GroupSpec (spec) where
 
+import Control.Concurrent.STM
+import Control.Exception (try)
 import Control.Monad (forM_, replicateM_, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
@@ -17,6 +19,7 @@ import Redis.TestKit.Command (CommandCalls (..), Reply (..), request)
 import Redis.TestKit.Group
 import Redis.TestKit.Server hiding (serverOptions)
 import Redis.TestKit.Wait
+import Redis.Tracing (CommandBegun (begunNode))
 import Redis.Transaction
 import Support hiding (auditWrong)
 import Test.Hspec hiding (after, before)
@@ -180,6 +183,17 @@ spec = do
           countHeard primary ["GET"] `shouldReturn` 10
           countHeard replica ["CLIENT", "CAPA", "redirect"] `shouldReturn` 1
 
+    it "is where the hook says that commands go, until the client follows it" $
+      limited . settled . withFakeNode $ \primary -> withFakeNode $ \replica -> do
+        setScript replica (redirecting (fakeAddress primary))
+        nodes <- newTVarIO []
+        let hook begun = (\_ -> pure ()) <$ atomically (modifyTVar' nodes (<> [begunNode begun]))
+        withClient (setHooks noHooks {hookCommand = Just hook} (alone replica)) $ \client -> do
+          run client (Redis.incr "counter") `shouldReturn` 1
+          _ <- run client (Redis.get "key")
+          _ <- withDedicated client (AtNode (fakeEndpoint replica)) (`runOn` raw ["ECHO", "lent"])
+          readTVarIO nodes `shouldReturn` map (Just . fakeEndpoint) [replica, primary, replica]
+
     it "is gone back to when the one it named is lost" $
       limited . settled . withFakeNode $ \primary -> withFakeNode $ \replica -> do
         setScript replica (redirecting (fakeAddress primary))
@@ -201,6 +215,50 @@ spec = do
           _ <- run client (raw ["ECHO", "ordinary"])
           countHeard replica ["ECHO"] `shouldReturn` 2
           countHeard primary ["ECHO"] `shouldReturn` 1
+
+    it "is gone back to by a client that only lends connections" $
+      limited . settled . withFakeNode $ \primary -> withFakeNode $ \replica -> do
+        setScript replica (redirecting (fakeAddress primary))
+        withClient (alone replica) $ \client -> do
+          sent <- withDedicated client Anywhere (`tryRunOn` Redis.incr "counter") >>= expectError
+          errorDelivery sent `shouldBe` RefusedBeforeRun
+          withDedicated client Anywhere (`runOn` Redis.incr "counter") `shouldReturn` 1
+          countHeard primary ["INCR"] `shouldReturn` 1
+          setScript replica quiet
+          setScript primary (\_ _ -> pure (Just HangUp))
+          hangUpAll primary
+          eventually 3 "it answers itself" $
+            either (\(_ :: Error) -> False) (== 1) <$> try (withDedicated client Anywhere (`runOn` Redis.incr "counter"))
+
+    it "is gone back to by a client that only subscribes" $
+      limited . settled . withFakeNode $ \primary -> withFakeNode $ \replica -> do
+        setScript replica (listened (redirecting (fakeAddress primary)))
+        setScript primary (listened quiet)
+        withClient (alone replica) $ \client -> do
+          _ <- withDedicated client Anywhere (`tryRunOn` Redis.incr "counter") >>= expectError
+          withSubscription client (channel "news") $ \_ -> do
+            countHeard primary ["SUBSCRIBE"] `shouldReturn` 1
+            setScript primary (\_ _ -> pure (Just HangUp))
+            hangUpAll primary
+            eventually 5 "it has the subscription" $ (>= 1) <$> countHeard replica ["SUBSCRIBE"]
+
+    it "is not heard any more once another is in use" $
+      limited . settled . withFakeNode $ \c -> withFakeNode $ \b -> withFakeNode $ \a -> do
+        setScript a (redirecting (fakeAddress b))
+        setScript b (redirecting (fakeAddress c))
+        withClient (alone a) $ \client -> do
+          run client (Redis.incr "counter") `shouldReturn` 1
+          _ <- withDedicated client (AtNode (fakeEndpoint a)) (`tryRunOn` Redis.get "key") >>= expectError
+          run client (Redis.incr "counter") `shouldReturn` 1
+          countHeard b ["INCR"] `shouldReturn` 1
+          countHeard c ["INCR"] `shouldReturn` 2
+
+    it "is waited for by no command of a closed client that names it" $
+      limited . settled . withFakeNode $ \node ->
+        withClient (setCommandTimeout Nothing (alone node)) $ \client -> do
+          run client (Redis.incr "counter") `shouldReturn` 1
+          closeClient client
+          within 3 (tryRun client (onNode (fakeEndpoint node) (Redis.blpop ("list" :| []) Nothing))) `shouldReturn` Left ClientClosed
 
     it "takes its subscriptions with it, and has them back when the one it named is lost" $
       limited . settled . withFakeNode $ \primary -> withFakeNode $ \replica -> do

@@ -99,6 +99,17 @@ spec = describe "What is counted and told in a cluster" $ do
       map (way . snd) <$> heard' `shouldReturn` [(Just (fakeEndpoint b), 2, 1)]
       countsOf a client `shouldReturn` (0, 1, 0)
 
+  it "a command that waited for a node tells when it stood in a queue at last" $
+    limited . settled . withFakeNode $ \node -> do
+      heard' <- newTVarIO []
+      setView node (List [])
+      let hook _ = pure (\ended -> atomically (modifyTVar' heard' (<> [ended])))
+      withClient (setHooks noHooks {hookCommand = Just hook} (clusterOf [fakeEndpoint node])) $ \client -> do
+        waiting <- submit client (Redis.incr key)
+        setView node (shardsView [shard allSlots node])
+        awaitReply waiting `shouldReturn` 1
+        map (maybe False (<= seconds 30) . endedEntering) <$> readTVarIO heard' `shouldReturn` [True]
+
   it "what several nodes answer has no node of its own" $
     limited . settled . withTwoNodes $ \a b -> do
       let (low, high) = (keyIn "low" (< 8192), keyIn "high" (>= 8192))

@@ -315,6 +315,22 @@ fakeZonesSpec = do
           infos <- sum <$> mapM (`countHeard` ["INFO", "server"]) [primary, near, far]
           if inMap then infos `shouldBe` 0 else infos `shouldSatisfy` (>= 3)
 
+  it "go back to a replica whose connections were lost, though a refresh asks few of many nodes" $
+    limited . settled . withFakeNode $ \primary -> withFakeNode $ \replica -> withFakeNodes 30 $ \others -> do
+      let view =
+            shardsView $
+              (shard [(0, 16353)] primary) {shardReplicasAt = [(Text "127.0.0.1", fakePort replica)]} :
+                [shard [(slot, slot)] other | (slot, other) <- zip [16354 ..] others]
+          key = keyIn "read" (< 16354)
+          portOf node = Just (Char8.pack (show (fakePort node)))
+      forM_ (primary : replica : others) (`setView` view)
+      hangingUp 3 "GET" quiet >>= setScript replica
+      withClient (setRefreshThrottle (seconds 1) (preferringReplicas [fakeEndpoint primary])) $ \client -> do
+        answers <- forM [1 .. 20 :: Int] $ \_ -> run client (Redis.get key)
+        List.nub answers `shouldBe` [portOf primary]
+        setScript replica quiet
+        eventually 10 "the replica is read from again" $ (== portOf replica) <$> run client (Redis.get key)
+
   it "ask nobody for anything unless somebody wants to stay near" $
     limited . settled . withTwoNodes $ \a b -> do
       mapM_ (`setView` replicated a b) [a, b]
@@ -337,6 +353,12 @@ fakeZonesSpec = do
         List.nub answers `shouldBe` [Just (Char8.pack (show (fakePort a)))]
         asked <- countHeard b ["GET"]
         asked `shouldSatisfy` (< 15)
+
+-- Runs so many fake nodes while the action runs.
+withFakeNodes :: Int -> ([FakeNode] -> IO a) -> IO a
+withFakeNodes count action
+  | count <= 0 = action []
+  | otherwise = withFakeNode $ \node -> withFakeNodes (count - 1) (action . (node :))
 
 -- A shard whose nodes are in zones, which the map may contain or not.
 zonedView :: Bool -> (Int -> ByteString) -> FakeNode -> [FakeNode] -> View

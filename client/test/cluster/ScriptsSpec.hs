@@ -78,6 +78,14 @@ spec = describe "a script that is named by its digest" $ do
         run client (evalScriptRo text [key] []) `shouldReturn` Integer 7
         mapM (countHeard a) [["EVALSHA_RO"], ["EVAL_RO"]] `shouldReturn` [1, 1]
 
+  it "is in doubt when it broke off at a key of another slot" $
+    limited . settled . withTwoNodes $ \a _ -> do
+      setScript a $ \_ words' ->
+        pure (if take 1 words' `elem` [["EVALSHA"], ["EVAL"]] then Just (Say (Failed "CROSSSLOT Keys in request don't hash to the same slot script: 0123, on @user_script:1.")) else Nothing)
+      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+        problem <- tryRun client one >>= expectError
+        errorDelivery problem `shouldBe` MaybeExecuted
+
   aroundAll (withCluster defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1}) $ do
     it "runs once for each key of a pipeline over all nodes, none of which knows it" $ \cluster ->
       limited . connected id cluster $ \client -> do

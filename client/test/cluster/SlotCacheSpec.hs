@@ -77,6 +77,17 @@ learningSpec = do
         run client (Redis.get low) `shouldReturn` servedBy a
         run client (Redis.get high) `shouldReturn` servedBy b
 
+  forM_ [("leaves slots out", shardsView . pure . shard lowSlots), ("cannot be read", const (List [Text "what?"]))] $ \(what, said) ->
+    it ("comes from CLUSTER SLOTS where CLUSTER SHARDS " <> what) $
+      limited . withTwoNodes $ \a b -> do
+        setView a (said a)
+        setScript a $ \_ -> \case
+          ["CLUSTER", "SLOTS"] -> pure (Just (Say (slotsView [shard lowSlots a, shard highSlots b])))
+          _ -> pure Nothing
+        withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+          run client (Redis.get low) `shouldReturn` servedBy a
+          run client (Redis.get high) `shouldReturn` servedBy b
+
   it "comes from one seed that answers, though others are dead, hang or talk nonsense" $
     limited . withTwoNodes $ \a hanging -> withFakeNode $ \strange -> do
       ports <- freePorts 1

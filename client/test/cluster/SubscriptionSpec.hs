@@ -10,6 +10,7 @@ import Data.Int (Int64)
 import Data.List (find, sort)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Maybe (listToMaybe)
+import FakeNode (Answer (..), fakeEndpoint, hangUpAll, setScript, setView, shard, shardsView, withFakeNode)
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.PublishAudit
@@ -79,6 +80,24 @@ spec = do
         flip finally (Server.restart (nodeServer listening)) $ do
           Server.kill9 (nodeServer listening)
           eventually 10 "a gap is told" $ (> gaps) <$> gapsSoFar account
+
+  it "a subscription that is not confirmed in time is not blamed on a node of other topics" $
+    limited . settled . withFakeNode $ \a -> withFakeNode $ \b -> do
+      let (here, there) = (keyIn "here" (< 8192), keyIn "there" (>= 8192))
+          alive answer _ = \case
+            ["SSUBSCRIBE", name] -> pure (Just (answer name))
+            "PING" : _ -> pure (Just (Say (List [Text "pong", Text ""])))
+            _ -> pure Nothing
+      mapM_ (`setView` shardsView [shard [(0, 8191)] a, shard [(8192, 16383)] b]) [a, b]
+      setScript a (alive (\name -> Say (List [Text "ssubscribe", Text name, Number 1])))
+      setScript b (alive (const Silence))
+      withClient (setCommandTimeout (Just (seconds 0.5)) (clusterOf (map fakeEndpoint [a, b]))) $ \client ->
+        withSubscription client (shardChannel here) $ \subscription -> do
+          setScript a (\_ _ -> pure (Just HangUp))
+          hangUpAll a
+          subscribe subscription (shardChannel there) `shouldThrow` \case
+            TimeoutError _ -> True
+            _ -> False
 
   describe "subscriptions in a cluster whose primaries are killed" . aroundAll (withCluster options) $ do
     it "lose nothing outside of gaps: a shard's channel" $ \cluster -> do

@@ -3,10 +3,12 @@ module TransactionSpec (spec) where
 
 import Control.Concurrent.Async (replicateConcurrently_, withAsync)
 import Control.Concurrent.STM
+import Control.Exception (try)
 import Control.Monad (forM_, forever)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (fromLeft)
+import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import FakeNode
@@ -59,6 +61,12 @@ spec = describe "a transaction" $ do
       failed `shouldBe` ReplyError (ServerError "ERR" "wrong number of arguments for 'incr' command" RefusedBeforeRun)
       countHeard node ["EXEC"] `shouldReturn` 1
 
+  it "in which the server finds keys of several slots is refused as if this client had found them" $
+    limited . settled . withNode $ \node client -> do
+      refuseAtQueue node [Failed "CROSSSLOT Keys in request don't hash to the same slot"]
+      failed <- tryRunTransaction client visit >>= expectError
+      failed `shouldBe` RefusedError (CrossSlot "MULTI")
+
   it "whose EXEC is not answered is in doubt, and is not sent again" $
     limited . settled . withNode $ \node client -> do
       setScript node =<< hangingUp 1 "EXEC" =<< serving
@@ -84,6 +92,22 @@ spec = describe "a transaction" $ do
         ReplyError ServerError {serverErrorCode = "NOPERM", serverErrorDelivery = MaybeExecuted} -> True
         _ -> False
       countHeard node ["EXEC"] `shouldReturn` 1
+
+  it "is sent again on a new connection if the server, which has forgotten who asks, turned all of it away" $
+    limited . settled . withNode $ \node client -> do
+      run client (Redis.get key) `shouldReturn` Just "v"
+      latest <- foldr (max . fst) 0 <$> heardOn node
+      serve <- serving
+      setScript node $ \connection words' ->
+        if connection <= latest && isPart words' then pure (Just (Say unauthenticated)) else serve connection words'
+      runTransaction client visit `shouldReturn` (1, Just "v")
+      countHeard node ["EXEC"] `shouldReturn` 2
+
+  it "on a lent connection is not in doubt if the server turned all of it away" $
+    limited . settled . withNode $ \node client -> do
+      setScript node (\_ words' -> pure (if isPart words' then Just (Say unauthenticated) else Nothing))
+      failed <- try (watching client (key :| []) (\_ -> pure (Commit visit))) >>= expectError
+      failed `shouldBe` ReplyError (ServerError "NOAUTH" "Authentication required." RefusedBeforeRun)
 
   it "waits for a node, and keeps its place before what is submitted after it" $
     limited . settled . withFakeNode $ \node -> do
@@ -126,6 +150,9 @@ spec = describe "a transaction" $ do
       setScript a =<< serving
       setScript b =<< serving
       withClient (clusterOf [fakeEndpoint a]) (action a b)
+
+    isPart words' = take 1 words' `elem` [["MULTI"], ["INCR"], ["GET"], ["EXEC"]]
+    unauthenticated = Failed "NOAUTH Authentication required."
 
     -- The commands of the transaction that the node received, in order.
     ran node = filter (\words' -> any (`elem` take 1 words') ["ASKING", "MULTI", "INCR", "GET", "EXEC"]) <$> heard node

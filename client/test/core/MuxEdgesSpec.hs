@@ -3,15 +3,18 @@
 module MuxEdgesSpec (spec) where
 
 import Control.Concurrent
+import Control.Concurrent.STM (readTVarIO)
 import Control.Exception
 import Control.Monad
 import Data.ByteString qualified as ByteString
 import Data.IORef
 import Fake
+import GHC.Conc (BlockReason (BlockedOnSTM), ThreadStatus (ThreadBlocked), threadStatus)
 import Peer
 import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Network.Clock (Nanos, coarseNanos, nanosFromSeconds)
+import Redis.Internal.Network.Listener qualified as Listener
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.OrderCounts (InFlight (..), inFlightOf, newOrderCounts, orderKeyOf)
@@ -21,6 +24,7 @@ import Redis.Internal.Network.RoomQueue
 import Redis.Internal.Network.Sender (writerLoop)
 import Redis.Internal.Network.Transport (Transport (..))
 import Redis.Internal.Network.Wakeup (Watchdog (Resting), asleep, wakeupReader, wakeupWatchdog)
+import Redis.Internal.Network.Wire (Wire (..), closeWire, receiveReply, sendBytes)
 import Redis.Internal.Protocol.Encode (request, requestBytes)
 import Redis.Value
 import Test.Hspec
@@ -154,6 +158,21 @@ spec = do
       takeMVar other >>= (`shouldBe` Right (BulkString (token 3)))
       abortMultiplexer mux
 
+    it "is not sent away because the time of commands is over that were answered" . within 10 $
+      withMux plainSettings {muxMaxInFlight = 1, muxCommandTimeout = Just (nanosFromSeconds 0.3)} goodManners echoing $ \_ mux -> do
+        void (submitCommand mux usualTerms (tokenRequest 1))
+        -- Was called in, and has not come in yet when the watchdog looks.
+        waiter <- withLock mux $ do
+          waiter <- joinQueue (muxRoom mux) Wish {wishCommands = 1, wishBytes = 1, wishDeadline = maxBound}
+          waiter <$ admitWaiting mux
+        wakeWatchdog mux
+        eventually (withLock mux ((==) <$> readWord mux wordOverdueFrom <*> readWord mux wordOverdue))
+        end <- newEmptyMVar
+        void (forkIO (submitCommand mux (given 1000) (tokenRequest 2) >>= putMVar end . outcomeText))
+        eventually ((== 2) . gaugeWaiting <$> muxGauges mux)
+        withLock mux (leaveQueue (muxRoom mux) waiter *> admitWaiting mux)
+        takeMVar end >>= (`shouldBe` Right (BulkString (token 2)))
+
     it "has the watchdog look as often as its own time wants it" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxMaxInFlight = 1} fake
@@ -214,9 +233,75 @@ spec = do
         void (submitCommand mux (given 0.1) (tokenRequest 1))
         eventually ((== Resting) . wakeupWatchdog <$> withLock mux (wakeup mux))
         withLock mux (readWord mux wordShortest) >>= (`shouldBe` maxBound)
+
+  describe "a connection for messages" $
+    it "gives memory back that one large message took" . within 20 $ do
+      sizes <- newIORef []
+      heard <- newIORef (0 :: Int)
+      fake <- newFake goodManners 1
+      let transport = fakeTransport fake
+          largest = maximum . (0 :) <$> atomicModifyIORef' sizes ((,) [])
+          hears text = do
+            count <- readIORef heard
+            say fake (bulk text)
+            eventually ((> count) <$> readIORef heard)
+      wire <- wireOver transport {transportTryRead = \memory size -> atomicModifyIORef' sizes (\known -> (size : known, ())) *> transportTryRead transport memory size}
+      listener <- Listener.newListener wire
+      ended <- newEmptyMVar
+      void . mask_ . forkIO $ Listener.listen listener (\came -> modifyIORef' heard (+ length came)) >>= putMVar ended
+      hears "small"
+      atRest <- largest
+      hears (ByteString.replicate (8 * 1024 * 1024) 120)
+      largest >>= (`shouldSatisfy` (> 1024 * 1024))
+      hears "small"
+      largest >>= (`shouldBe` atRest)
+      Listener.hangUp listener ClosedLocally
+      takeMVar ended >>= (`shouldBe` ClosedLocally)
+      breaches fake >>= (`shouldBe` [])
+
+  describe "a connection as a stream of bytes" $ do
+    -- With TLS, a shutdown tells the peer that the end was meant.
+    it "is shut down before it is closed" . within 10 $ do
+      fake <- newFake goodManners 1
+      wireOver (fakeTransport fake) >>= closeWire
+      readTVarIO (fakeShutDown fake) >>= (`shouldBe` True)
+      closes fake >>= (`shouldBe` 1)
+      breaches fake >>= (`shouldBe` [])
+
+    it "that ends before a reply has come does not say that nothing was sent" . within 10 $
+      forM_ [hangUp, (`say` "what?\r\n")] $ \fault -> do
+        fake <- newFake goodManners 1
+        wire <- wireOver (fakeTransport fake)
+        sendBytes wire (requestBytes (tokenRequest 1))
+        fault fake
+        outcome <- try (receiveReply wire)
+        either (Left . errorDelivery) (Right . fst) outcome `shouldBe` Left MaybeExecuted
+        closeWire wire
+
+    it "loses no byte of a reply when the wait for the rest is interrupted" . within 10 $ do
+      fake <- newFake goodManners 1
+      wire <- wireOver (fakeTransport fake)
+      say fake "+one\r\n*2\r\n$5\r\nfirst\r\n$6\r\nsec"
+      receiveReply wire >>= (`shouldBe` (SimpleString "one", "+one\r\n"))
+      forM_ ["o", "nd"] $ \more -> do
+        end <- newEmptyMVar
+        thread <- forkFinally (receiveReply wire) (putMVar end)
+        -- It has taken all that has come.
+        eventually ((== ThreadBlocked BlockedOnSTM) <$> threadStatus thread)
+        killThread thread
+        void (takeMVar end)
+        say fake more
+      say fake "\r\n+three\r\n"
+      receiveReply wire >>= (`shouldBe` (Array [BulkString "first", BulkString "second"], "*2\r\n$5\r\nfirst\r\n$6\r\nsecond\r\n"))
+      receiveReply wire >>= (`shouldBe` (SimpleString "three", "+three\r\n"))
+      closeWire wire
   where
     given :: Double -> Terms
     given time = usualTerms {termsPatience = Just (nanosFromSeconds time :: Nanos)}
+
+-- | A connection as a stream of bytes, over this transport.
+wireOver :: Transport -> IO Wire
+wireOver transport = Wire transport (muxDecodeLimits plainSettings) <$> newIORef ByteString.empty
 
 -- | A connection with only a reader and a writer, over a transport made from the fake one.
 over :: (Transport -> Transport) -> MuxSettings -> (Fake -> Multiplexer -> IO ()) -> IO ()

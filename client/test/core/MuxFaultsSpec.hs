@@ -140,6 +140,16 @@ spec = describe "a multiplexer whose connection fails" $ do
     takeMVar deaths >>= (`shouldBe` ProtocolViolation "a reply that nobody asked for: ERR of nobody")
     awaitGone mux
 
+  it "takes it for none either if both come in one piece" . within 10 $ do
+    fake <- newFake goodManners 1
+    deaths <- newEmptyMVar
+    mux <- openMux plainSettings {muxOnDeath = putMVar deaths} fake
+    slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
+    say fake (bulk (token 1) <> "-ERR of nobody\r\n")
+    outcomeText <$> waitSlotResult slot >>= (`shouldBe` Right (BulkString (token 1)))
+    takeMVar deaths >>= (`shouldBe` ProtocolViolation "a reply that nobody asked for: ERR of nobody")
+    awaitGone mux
+
   it "still delivers what the peer said before it hung up on what was sent" . within 10 $
     forM_ [1 .. 20 :: Int] $ \_ -> do
       fake <- newFake goodManners 1

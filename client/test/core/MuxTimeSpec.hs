@@ -14,10 +14,12 @@ import Foreign.ForeignPtr (newForeignPtr_)
 import Foreign.Ptr (nullPtr)
 import GHC.Conc (BlockReason (BlockedOnMVar), ThreadStatus (ThreadBlocked), threadStatus)
 import Peer
+import Redis.Config (standaloneConfig)
 import Redis.Duration
 import Redis.Error
 import Redis.Internal.Config (Polling (..))
 import Redis.Internal.Network.Clock (Nanos, nanosFromSeconds)
+import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary), ConnectionUse (SharedFor), handshake)
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.OrderCounts (newOrderCounts)
@@ -212,6 +214,20 @@ spec = do
         eventually ((== AsleepUnwatched) . wakeupReader <$> withLock mux (wakeup mux))
         within 5 (abortMultiplexer mux)
 
+  describe "a handshake" $
+    it "has the time to connect, and not that of a command" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.05)} fake
+      end <- newEmptyMVar
+      void (forkIO (handshake (standaloneConfig "fake" 1) Nothing (SharedFor ForPrimary) mux >>= putMVar end))
+      eventually ((> 0) . gaugeInFlight <$> muxGauges mux)
+      asked <- gaugeInFlight <$> muxGauges mux
+      -- When the time of this command is over, that of a command before it would be, too.
+      (outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure MaybeExecuted (seconds 0.05))))
+      say fake (ByteString.concat (replicate asked "+OK\r\n"))
+      takeMVar end >>= (`shouldBe` Right ())
+      abortMultiplexer mux
+
   describe "a caller that finds no memory" $
     it "is told, and leaves the connection to the others" . within 10 $
       withMux plainSettings goodManners echoing $ \_ mux -> do
@@ -243,6 +259,20 @@ spec = do
       void (forkIO (void (submitCommand mux usualTerms (tokenRequest 3))))
       eventually ((== 2) . gaugeWaiting <$> muxGauges mux)
       killThread run
+      eventually ((== 3) . gaugeInFlight <$> muxGauges mux)
+      (gaugeWaiting <$> muxGauges mux) >>= (`shouldBe` 0)
+      abortMultiplexer mux
+
+    it "lets those behind it in when its time is over before there is room for it" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxMaxInFlight = 4} fake
+      mapM_ (submitCommandAsync mux usualTerms . tokenRequest) [1, 2]
+      late <- newEmptyMVar
+      void (forkIO (submitRun mux (given 1) (map tokenRequest [10 .. 13]) >>= mapM waitSlotResult >>= putMVar late . map outcomeText))
+      eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
+      void (forkIO (void (submitCommand mux usualTerms (tokenRequest 3))))
+      takeMVar late >>= (`shouldBe` replicate 4 (Left (TimeoutError (TimeoutFailure NotSent (seconds 1)))))
+      -- The peer has answered nothing.
       eventually ((== 3) . gaugeInFlight <$> muxGauges mux)
       (gaugeWaiting <$> muxGauges mux) >>= (`shouldBe` 0)
       abortMultiplexer mux

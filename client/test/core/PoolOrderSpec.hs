@@ -7,7 +7,7 @@
 module PoolOrderSpec (spec) where
 
 import Control.Concurrent
-import Control.Exception (SomeException, bracket, bracket_, finally, mask_, throwIO, try)
+import Control.Exception (SomeException, bracket, bracket_, finally, mask_, throwIO, try, uninterruptibleMask_)
 import Control.Monad (forM_, replicateM, unless, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
@@ -172,7 +172,66 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
               if ended < end then goOn longest' else pure longest'
         longest <- goOn 0
         longest `shouldSatisfy` (< 0.7)
+
+  -- A pool opens one connection at a time, so the thread waits for two.
+  it "keeps a thread that waits for connections for no longer than its command may take" . within 25 $
+    withServer defaultServerOptions $ \server -> do
+      issued <- newIORef (0 :: Int)
+      gates <- replicateM 2 newEmptyMVar
+      let issuing = do
+            number <- atomicModifyIORef' issued (\count -> (count + 1, count))
+            mapM_ takeMVar (take 1 (drop number gates))
+            pure (issuedCredentials anybody)
+      withPoolOf (setCommandTimeout (Just (seconds 2)) . setConnectTimeout (seconds 20) . setCredentialsFrom issuing) server $ \pool -> do
+        void . forkOn 0 . void $ submitToNode pool Nothing (request ["PING"])
+        waitUntil ((== 1) <$> readIORef issued)
+        end <- newEmptyMVar
+        void . forkOn 1 $ do
+          begun <- getMonotonicTime
+          said <- submitToNode pool Nothing (request ["PING"])
+          ended <- getMonotonicTime
+          putMVar end (ended - begun, arrivalText said)
+        halfway <- (+ 1.5) <$> getMonotonicTime
+        waitUntil ((>= halfway) <$> getMonotonicTime)
+        mapM_ (`putMVar` ()) (take 1 gates)
+        (waited, said) <- takeMVar end
+        said `shouldBe` Left (TimeoutError (TimeoutFailure NotSent (seconds 2)))
+        waited `shouldSatisfy` (< 3)
+        mapM_ (`putMVar` ()) (drop 1 gates)
+
+  it "has whoever only connects wait for that, however little time a command has" . within 25 $
+    withServer defaultServerOptions $ \server -> do
+      issued <- newIORef (0 :: Int)
+      gate <- newEmptyMVar
+      let issuing = issuedCredentials anybody <$ (modifyIORef' issued (+ 1) *> readMVar gate)
+      withPoolOf (setCommandTimeout (Just (seconds 0.1)) . setConnectTimeout (seconds 20) . setCredentialsFrom issuing) server $ \pool -> do
+        end <- newEmptyMVar
+        void (forkOn 0 (connectNode pool >>= putMVar end))
+        waitUntil ((== 1) <$> readIORef issued)
+        said <- onCapability 0 (submitToNode pool Nothing (request ["PING"]))
+        arrivalText said `shouldBe` Left (TimeoutError (TimeoutFailure NotSent (seconds 0.1)))
+        putMVar gate ()
+        takeMVar end `shouldReturn` Right ()
+
+  it "closes its connections although an attempt to open another cannot be given up" . within 25 $
+    withServer defaultServerOptions $ \server -> do
+      issued <- newIORef (0 :: Int)
+      gate <- newEmptyMVar
+      let issuing = do
+            number <- atomicModifyIORef' issued (\count -> (count + 1, count))
+            unless (number == 0) (uninterruptibleMask_ (readMVar gate))
+            pure (issuedCredentials anybody)
+      withPoolOf (setCommandTimeout Nothing . setSilenceLimit Nothing . setConnectTimeout (seconds 20) . setCredentialsFrom issuing) server $ \pool -> do
+        slot <- onCapability 0 (blocked pool "list")
+        void . forkOn 1 . void $ submitToNode pool Nothing (request ["PING"])
+        waitUntil ((== 2) <$> readIORef issued)
+        closed <- newEmptyMVar
+        void (forkIO (closeMultiplexPool 0 pool *> putMVar closed ()))
+        outcome <- within 10 (waitSlotResult slot) `finally` putMVar gate ()
+        takeMVar closed
+        (errorDelivery <$> either Just (const Nothing) (outcomeText outcome)) `shouldBe` Just MaybeExecuted
   where
+    anybody = Credentials {credentialsUser = Nothing, credentialsPassword = toSecret "any"}
     blocked pool list = submitToNodeAsync pool Nothing (request ["BLPOP", list, "0"])
     pushTo server list = void (command server ["RPUSH", list, "element"])
 

@@ -25,8 +25,8 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe)
 import Redis.CommandCase (Case (..))
 import Redis.CommandCases (cases)
+import Redis.Documentation
 import Redis.Internal.Protocol.CommandTable
-import Redis.Internal.Protocol.CommandTable.Documentation
 
 -- | How the library offers a command.
 data Offer

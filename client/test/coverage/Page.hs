@@ -9,9 +9,9 @@ import Data.Char (toUpper)
 import Data.Foldable (toList)
 import Data.List (intercalate)
 import Data.Maybe (fromMaybe)
+import Redis.Documentation
 import Redis.Internal.Command.Make (splitStep)
 import Redis.Internal.Protocol.CommandTable
-import Redis.Internal.Protocol.CommandTable.Documentation
 import Redis.Internal.Protocol.CommandTable.Merge (Merge (..))
 import Redis.Internal.Protocol.CommandTable.Policy (Answerer (..), whereAnswered)
 import Redis.Internal.Protocol.KeySpec (FindKeys (..), KeySpec (..))

@@ -320,7 +320,7 @@ spec = do
         results <- within 1 (mapM waitIt callers)
         results `shouldBe` replicate 10 (Left ClientClosed)
         lent <- within 1 (waitIt lender)
-        either errorDelivery (const MaybeExecuted) lent `shouldBe` NotSent
+        lent `shouldBe` Left ClientClosed
 
     it "is quick after a caller that gave up a dial, of which nothing is left" $
       neverAnswering $ \config -> leavingNothing $ do

@@ -5,8 +5,8 @@ import Control.Concurrent (forkOn, killThread, newEmptyMVar, putMVar, takeMVar)
 import Control.Concurrent.Async
 import Control.Concurrent.Async qualified as Async
 import Control.Concurrent.STM
-import Control.Exception (AsyncException (ThreadKilled), Exception, SomeException, throwIO, try)
-import Control.Monad (forM, forM_, forever, void, when)
+import Control.Exception (AsyncException (ThreadKilled), Exception, SomeException, finally, throwIO, try, uninterruptibleMask_)
+import Control.Monad (forM, forM_, forever, unless, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (isRight)
@@ -111,6 +111,24 @@ spec = do
         results <- within 2 (mapM Async.wait waiters)
         map isRight results `shouldBe` replicate 5 False
         eventuallyReturns 5 0 (blockedClients server)
+
+    it "ends when the client is closed, although another connection is being opened and cannot be given up" $
+      withServer $ \server -> leavingNothing $ do
+        issued <- newTVarIO (0 :: Int)
+        gate <- newTVarIO False
+        let issuing = do
+              number <- atomically (stateTVar issued (\made -> (made, made + 1)))
+              unless (number == 0) (uninterruptibleMask_ (atomically (readTVar gate >>= check)))
+              pure (issuedCredentials (Credentials Nothing (toSecret "secret")))
+        client <- newClient (setCredentialsFrom issuing (addressed server))
+        waiter <- async (tryRun client (Commands.blpop (pure "list") Nothing))
+        eventuallyReturns 5 1 (blockedClients server)
+        other <- async (tryRun client (Commands.blpop (pure "list") Nothing))
+        eventuallyReturns 5 2 (readTVarIO issued)
+        closing <- async (closeClientWithin (seconds 0) client)
+        result <- within 5 (Async.wait waiter) `finally` atomically (writeTVar gate True)
+        isRight result `shouldBe` False
+        void (within 5 (Async.wait closing *> Async.wait other))
 
   describe "a dedicated connection" $ do
     it "to a closed port is not asked for again before its backoff has passed, however many want one" $
@@ -306,11 +324,12 @@ spec = do
 
     it "no words at all are refused" $
       withServer $ \server -> leavingNothing . withClient (addressed server) $ \client ->
-        tryRun client (raw []) `shouldReturn` Left (RefusedError EmptyCommand)
+        forM_ [raw [], Build.inline "", Build.inline " "] $ \command ->
+          tryRun client command `shouldReturn` Left (RefusedError EmptyCommand)
 
     it "a line that is not one command is refused, wherever it is to go" $
       withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
-        forM_ ["INCR hits\r\nINCR hits", "INCR hits\nINCR hits", "INCR hits\r", "INCR hits\0", "*1", "*1\r\n$4\r\nPING", "\r\nPING"] $ \line -> do
+        forM_ ["INCR hits\r\nINCR hits", "INCR hits\nINCR hits", "INCR hits\r", "INCR hits\0", "*1", "*1\r\n$4\r\nPING", "\r\nPING", "INCR \"hits", "INCR 'hits's"] $ \line -> do
           let refused = Left (RefusedError NotOneLine)
               command = Build.inline line
           tryRun client command `shouldReturn` refused
@@ -326,7 +345,8 @@ spec = do
     it "no words at all are refused on a connection of one's own, which stays" $
       withServer $ \server -> leavingNothing . withClient (addressed server) $ \client ->
         withDedicated client Anywhere $ \dedicated -> do
-          tryRunOn dedicated (raw []) `shouldReturn` Left (RefusedError EmptyCommand)
+          forM_ [raw [], Build.inline "", Build.inline " "] $ \command ->
+            tryRunOn dedicated command `shouldReturn` Left (RefusedError EmptyCommand)
           runOn dedicated (Commands.echo "still here") `shouldReturn` "still here"
 
 isAttempt :: ConnectionEvent -> Bool

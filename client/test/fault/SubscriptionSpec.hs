@@ -2,7 +2,7 @@
 -- gap.
 module SubscriptionSpec (spec) where
 
-import Control.Concurrent.Async (async, cancel, forConcurrently, wait)
+import Control.Concurrent.Async (async, cancel, concurrently_, forConcurrently, wait)
 import Control.Concurrent.STM
 import Control.Exception (finally, try)
 import Control.Monad (forM_, replicateM, replicateM_, unless, void)
@@ -79,6 +79,17 @@ spec = do
             Left (ReplyError failed) -> serverErrorCode failed `shouldBe` "NOPERM"
             other -> expectationFailure (show other)
 
+  it "a topic that one thread gives up while another asks for it is heard by the other" $
+    withServer defaultServerOptions $ \server ->
+      withClient (addressed server) $ \client ->
+        withSubscription client (channel "news") $ \subscription ->
+          forM_ [1 .. 1000 :: Int] $ \number -> do
+            let name = "shared:" <> Char8.pack (show number)
+            first <- async (subscribe subscription (channel name))
+            concurrently_ (cancel first) (subscribe subscription (channel name))
+            run client (Redis.publish name "x") `shouldReturn` 1
+            unsubscribe subscription (channel name)
+
   it "a message of 64 MB is heard, and those behind it" $
     withServer defaultServerOptions {optionsConfig = ["client-output-buffer-limit pubsub 0 0 0"]} $ \server ->
       withClient (addressed server) $ \publisher ->
@@ -133,6 +144,7 @@ spec = do
             eventually 5 "nobody listens any more" $ (== 0) <$> run client (Redis.publish "news" "x")
             numbers 100 slow `shouldReturn` map Right [1 .. 100]
             nextEvent slow `shouldThrow` (== SubscriberTooSlow 100)
+            eventually 5 "it does not count any more" $ (== SubscriptionGauges 0 0 0) . snapshotSubscriptions <$> clientSnapshot client
 
     it "of one that presses back for too long makes the server hang up: a gap" $
       withServer defaultServerOptions {optionsConfig = ["client-output-buffer-limit pubsub 1mb 0 0"]} $ \server ->
@@ -206,11 +218,15 @@ spec = do
         eventually 5 "it connects" $ (> idle) <$> openDescriptors
         cancel listening
 
-  it "with a wrong password says so at once" $
-    withServer defaultServerOptions {optionsPassword = Just "right"} $ \server ->
-      withClient (setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = toSecret "wrong"}) (addressed server)) $ \client ->
+  it "with a wrong password says so at once, to the hook, too" $
+    withServer defaultServerOptions {optionsPassword = Just "right"} $ \server -> do
+      (journal, config) <- journalled (setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = toSecret "wrong"}) (addressed server))
+      withClient config $ \client -> do
         withSubscription client (channel "news") (\_ -> pure ()) `shouldThrow` \case
           ConnectionError ConnectionFailure {connectionCause = HandshakeRefused _} -> True
+          _ -> False
+        awaitJournal journal "the failure is told" $ \case
+          ConnectAttemptFailed _ (HandshakeRefused _) _ -> True
           _ -> False
 
   it "come back when a password is replaced at the server before the action knows of it" $

@@ -136,6 +136,7 @@ spec = describe "the hook for commands" $ do
       map (begunText . fst) seen `shouldBe` ["SET here value; GET here", "INCR here"]
       map ((== CommandSucceeded) . endedOutcome . snd) seen `shouldBe` [True, False]
       map (endedAttempts . snd) seen `shouldBe` [1, 1]
+      map (isJust . endedEntering . snd) seen `shouldBe` [True, True]
 
   it "is told of commands on a lent connection, with the database that they run in" $
     behindProxy $ \_ proxy -> leavingNothing $ do
@@ -155,6 +156,19 @@ spec = describe "the hook for commands" $ do
                      ("MULTI INCR", 0, Just (endpointOf proxy), 1)
                    ]
       map (isJust . endedEntering . snd) seen `shouldBe` replicate 5 True
+
+  it "is told of no attempt of what is refused on a lent connection" $
+    withServer defaultServerOptions $ \server -> leavingNothing $ do
+      (spans, hooked) <- recording
+      withClient (hooked (addressed server)) $ \client -> do
+        withDedicated client Anywhere $ \connection -> do
+          _ <- tryRunOn connection (onEvery Primaries Commands.ping)
+          refused <- submitOn connection (onEvery Primaries Commands.ping)
+          void (tryAwaitReply refused)
+        watching client ("key" :| []) (\_ -> pure (Commit (queued (raw ["SELECT", "1"])))) `shouldThrow` (== RefusedError (NotInTransaction "SELECT"))
+      seen <- endedOf spans
+      map (\(begun, ended) -> (begunOperation begun, endedNode ended, endedAttempts ended, endedEntering ended)) (filter ((/= "WATCH") . begunOperation . fst) seen)
+        `shouldBe` [(name, Nothing, 0, Nothing) | name <- ["PING", "PING", "MULTI SELECT"]]
 
   it "is told of a command that waits on the server" $
     behindProxy $ \_ proxy -> leavingNothing $ do

@@ -5,13 +5,13 @@ import Redis.Commands.StreamSpec qualified
 import Redis.CommandsSpec qualified
 import Redis.ConfigSpec qualified
 import Redis.DecodeSpec qualified
+import Redis.DocumentationSpec qualified
 import Redis.DurationSpec qualified
 import Redis.ErrorSpec qualified
 import Redis.Internal.Command.ArgumentSpec qualified
 import Redis.Internal.Command.Sha1Spec qualified
 import Redis.Internal.Command.ShownSpec qualified
 import Redis.Internal.Command.WaitingSpec qualified
-import Redis.Internal.Protocol.CommandTable.DocumentationSpec qualified
 import Redis.Internal.Protocol.CommandTable.MergeSpec qualified
 import Redis.Internal.Protocol.CommandTable.PolicySpec qualified
 import Redis.Internal.Protocol.CommandTableSpec qualified
@@ -33,13 +33,13 @@ main =
     Redis.CommandsSpec.spec
     Redis.ConfigSpec.spec
     Redis.DecodeSpec.spec
+    Redis.DocumentationSpec.spec
     Redis.DurationSpec.spec
     Redis.ErrorSpec.spec
     Redis.Internal.Command.ArgumentSpec.spec
     Redis.Internal.Command.Sha1Spec.spec
     Redis.Internal.Command.ShownSpec.spec
     Redis.Internal.Command.WaitingSpec.spec
-    Redis.Internal.Protocol.CommandTable.DocumentationSpec.spec
     Redis.Internal.Protocol.CommandTable.MergeSpec.spec
     Redis.Internal.Protocol.CommandTable.PolicySpec.spec
     Redis.Internal.Protocol.CommandTableSpec.spec

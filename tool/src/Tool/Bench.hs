@@ -56,6 +56,8 @@ once :: BenchOptions -> IO ExitCode
 once options = withOutputs (benchOutputs options) $ \write -> do
   progress <- newProgress
   takeAllCores
+  -- Before the load: the manifest has the time and the load of the machine at the start.
+  about <- manifest
   threads <- lanes load <$> getNumCapabilities
   found <- withTargetOf (benchConnection options) $ \target -> do
     let chosen = chosenWorkloads (targetIsCluster target) threads (benchWorkload options) load
@@ -63,7 +65,13 @@ once options = withOutputs (benchOutputs options) $ \write -> do
   disk <- if planBrief (loadPlan load) then pure Nothing else getTemporaryDirectory >>= probeDisk
   let results = concatMap fst found
       introduction = concatMap (concatMap details . take 1 . fst) found
-  conclude (benchOutputs options) write disk (concatMap snd found) introduction results
+  conclude
+    (benchOutputs options)
+    write
+    about {manifestDisk = disk}
+    (concatMap snd found)
+    introduction
+    results
   where
     load = benchLoad options
     runsOf progress target workload =
@@ -97,17 +105,16 @@ withTargetOf options action
 conclude ::
   Outputs ->
   (Document -> IO ()) ->
-  Maybe Disk ->
+  Manifest ->
   [Text] ->
   [String] ->
   [Run] ->
   IO ExitCode
-conclude outputs write disk notes introduction results = do
-  about <- manifest
+conclude outputs write about notes introduction results = do
   for_ (introduction <> [""] <> report results <> map Text.unpack notes) (hPutStrLn handle)
   let document =
         Document
-          { documentManifest = about {manifestDisk = disk},
+          { documentManifest = about,
             documentRuns = results,
             documentNotes = notes,
             documentOrigins = []

@@ -63,7 +63,7 @@ campaign options = do
     then pure ExitSuccess
     else do
       delaying <- delayer
-      store <- openStore (campaignResume options) (settings options delaying) (campaignOut options)
+      store <- openStore (campaignResume options) (settings options axes delaying) (campaignOut options)
       failures <- measureAll store (measuringOf options delaying) planned
       conclude store options delaying planned failures
 
@@ -104,7 +104,7 @@ planOf options axes = plan costs (campaignBudget options) (campaignIterations op
       | otherwise = star carriesValue axes
     soaks =
       [ (soak, cell {cellWorkload = soakWorkload soak, cellPersistence = soakPersistence soak})
-        | soak <- campaignSoaks options,
+        | soak <- nub (campaignSoaks options),
           (_, cell) <- take 1 cells
       ]
     referenced =
@@ -151,9 +151,10 @@ measuringOf options delaying =
       measuringDurability = campaignDurability options
     }
 
--- The settings that must be the same for all measurements of a directory.
-settings :: CampaignOptions -> Delayer -> Map Text Text
-settings options delaying =
+-- The settings that must be the same for all measurements of a directory. The programs and places
+-- are those that are used: without options they depend on the search path and the environment.
+settings :: CampaignOptions -> Axes -> Delayer -> Map Text Text
+settings options axes delaying =
   Map.fromList
     [ ("warm-up", span' (campaignWarmup options)),
       ("duration", span' (campaignDuration options)),
@@ -164,8 +165,12 @@ settings options delaying =
       ("reference", if campaignReference options then "redis-benchmark" else "none"),
       ("allowed", if null allowed then "nothing" else listed (map checkName (sort allowed))),
       ("durability", span' (campaignDurability options)),
-      ("programs", listed [label <> "=" <> path | Named label path <- campaignServers options]),
-      ("places", listed [label <> "=" <> path | Place label path <- campaignPlaces options]),
+      ( "programs",
+        listed [label <> "=" <> path | Named label path <- NonEmpty.toList (axesServers axes)]
+      ),
+      ( "places",
+        listed [label <> "=" <> path | Place label path <- NonEmpty.toList (axesPlaces axes)]
+      ),
       ("round trips by", case delaying of DelayerNetem -> "netem"; DelayerRelay _ -> "relay")
     ]
   where
@@ -301,7 +306,9 @@ conclude store options delaying planned failures = do
                     ["what was asked for" | several (map runSpec runs)],
                     ["the server's version" | several (map (serverName . runServer) runs)],
                     ["the kernel" | several (of' manifestKernel)],
-                    ["the processor" | several (of' manifestCpu)]
+                    ["the processor" | several (of' manifestCpu)],
+                    ["the version of this program" | several (of' manifestTool)],
+                    ["the compiler" | several (of' manifestCompiler)]
                   ],
           not (null differing)
       ]

@@ -3,7 +3,7 @@
 -- A cell is a run that both documents have under the same name. The comparison uses one number for
 -- each iteration. A run of a single iteration is cut into its seconds instead, with a note, because
 -- neighbouring seconds are not independent. Processor time, memory and misses are known only of a
--- whole window: a single one decides nothing about them.
+-- whole window: a single one decides nothing about them, unless the misses are equal.
 --
 -- A difference is significant if the 95 % intervals of the means have no point in common and the
 -- rank test gives p < 0.05 as well. With fewer than four iterations on each side no rank test can
@@ -201,6 +201,8 @@ changeOf before after metric =
               | otherwise -> Worse
             (False, True) -> Same
             _ -> Unclear
+      -- Counts that are equal need no test.
+      _ | metric `elem` [Errors, Misses], whole metric before == whole metric after -> Same
       _ -> Unclear
 
 -- The value of the run as a whole.

@@ -17,7 +17,7 @@ where
 import Control.Concurrent.Async (concurrently_, forConcurrently_)
 import Control.Concurrent.STM (TQueue, atomically, newTQueueIO, readTQueue, writeTQueue)
 import Control.Exception (try)
-import Control.Monad (forM_, when)
+import Control.Monad (forM_, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.Foldable (for_)
@@ -90,7 +90,7 @@ replay options = withOutputs (replayOutputs options) $ \write -> do
         <> " is expected here"
 
 -- Three numbers for each command: its intended time, the time at which it was sent, and the time of
--- its reply; and the errors of the commands that failed.
+-- its reply or its error; and the errors of the commands that failed.
 data Rows = Rows
   { rowsIntended :: MutableByteArray RealWorld,
     rowsSent :: MutableByteArray RealWorld,
@@ -114,33 +114,37 @@ played options recording = do
       <*> newByteArray bytes
       <*> newIORef IntMap.empty
   queues <- traverse (const newTQueueIO) [1 .. waiting]
-  started <- wallClock
-  cpuBefore <- ownCpu
-  -- Some time for the threads to start.
-  begun <- (+ 1000000) <$> monotonic
-  withTarget Tuning {tuningMuxCount = Just 1, tuningPolling = True} target $ \client ->
-    concurrently_
-      ( submitAll
-          client
-          (dueFrom begun (replayPace options))
-          (IntMap.fromList (zip [0 ..] queues))
-          rows
-          commands
-      )
-      (forConcurrently_ queues (collect rows))
-  ended <- monotonic
-  cpuAfter <- ownCpu
+  (started, begun, ended, cpu) <-
+    withTarget Tuning {tuningMuxCount = Just 1, tuningPolling = True} target $ \client -> do
+      -- Opens the connections before the first command is due, which would wait for them.
+      void (Redis.tryRun client (Redis.onEvery Redis.Primaries Commands.ping))
+      started <- wallClock
+      cpuBefore <- ownCpu
+      -- Some time for the threads to start.
+      begun <- (+ 1000000) <$> monotonic
+      concurrently_
+        ( submitAll
+            client
+            (dueFrom begun (replayPace options))
+            (IntMap.fromList (zip [0 ..] queues))
+            rows
+            commands
+        )
+        (forConcurrently_ queues (collect rows))
+      ended <- monotonic
+      cpuAfter <- ownCpu
+      pure (started, begun, ended, cpuAfter - cpuBefore)
   used <- memory
   failures <- readIORef (rowsFailed rows)
   finished <- traverse (rowOf rows failures) (zip [0 ..] commands)
   let seconds = secondsIn (ended - begun)
-      errors = Map.fromListWith (+) [(problem, 1) | Finished _ (Left problem) <- finished]
+      errors = Map.fromListWith (+) [(problem, 1) | Finished _ _ (Left problem) <- finished]
       answered =
         CommandCounts . Map.fromListWith (+) $
-          [(name, 1) | Finished name (Right _) <- finished, name /= "ping"]
+          [(name, 1) | Finished name _ (Right _) <- finished, name /= "ping"]
       late =
         [ max 0 (timesSent times - timesIntended times)
-          | Finished _ (Right times) <- finished
+          | Finished _ _ (Right times) <- finished
         ]
   agreement <-
     if any (scripted . recordedName) commands
@@ -170,7 +174,7 @@ played options recording = do
                 iterationNodes = Map.empty,
                 iterationSamples = [],
                 iterationEvents = [],
-                iterationCpu = fromIntegral (cpuAfter - cpuBefore),
+                iterationCpu = fromIntegral cpu,
                 iterationGcCpu = Nothing,
                 iterationMemory = used,
                 iterationTrust =
@@ -290,15 +294,16 @@ collect rows lane =
       collect rows lane
 
 failedRow :: Rows -> Int -> Error -> IO ()
-failedRow rows row problem =
+failedRow rows row problem = do
+  monotonic >>= writeByteArray (rowsDone rows) row
   atomicModifyIORef'
     (rowsFailed rows)
     ( \held ->
         (IntMap.insert row (Text.pack (errorClass problem)) held, ())
     )
 
--- A command with its reply or its error.
-data Finished = Finished Text (Either Text Times)
+-- A command, when it ended, and its error or its times.
+data Finished = Finished Text Nanos (Either Text Times)
 
 -- Times on the monotonic clock.
 data Times = Times
@@ -308,15 +313,15 @@ data Times = Times
   }
 
 rowOf :: Rows -> IntMap Text -> (Int, Recorded) -> IO Finished
-rowOf rows failures (row, one) = case IntMap.lookup row failures of
-  Just problem -> pure (Finished name (Left problem))
-  Nothing ->
-    Finished name . Right
-      <$> ( Times
-              <$> readByteArray (rowsIntended rows) row
-              <*> readByteArray (rowsSent rows) row
-              <*> readByteArray (rowsDone rows) row
-          )
+rowOf rows failures (row, one) = do
+  done <- readByteArray (rowsDone rows) row
+  case IntMap.lookup row failures of
+    Just problem -> pure (Finished name done (Left problem))
+    Nothing -> do
+      intended <- readByteArray (rowsIntended rows) row
+      sent <- readByteArray (rowsSent rows) row
+      let times = Times {timesIntended = intended, timesSent = sent, timesDone = done}
+      pure (Finished name done (Right times))
   where
     name = decoded (recordedName one)
 
@@ -327,7 +332,7 @@ response times = timesDone times - timesIntended times
 -- The flag says whether commands had intended times.
 statsOf :: Bool -> [Finished] -> Map Text CommandStats
 statsOf paced finished =
-  Map.map stats (Map.fromListWith (<>) [(name, [outcome]) | Finished name outcome <- finished])
+  Map.map stats (Map.fromListWith (<>) [(name, [outcome]) | Finished name _ outcome <- finished])
   where
     stats outcomes =
       let times = [one | Right one <- outcomes]
@@ -340,7 +345,7 @@ statsOf paced finished =
                 if paced then Just (Histogram.fromValues (map response times)) else Nothing
             }
 
--- A slice per second, by the times of the replies.
+-- A slice per second, by the times of the replies and errors.
 seriesOf :: Bool -> Nanos -> Double -> [Finished] -> [Slice]
 seriesOf paced begun seconds finished =
   [ Slice
@@ -354,16 +359,17 @@ seriesOf paced begun seconds finished =
     bySecond =
       IntMap.fromListWith
         (Map.unionWith (<>))
-        [ (max 0 ((timesDone times - begun) `div` 1000000000), Map.singleton name [times])
-          | Finished name (Right times) <- finished
+        [ (max 0 ((done - begun) `div` 1000000000), Map.singleton name [outcome])
+          | Finished name done outcome <- finished
         ]
-    slice times =
-      SliceStats
-        { sliceService = Histogram.fromValues (map service times),
-          sliceResponse =
-            if paced then Just (Histogram.fromValues (map response times)) else Nothing,
-          sliceErrors = 0
-        }
+    slice outcomes =
+      let times = [one | Right one <- outcomes]
+       in SliceStats
+            { sliceService = Histogram.fromValues (map service times),
+              sliceResponse =
+                if paced then Just (Histogram.fromValues (map response times)) else Nothing,
+              sliceErrors = length outcomes - length times
+            }
 
 decoded :: ByteString -> Text
 decoded = Text.decodeUtf8With Text.lenientDecode

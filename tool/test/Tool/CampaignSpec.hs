@@ -122,6 +122,12 @@ spec = describe "bench campaign" $ do
       output `shouldSatisfy` ("baseline" `isInfixOf`)
       sort <$> listDirectory folder `shouldReturn` ["files"]
 
+  it "makes a soak once, though it is named twice" $
+    inFolder $ \folder -> do
+      (code, output, _) <- run' (small folder <> ["--plan", "--soak", "set:none:10s", "--soak", "set:none:10s"])
+      code `shouldBe` ExitSuccess
+      output `shouldSatisfy` (" iterations, 1 soaks: " `isInfixOf`)
+
   it "goes on where it was, and measures only what is missing" $
     inFolder $ \folder -> do
       (first, _, _) <- run' (small folder)
@@ -164,6 +170,22 @@ spec = describe "bench campaign" $ do
         other `shouldBe` ExitFailure 2
         difference `oneLine` "duration 300ms, now 400ms"
 
+    it "that the directory for temporary files is another" $
+      inFolder $ \folder -> do
+        createDirectory (folder </> "other")
+        let begin place more = do
+              process <- program [("TMPDIR", folder </> place)] (placeless (smallBut folder [("--persist", "none")]) <> more)
+              readCreateProcessWithExitCode process ""
+            placeless = \case
+              "--dir" : _ : others -> others
+              word : others -> word : placeless others
+              [] -> []
+        (first, _, _) <- begin "files" []
+        first `shouldBe` ExitSuccess
+        (second, _, difference) <- begin "other" ["--resume"]
+        second `shouldBe` ExitFailure 2
+        difference `oneLine` "places temporary="
+
     it "that a program, a directory or the results cannot be had" $
       inFolder $ \folder -> do
         let cases =
@@ -205,10 +227,11 @@ spec = describe "bench campaign" $ do
       first `shouldBe` ExitSuccess
       problems `shouldReturn` []
       document <- readDocument kept
-      Lazy.writeFile kept (encode (documentValue document {documentManifest = (documentManifest document) {manifestKernel = "another"}}))
+      let elsewhere = (documentManifest document) {manifestKernel = "another", manifestCompiler = "another"}
+      Lazy.writeFile kept (encode (documentValue document {documentManifest = elsewhere}))
       (second, _, _) <- run' (both <> ["--resume"])
       second `shouldBe` ExitFailure 2
-      problems `shouldReturn` ["its measurements differ in the kernel"]
+      problems `shouldReturn` ["its measurements differ in the kernel, the compiler"]
       Lazy.writeFile kept (encode (documentValue document))
       change (inRuns (KeyMap.insert "total_ops" (Number 1)))
       (third, _, said) <- run' (both <> ["--resume"])

@@ -83,6 +83,8 @@ spec = do
           map (length . iterationSeries) (runIterations earlier) `shouldBe` [20]
           map (\metric -> verdictOf metric earlier later) [Cpu, MemoryPeak, Misses] `shouldBe` [Unclear, Unclear, Unclear]
           map (changeP . changeOf earlier later) [Cpu, MemoryPeak, Misses] `shouldBe` [Nothing, Nothing, Nothing]
+          -- Equal misses are the same; an equal time may be chance.
+          map (\metric -> verdictOf metric earlier earlier) [Cpu, MemoryPeak, Misses] `shouldBe` [Unclear, Unclear, Same]
           -- Slices tell the throughput, which is half as much.
           verdictOf Throughput earlier later `shouldBe` Worse
         [] -> expectationFailure "no run"

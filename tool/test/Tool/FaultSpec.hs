@@ -12,6 +12,7 @@ import Data.List (isInfixOf, isPrefixOf)
 import Data.Map.Strict qualified as Map
 import Data.Text qualified as Text
 import OnServer (at)
+import Redis.Config (Limits (limitInFlight), defaultLimits)
 import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, masterOf, nodeServer, withCluster)
 import Redis.TestKit.Command (CommandCalls (callsRun))
 import Redis.TestKit.Server
@@ -74,6 +75,8 @@ spec = describe "the program, in bad times" $ do
       sum (errorsOf victim) `shouldBe` runErrorCount run
       map (sum . errorsOf) others `shouldBe` [0, 0]
       runProblems run `shouldSatisfy` any ("failed" `Text.isInfixOf`)
+      -- Each node has its own connections.
+      specInFlight (runSpec run) `shouldBe` 3 * specCapabilities (runSpec run) * limitInFlight defaultLimits
       -- The other nodes have answered all the time, including the last second.
       let answered node = sum [Histogram.count (nodeService stats) | one <- runIterations run, Just stats <- [Map.lookup (Text.pack (nameOf node)) (iterationNodes one)]]
       map ((> 1000) . answered) others `shouldBe` [True, True]

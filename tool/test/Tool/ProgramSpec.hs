@@ -13,6 +13,7 @@ import Data.Foldable (for_)
 import Data.List (isInfixOf, isPrefixOf, tails)
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
+import Every (every)
 import OnServer (at)
 import Redis.TestKit.Address (Address (..), connectTo, freePorts)
 import Redis.TestKit.Certificates (Certificates (..), withCertificates)
@@ -31,8 +32,8 @@ import System.IO.Temp (withSystemTempDirectory)
 import System.Posix.Signals (sigTERM, signalProcess)
 import System.Process
 import Test.Hspec
-import Tool.Bench.Document (Iteration (..), Run (..))
-import Tool.Bench.Document.Json (documentValue)
+import Tool.Bench.Document (Document (..), Iteration (..), Manifest (..), Run (..))
+import Tool.Bench.Document.Json (decodeDocument, documentValue)
 
 -- | An environment variable that makes a process of these tests run the program instead of the
 -- tests.
@@ -114,6 +115,11 @@ spec = describe "the program" $ do
       code `shouldBe` ExitSuccess
       parseEither (withObject "run" (\fields -> fields .: "spec" >>= (.: "protocol"))) run `shouldBe` Right (2 :: Int)
 
+    it "says that subscribers need RESP3" $ do
+      (code, _, problem) <- run' (["bench", "--test", "publish", "--resp2"] <> brief)
+      code `shouldBe` ExitFailure 2
+      problem `shouldSatisfy` isInfixOf "the subscribers of the test publish need RESP3"
+
     it "measures a private cluster with every kind of command, waiting for each reply" $ do
       (code, run) <- measured (["-c", "bench", "--batch", "1"] <> brief)
       code `shouldBe` ExitSuccess
@@ -154,6 +160,16 @@ spec = describe "the program" $ do
         (code, output, _) <- run' (["bench", "--json", "-"] <> at server <> brief)
         code `shouldBe` ExitSuccess
         (eitherDecodeStrict' (Char8.pack output) :: Either String Value) `shouldSatisfy` isRight
+
+    it "says when it began, and not when it ended" $
+      withServer defaultServerOptions $ \server ->
+        withSystemTempDirectory "program-spec" $ \folder -> do
+          let file = folder </> "run.json"
+          (code, _, _) <- run' (["bench", "--json", file] <> at server <> brief)
+          code `shouldBe` ExitSuccess
+          document <- ByteString.readFile file >>= either fail pure . decodeDocument
+          map iterationStarted (concatMap runIterations (documentRuns document))
+            `shouldSatisfy` every (> manifestStarted (documentManifest document))
 
     it "writes UTF-8 also where nobody chose a language" $ do
       (code, output, _) <- runWith [("LC_ALL", "C")] ["bench", "campaign", "--help"]

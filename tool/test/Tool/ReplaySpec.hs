@@ -28,6 +28,7 @@ import Tool.Bench.Histogram qualified as Histogram
 import Tool.Monitor
 import Tool.ProgramSpec (oneLine, run')
 import Tool.Recording
+import Tool.Relay (relayPort, withRelay)
 
 -- | A recorded line at this many microseconds.
 line :: Int -> ByteString -> [ByteString] -> ByteString
@@ -49,9 +50,13 @@ sample =
       <> concat [[line (number * 1000) "a:1" ["INCR", "one"], line (number * 1000 + 500) "b:2" ["RPUSH", "list", Char8.pack (show number)]] | number <- [1 .. 100]]
 
 replayed :: Server -> FilePath -> [String] -> IO (ExitCode, Run)
-replayed server folder more = do
+replayed = replayedAt . at
+
+-- | Like 'replayed', with the options that name the server.
+replayedAt :: [String] -> FilePath -> [String] -> IO (ExitCode, Run)
+replayedAt target folder more = do
   ByteString.writeFile (folder </> "recording") sample
-  (code, output, problem) <- run' (["bench", "replay", folder </> "recording", "--json", folder </> "out.json"] <> at server <> more)
+  (code, output, problem) <- run' (["bench", "replay", folder </> "recording", "--json", folder </> "out.json"] <> target <> more)
   bytes <- ByteString.readFile (folder </> "out.json")
   case decodeDocument bytes of
     Right document | [run] <- documentRuns document -> pure (code, run)
@@ -161,6 +166,15 @@ spec = do
           command server ["LRANGE", "list", "0", "-1"]
             `shouldReturn` List [Text (Char8.pack (show number)) | number <- [1 .. 100 :: Int]]
 
+    it "does not count the time that its connection takes to open" $
+      withSystemTempDirectory "replay-spec" $ \folder ->
+        withServer defaultServerOptions $ \server ->
+          withRelay 150000000 (serverAddress server) $ \relay -> do
+            (code, run) <- replayedAt ["-h", "127.0.0.1", "-p", show (relayPort relay)] folder []
+            code `shouldBe` ExitSuccess
+            -- A round trip takes 300 ms, and a handshake before it as long again.
+            fmap Histogram.maximumValue (runResponse run) `shouldSatisfy` maybe False (\most -> most >= 300000000 && most < 550000000)
+
     it "is faster or slower if told so" $
       withSystemTempDirectory "replay-spec" $ \folder ->
         withServer defaultServerOptions $ \server -> do
@@ -178,6 +192,8 @@ spec = do
           code `shouldBe` ExitFailure 2
           runErrorCount run `shouldBe` 100
           map iterationErrors (runIterations run) `shouldBe` [Map.fromList [("ReplyError WRONGTYPE", 100)]]
+          -- Each also counts in the second in which it came.
+          sum [sliceErrors stats | one <- runIterations run, slice <- iterationSeries one, stats <- Map.elems (sliceCommands slice)] `shouldBe` 100
 
     it "says in one line what it cannot read, or has no server for" $
       withSystemTempDirectory "replay-spec" $ \folder ->

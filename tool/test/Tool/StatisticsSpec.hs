@@ -71,6 +71,10 @@ spec = describe "Tool.Statistics" $ do
           forAll (vectorOf m (elements [1 .. 6])) $ \other ->
             rankTest one other === Just (bySplits one other)
 
+  it "takes no longer for a large set and one number than the other way round" $
+    -- The number is below all others: two of 401 places are as far from the middle.
+    (rankTest [1 .. 400] [0], rankTest [0] [1 .. 400]) `shouldBe` (Just (2 / 401), Just (2 / 401))
+
   it "comes to the same by the normal distribution where sets are large" $ do
     -- Sets of twenty and twenty are compared exactly, and larger ones by the normal distribution.
     -- Near this limit the two hardly differ.

@@ -51,11 +51,13 @@ import Redis.Internal.Command.Argument
 import Redis.Internal.Command.Make
 import Redis.Value (Value)
 
--- | A command that is sent as one line, such as @PING@: the server splits it at spaces.
--- For load tests, and for servers without RESP; for everything else 'command' is better.
+-- | A command that is sent as one line, such as @PING@: the server splits it at spaces
+-- that are not within quotes. For load tests, and for servers without RESP; for
+-- everything else 'command' is better.
 --
--- The line must be one command. A line that contains a line break or a zero byte, or that
--- begins with an asterisk, is refused when it is run ('Redis.Error.NotOneLine').
+-- The line must be one command. A line that contains a line break or a zero byte, begins
+-- with an asterisk, leaves a quote open, or has 64 kB or more, is refused when it is run
+-- ('Redis.Error.NotOneLine'). So is a line without words ('Redis.Error.EmptyCommand').
 --
 -- @since 0.1.0.0
 inline :: ByteString -> Command Value
@@ -158,7 +160,8 @@ option word render = maybe [] (\argument -> [Plain word, render argument])
 
 -- | Declares that a command which the table lacks changes nothing: no server is asked
 -- about it, it may be sent again, and a replica may answer it. Has no effect on a command
--- that the table has.
+-- that the table has, nor on one that is given as words ('Redis.Commands.Raw.raw'), because
+-- only the server knows its keys.
 --
 -- @since 0.1.0.0
 onlyReads :: Command a -> Command a
@@ -166,7 +169,7 @@ onlyReads = declared readFacts
 
 -- | Declares that a command which the table lacks writes: no server is asked about it.
 -- After an error reply it is unknown whether the command did a part of its work
--- ('Redis.Error.MaybeExecuted').
+-- ('Redis.Error.MaybeExecuted'). Has no effect where 'onlyReads' has none.
 --
 -- @since 0.1.0.0
 writes :: Command a -> Command a

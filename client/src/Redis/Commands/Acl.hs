@@ -149,9 +149,9 @@ aclDeluser users = command "ACL DELUSER" (args users) Decode.integer
 data AclPermissions = AclPermissions
   { -- | The commands, as rules: @-\@all +get@.
     aclPermissionsCommands :: ByteString,
-    -- | The keys, as rules: @~app:* %R~*@. Before 7.0.0 only the globs, without @~@.
+    -- | The keys, as rules: @~app:* %R~*@.
     aclPermissionsKeys :: ByteString,
-    -- | The channels, as rules: @&*@. Before 7.0.0 only the globs, without @&@. Empty before 6.2.0.
+    -- | The channels, as rules: @&*@. Empty before 6.2.0.
     aclPermissionsChannels :: ByteString,
     -- | Further fields of the reply: Valkey has @databases@, since 9.1.0.
     aclPermissionsOthers :: [(ByteString, Value)]
@@ -191,8 +191,8 @@ aclUser reply = do
     selector one = Decode.record one >>= permissions
     permissions fields = do
       aclPermissionsCommands <- Decode.field "commands" Decode.bytes fields
-      aclPermissionsKeys <- Decode.field "keys" patterns fields
-      channels <- Decode.optionalField "channels" patterns fields
+      aclPermissionsKeys <- Decode.field "keys" (patterns "~") fields
+      channels <- Decode.optionalField "channels" (patterns "&") fields
       pure
         AclPermissions
           { aclPermissionsCommands,
@@ -200,8 +200,8 @@ aclUser reply = do
             aclPermissionsChannels = fromMaybe "" channels,
             aclPermissionsOthers = otherThan ["commands", "keys", "channels"] fields
           }
-    -- Before 7.0 servers send a list.
-    patterns = Decode.bytes `Decode.orElse` (fmap Char8.unwords . Decode.list Decode.bytes)
+    -- Before 7.0 servers send a list of globs.
+    patterns mark = Decode.bytes `Decode.orElse` (fmap (Char8.unwords . map (mark <>)) . Decode.list Decode.bytes)
 
 -- | @ACL LIST@: every user, as a line of the file. In a cluster, name the node. \(O(n)\) on the
 -- server, [since 6.0.0](https://valkey.io/commands/acl-list/).

@@ -83,8 +83,8 @@ data ClusterShard = ClusterShard
 data ShardNode = ShardNode
   { -- | 40 letters and digits.
     shardNodeId :: ByteString,
-    -- | The host that clients should use. 'Nothing' if the node does not name one: it means the
-    -- host to which the command was sent.
+    -- | The host that clients should use. 'Nothing' if the node does not name one, which means the
+    -- host to which the command was sent; or if the node does not know one (@?@).
     shardNodeEndpoint :: Maybe Host,
     -- | Its IP address.
     shardNodeIp :: Maybe ByteString,
@@ -192,7 +192,8 @@ data SlotsEntry = SlotsEntry
 --
 -- @since 0.1.0.0
 data SlotsNode = SlotsNode
-  { -- | The host that clients should use; 'Nothing' for the host to which the command was sent.
+  { -- | The host that clients should use. 'Nothing' for the host to which the command was sent, or
+    -- if the node does not know one (@?@).
     slotsNodeHost :: Maybe Host,
     slotsNodePort :: Int64,
     -- | The node's id, since 4.0.0.

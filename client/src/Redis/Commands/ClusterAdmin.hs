@@ -56,6 +56,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (toList)
 import Data.Int (Int64)
 import Data.List.NonEmpty (NonEmpty)
+import Data.Maybe (fromMaybe)
 import Data.Time.Clock (UTCTime)
 import Redis.Command (Command)
 import Redis.Command.Build
@@ -66,7 +67,7 @@ import Redis.Error (Host, Port)
 import Redis.Internal.Command.ClusterNode
 import Redis.Internal.Command.Flush
 import Redis.Internal.Command.Lines (otherThan)
-import Redis.Value (Value)
+import Redis.Value (Value (BulkString))
 
 -- | @CLUSTER MEET ip port@: makes the node meet the node at this address, and the clusters of both
 -- become one. The reply comes before that has happened. \(O(1)\) on the server,
@@ -244,8 +245,8 @@ bumpedEpoch :: Decoder BumpedEpoch
 bumpedEpoch reply = do
   text <- Decode.bytes reply
   case Char8.words text of
-    ["BUMPED", digits] | Just (epoch, "") <- Char8.readInteger digits -> Right (Bumped (fromInteger epoch))
-    ["STILL", digits] | Just (epoch, "") <- Char8.readInteger digits -> Right (StillHighest (fromInteger epoch))
+    ["BUMPED", digits] | Right epoch <- Decode.integer (BulkString digits) -> Right (Bumped epoch)
+    ["STILL", digits] | Right epoch <- Decode.integer (BulkString digits) -> Right (StillHighest epoch)
     _ -> Decode.mismatch "BUMPED or STILL and an epoch" reply
 
 -- | @CLUSTER SET-CONFIG-EPOCH epoch@: sets the epoch of a new node that knows no other node. An
@@ -331,8 +332,9 @@ clusterSetslot = clusterSetslotWith clusterSetslotDefaults
 --
 -- @since 0.1.0.0
 newtype ClusterSetslotOptions = ClusterSetslotOptions
-  { -- | How long a primary waits until its replicas know of the change, before it fails. Since
-    -- Valkey 8.0.0, where 'Nothing' is two seconds; Redis lacks it.
+  { -- | How long a primary waits until its replicas have made the change, before it fails with
+    -- @NOREPLICAS@. Some of the replicas may have made it then. Since Valkey 8.0.0, where 'Nothing'
+    -- is two seconds; Redis lacks it.
     clusterSetslotTimeout :: Maybe Duration
   }
   deriving stock (Eq, Show)
@@ -376,17 +378,18 @@ data SlotMigration = SlotMigration
     -- | @EXPORT@ or @IMPORT@.
     slotMigrationOperation :: ByteString,
     slotMigrationRanges :: [SlotRange],
-    -- | The id of the node that gives the slots.
+    -- | The id of the node that gives the slots. Empty if the node that answers is a replica.
     slotMigrationSource :: ByteString,
-    -- | The id of the node that gets the slots.
+    -- | The id of the node that gets the slots. Empty if the node that answers is a replica.
     slotMigrationTarget :: ByteString,
     -- | When it was created, to the second.
     slotMigrationCreated :: UTCTime,
     -- | When it was last updated, to the second.
     slotMigrationUpdated :: UTCTime,
-    -- | Such as @replicating-snapshot@, @success@, @failed@ or @cancelled@.
+    -- | Such as @snapshotting@, @replicating@, @success@, @failed@ or @cancelled@; on a replica
+    -- @occurring-on-primary@.
     slotMigrationState :: ByteString,
-    -- | Why it failed.
+    -- | More about the state, such as why it failed; may be empty.
     slotMigrationMessage :: ByteString,
     -- | All other fields, as the server sends them.
     slotMigrationOthers :: [(ByteString, Value)]
@@ -405,11 +408,13 @@ migration :: Decoder SlotMigration
 migration reply = do
   fields <- Decode.record reply
   let text name = Decode.field name Decode.bytes fields
+      -- A replica knows of a migration, but not of its nodes.
+      node name = fromMaybe "" <$> Decode.optionalField name Decode.bytes fields
   slotMigrationName <- text "name"
   slotMigrationOperation <- text "operation"
   slotMigrationRanges <- Decode.field "slot_ranges" ranges fields
-  slotMigrationSource <- text "source_node"
-  slotMigrationTarget <- text "target_node"
+  slotMigrationSource <- node "source_node"
+  slotMigrationTarget <- node "target_node"
   slotMigrationCreated <- Decode.field "create_time" Decode.unixSeconds fields
   slotMigrationUpdated <- Decode.field "last_update_time" Decode.unixSeconds fields
   slotMigrationState <- text "state"
@@ -429,11 +434,7 @@ migration reply = do
       }
   where
     known = ["name", "operation", "slot_ranges", "source_node", "target_node", "create_time", "last_update_time", "state", "message"]
-    ranges one = Decode.bytes one >>= maybe (Decode.mismatch "ranges of slots" one) Right . traverse range . Char8.words
-    range word = do
-      (begin, rest) <- Char8.readInt word
-      (end, "") <- Char8.stripPrefix "-" rest >>= Char8.readInt
-      pure (SlotRange begin end)
+    ranges one = Decode.bytes one >>= maybe (Decode.mismatch "ranges of slots" one) Right . traverse slotRangeText . Char8.words
 
 -- | @CLUSTER CANCELSLOTMIGRATIONS@: cancels all migrations in which this node gives slots; the
 -- slots stay where they are. An error if there are none. \(O(n)\) on the server,

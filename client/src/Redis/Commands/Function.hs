@@ -56,11 +56,10 @@ import Data.ByteString (ByteString)
 import Data.Int (Int64)
 import Redis.Command (Command)
 import Redis.Command.Build
-import Redis.Commands.Server (FlushOptions, flushDefaults)
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, milliseconds)
-import Redis.Internal.Command.Flush (flushArguments)
+import Redis.Internal.Command.Flush (FlushOptions, flushArguments, flushDefaults)
 import Redis.Internal.Command.Lines (otherThan)
 import Redis.Internal.Command.Program
 import Redis.Value (Value)

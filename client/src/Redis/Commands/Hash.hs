@@ -53,6 +53,7 @@ import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Draw
+import Redis.Internal.Command.Groups
 import Redis.Internal.Command.Scan
 
 -- | @HSET key field value …@: sets fields, new and existing ones; how many are new. A field that
@@ -227,6 +228,3 @@ hscanNovalues options name cursor =
 
 hscanArguments :: HscanOptions -> ScanCursor -> [Argument]
 hscanArguments HscanOptions {hscanMatch, hscanCount} cursor = scanArguments cursor hscanMatch hscanCount
-
-fieldsWithValues :: NonEmpty (ByteString, ByteString) -> [Argument]
-fieldsWithValues = concatMap (\(one, new) -> [arg one, arg new])

@@ -56,6 +56,7 @@ import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, milliseconds)
 import Redis.Internal.Command.Argument (unixMilliseconds, unixSeconds)
 import Redis.Internal.Command.Expiry
+import Redis.Internal.Command.Groups
 
 -- | How to set the expiry of fields.
 --
@@ -357,9 +358,6 @@ hgetexWith HgetexOptions {hgetexExpiry} name fields =
 hgetdel :: ByteString -> NonEmpty ByteString -> Command [Maybe ByteString]
 hgetdel name fields =
   command "HGETDEL" (key name : numbered fields) (forEach fields (Decode.nullable Decode.bytes))
-
-fieldsWithValues :: NonEmpty (ByteString, ByteString) -> [Argument]
-fieldsWithValues = concatMap (\(one, new) -> [arg one, arg new])
 
 -- | The word FIELDS, the number of fields, and the fields.
 numbered :: NonEmpty ByteString -> [Argument]

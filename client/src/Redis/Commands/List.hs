@@ -67,6 +67,7 @@ import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration)
+import Redis.Internal.Command.Groups
 
 -- | @LPUSH key element …@: adds the elements at the left end, one after the other, so that the last
 -- of them becomes the first of the list; the new length. \(O(1)\) per element on the server,
@@ -216,7 +217,7 @@ lmpopWith options names from =
 
 lmpopArguments :: LmpopOptions -> NonEmpty ByteString -> ListEnd -> [Argument]
 lmpopArguments LmpopOptions {lmpopCount} names from =
-  (int (fromIntegral (length names)) : keys names) <> [listEnd from] <> option "COUNT" positive lmpopCount
+  countedKeys names <> [listEnd from] <> option "COUNT" positive lmpopCount
 
 keyAndElements :: Decoder (ByteString, [ByteString])
 keyAndElements = Decode.pair Decode.bytes (Decode.list Decode.bytes)

@@ -32,9 +32,8 @@ import Data.ByteString (ByteString)
 import Data.List.NonEmpty (NonEmpty)
 import Redis.Command (Command)
 import Redis.Command.Build
-import Redis.Commands.Server (FlushOptions, flushDefaults)
 import Redis.Decode qualified as Decode
-import Redis.Internal.Command.Flush (flushArguments)
+import Redis.Internal.Command.Flush (FlushOptions, flushArguments, flushDefaults)
 import Redis.Internal.Command.Program
 import Redis.Value (Value)
 

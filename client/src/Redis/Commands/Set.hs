@@ -55,6 +55,7 @@ import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Draw
+import Redis.Internal.Command.Groups
 import Redis.Internal.Command.Scan
 
 -- | @SADD key member …@: adds the members; how many of them are new. \(O(1)\) per member on the
@@ -215,7 +216,7 @@ sintercardWith :: SintercardOptions -> NonEmpty ByteString -> Command Int64
 sintercardWith SintercardOptions {sintercardLimit} names =
   command
     "SINTERCARD"
-    (int (fromIntegral (length names)) : keys names <> option "LIMIT" natural sintercardLimit)
+    (countedKeys names <> option "LIMIT" natural sintercardLimit)
     Decode.integer
 
 -- | Which members to walk over, and in what steps.

@@ -77,6 +77,7 @@ import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration)
 import Redis.Internal.Command.Draw
+import Redis.Internal.Command.Groups
 import Redis.Internal.Command.Scan
 
 -- | @ZADD key score member …@: adds members, and sets the scores of those that exist; returns the
@@ -352,7 +353,7 @@ bzmpopWith options names end limit =
     (Decode.nullable (Decode.pair Decode.bytes Decode.scored))
 
 mpopArguments :: ZmpopOptions -> NonEmpty ByteString -> ScoreEnd -> [Argument]
-mpopArguments ZmpopOptions {zmpopCount} names end = int (fromIntegral (length names)) : keys names <> [endWord] <> option "COUNT" positive zmpopCount
+mpopArguments ZmpopOptions {zmpopCount} names end = countedKeys names <> [endWord] <> option "COUNT" positive zmpopCount
   where
     endWord = case end of
       MinEnd -> arg "MIN"

@@ -48,6 +48,7 @@ import Data.List.NonEmpty (NonEmpty)
 import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Groups
 
 -- | How the scores of a member that is in several sorted sets are combined.
 --
@@ -67,13 +68,13 @@ data Aggregate
 --
 -- @since 0.1.0.0
 zunion :: NonEmpty ByteString -> Command [ByteString]
-zunion names = command "ZUNION" (numbered names) (Decode.list Decode.bytes)
+zunion names = command "ZUNION" (countedKeys names) (Decode.list Decode.bytes)
 
 -- | @ZUNION n key … WITHSCORES@: like 'zunion', with the scores.
 --
 -- @since 0.1.0.0
 zunionWithscores :: NonEmpty ByteString -> Command [(ByteString, Double)]
-zunionWithscores names = command "ZUNION" (numbered names <> [arg "WITHSCORES"]) Decode.scored
+zunionWithscores names = command "ZUNION" (countedKeys names <> [arg "WITHSCORES"]) Decode.scored
 
 -- | The options of the unions.
 --
@@ -113,7 +114,7 @@ zunionWithscoresWith ZunionOptions {zunionAggregate} names = command "ZUNION" (w
 --
 -- @since 0.1.0.0
 zunionstore :: ByteString -> NonEmpty ByteString -> Command Int64
-zunionstore destination names = command "ZUNIONSTORE" (key destination : numbered names) Decode.integer
+zunionstore destination names = command "ZUNIONSTORE" (key destination : countedKeys names) Decode.integer
 
 -- | @ZUNIONSTORE destination n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX]@: like
 -- 'zunionstore', but stores the result of 'zunionWith'.
@@ -129,13 +130,13 @@ zunionstoreWith ZunionOptions {zunionAggregate} destination names =
 --
 -- @since 0.1.0.0
 zinter :: NonEmpty ByteString -> Command [ByteString]
-zinter names = command "ZINTER" (numbered names) (Decode.list Decode.bytes)
+zinter names = command "ZINTER" (countedKeys names) (Decode.list Decode.bytes)
 
 -- | @ZINTER n key … WITHSCORES@: like 'zinter', with the scores.
 --
 -- @since 0.1.0.0
 zinterWithscores :: NonEmpty ByteString -> Command [(ByteString, Double)]
-zinterWithscores names = command "ZINTER" (numbered names <> [arg "WITHSCORES"]) Decode.scored
+zinterWithscores names = command "ZINTER" (countedKeys names <> [arg "WITHSCORES"]) Decode.scored
 
 -- | The options of the intersections.
 --
@@ -171,7 +172,7 @@ zinterWithscoresWith ZinterOptions {zinterAggregate} names = command "ZINTER" (w
 --
 -- @since 0.1.0.0
 zinterstore :: ByteString -> NonEmpty ByteString -> Command Int64
-zinterstore destination names = command "ZINTERSTORE" (key destination : numbered names) Decode.integer
+zinterstore destination names = command "ZINTERSTORE" (key destination : countedKeys names) Decode.integer
 
 -- | @ZINTERSTORE destination n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX]@: like
 -- 'zinterstore', but stores the result of 'zinterWith'.
@@ -210,7 +211,7 @@ zintercardDefaults = ZintercardOptions {zintercardLimit = Nothing}
 -- @since 0.1.0.0
 zintercardWith :: ZintercardOptions -> NonEmpty ByteString -> Command Int64
 zintercardWith ZintercardOptions {zintercardLimit} names =
-  command "ZINTERCARD" (numbered names <> option "LIMIT" natural zintercardLimit) Decode.integer
+  command "ZINTERCARD" (countedKeys names <> option "LIMIT" natural zintercardLimit) Decode.integer
 
 -- | @ZDIFF n key …@: the members of the first sorted set that are in none of the others, in the
 -- order of their scores. In a cluster the keys must share a slot. \(O(l + (n-k) \log n)\) on the
@@ -219,29 +220,25 @@ zintercardWith ZintercardOptions {zintercardLimit} names =
 --
 -- @since 0.1.0.0
 zdiff :: NonEmpty ByteString -> Command [ByteString]
-zdiff names = command "ZDIFF" (numbered names) (Decode.list Decode.bytes)
+zdiff names = command "ZDIFF" (countedKeys names) (Decode.list Decode.bytes)
 
 -- | @ZDIFF n key … WITHSCORES@: like 'zdiff', with the scores.
 --
 -- @since 0.1.0.0
 zdiffWithscores :: NonEmpty ByteString -> Command [(ByteString, Double)]
-zdiffWithscores names = command "ZDIFF" (numbered names <> [arg "WITHSCORES"]) Decode.scored
+zdiffWithscores names = command "ZDIFF" (countedKeys names <> [arg "WITHSCORES"]) Decode.scored
 
 -- | @ZDIFFSTORE destination n key …@: like 'zunionstore', but stores the result of 'zdiff'.
 -- [Since 6.2.0](https://valkey.io/commands/zdiffstore/).
 --
 -- @since 0.1.0.0
 zdiffstore :: ByteString -> NonEmpty ByteString -> Command Int64
-zdiffstore destination names = command "ZDIFFSTORE" (key destination : numbered names) Decode.integer
-
--- | The number of keys, then the keys.
-numbered :: NonEmpty ByteString -> [Argument]
-numbered names = int (fromIntegral (length names)) : keys names
+zdiffstore destination names = command "ZDIFFSTORE" (key destination : countedKeys names) Decode.integer
 
 -- | The number of keys, then the keys; then the weights and the aggregate, if they differ from the
 -- server's defaults.
 weighted :: Aggregate -> NonEmpty (ByteString, Double) -> [Argument]
-weighted aggregate names = numbered (fmap fst names) <> weights <> how
+weighted aggregate names = countedKeys (fmap fst names) <> weights <> how
   where
     weights
       | all ((== 1) . snd) names = []

@@ -128,7 +128,9 @@ data RangeLimit
 scoreBound :: ScoreBound -> Argument
 scoreBound = \case
   ScoreInclusive score -> double score
-  ScoreExclusive score -> arg ("(" <> floating score)
+  ScoreExclusive score
+    | isNaN score -> double score
+    | otherwise -> arg ("(" <> floating score)
   ScoreLowest -> arg "-inf"
   ScoreHighest -> arg "+inf"
 

@@ -59,6 +59,7 @@ import Data.Word (Word64)
 import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Groups
 import Redis.Internal.Command.Stream
 
 -- | @XADD key * field value …@: adds an entry at the end, and creates the stream if there is none;
@@ -115,7 +116,7 @@ xaddArguments :: XaddOptions -> ByteString -> NonEmpty (ByteString, ByteString) 
 xaddArguments XaddOptions {xaddId, xaddNomkstream, xaddTrim} name fields =
   (key name : flag "NOMKSTREAM" xaddNomkstream)
     <> maybe [] trim xaddTrim
-    <> (newId : concatMap (\(field, new) -> [arg field, arg new]) fields)
+    <> (newId : fieldsWithValues fields)
   where
     newId = case xaddId of
       NextId -> arg "*"
@@ -247,7 +248,8 @@ xread = xreadWith xreadDefaults
 --
 -- @since 0.1.0.0
 data XreadOptions = XreadOptions
-  { -- | COUNT: at most this many entries of each stream; 'Nothing' means all.
+  { -- | COUNT: at most this many entries of each stream; 'Nothing' means all, and so does a number
+    -- below 1.
     xreadCount :: Maybe Int64,
     xreadBlock :: StreamWait
   }

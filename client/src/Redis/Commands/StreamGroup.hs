@@ -104,7 +104,8 @@ xreadgroup = xreadgroupWith xreadgroupDefaults
 --
 -- @since 0.1.0.0
 data XreadgroupOptions = XreadgroupOptions
-  { -- | COUNT: at most this many entries of each stream; 'Nothing' means all.
+  { -- | COUNT: at most this many entries of each stream; 'Nothing' means all, and so does a number
+    -- below 1.
     xreadgroupCount :: Maybe Int64,
     -- | BLOCK: whether to wait for entries. It has an effect only where undelivered entries are
     -- read.

@@ -294,7 +294,8 @@ decoded given value = case commandDecode given value of
 
 -- | The reply without its attributes, or the error if it is an error reply. Unless the
 -- command can fail half-way, an error reply means that nothing was done, and is marked
--- 'RefusedBeforeRun'.
+-- 'RefusedBeforeRun'. But a command that holds up its connection waits after it has begun:
+-- replicas of Valkey make the change of CLUSTER SETSLOT before their primary does.
 fromReply :: Facts -> Value -> Either Error Value
 fromReply facts reply = case withoutAttributes reply of
   ErrorReply text -> Left (ReplyError (told (serverErrorFromText text)))
@@ -302,6 +303,7 @@ fromReply facts reply = case withoutAttributes reply of
   where
     told failed
       | factFailsHalfway facts = failed
+      | factScope facts == OwnConnection, serverErrorCode failed `elem` ["NOREPLICAS", "UNBLOCKED"] = failed {serverErrorDelivery = MaybeExecuted}
       | otherwise = failed {serverErrorDelivery = RefusedBeforeRun}
 
 -- | Whether the error says that the server does not know the script of this digest.
@@ -340,7 +342,8 @@ data Facts = Facts
     factScope :: Scope,
     -- | An error reply may come after a part was done: for scripts, functions, EXEC,
     -- MIGRATE and DEBUG, and for commands that the command table lacks. An error reply
-    -- to any other command means that nothing was done.
+    -- to any other command means that nothing was done, unless it ends the wait of a
+    -- command that holds up its connection (CLUSTER SETSLOT).
     factFailsHalfway :: Bool,
     -- | Its own time limit in seconds; 'Nothing' means the client's command timeout.
     factPatience :: Maybe Double,

@@ -65,7 +65,9 @@ validateConfig config = do
         null [() | UnixEndpoint _ <- toList seeds]
       check "sentinel name" "must be printable ASCII without spaces, and not empty" $
         not (ByteString.null name) && ByteString.all (\byte -> byte > 32 && byte < 127) name
-    Standalone _ -> Right ()
+    Standalone _ ->
+      check "nodes to read from" "must be the primary with a single server: replicas are for a cluster (clusterConfig, redis+cluster://, or the option cluster=true) or a primary with replicas (groupConfig, redis+group://, sentinelConfig, redis+sentinel://)" $
+        configReadFrom config == ReadPrimary
   check "database" "must not be negative" (configDatabase config >= 0)
   for_ (configClientName config) $ \name ->
     check "client name" "must be printable ASCII without spaces, and not empty" $

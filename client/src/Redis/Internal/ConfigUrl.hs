@@ -41,7 +41,7 @@ import Text.Read (readMaybe)
 -- [@ca@] PEM file of certificate authorities, for TLS.
 -- [@cert@, @key@] PEM files of this client's certificate and key, for TLS.
 -- [@client_name@] The client's name in the server's CLIENT LIST.
--- [@cluster@] @true@ or @false@: whether the hosts are nodes of a cluster.
+-- [@cluster@] @true@ or @false@: whether the hosts are nodes of a cluster. Default: as the scheme says.
 -- [@connect_timeout@] Seconds.
 -- [@db@] The number of the database. It may stand in the path instead, except for a Unix socket.
 -- [@dedicated_idle@] Seconds, or @none@.
@@ -55,7 +55,8 @@ import Text.Read (readMaybe)
 -- [@redirect@] @true@ or @false@: whether a single server may send commands to another server.
 -- [@refresh_interval@, @refresh_throttle@] Seconds.
 -- [@sentinel_password@, @sentinel_user@] The credentials for sentinels.
--- [@sentinel_tls@] @true@ or @false@: whether sentinels speak TLS. Default: as the servers do.
+-- [@sentinel_tls@] @true@ or @false@: whether sentinels speak TLS. Default: as the servers do. If
+--   they alone do, the options for TLS are for them.
 -- [@server_name@] The name in the server's certificate, for TLS.
 -- [@silence_limit@] Seconds, or @none@.
 -- [@timeout@] Seconds for a command, or @none@.
@@ -78,8 +79,11 @@ configFromUrl url = do
     (wrong "credentials" "characters such as / ? # @ are written as % and two hexadecimal digits")
   (credentials, hosts) <- credentialsAndHosts authority
   options <- parseOptions query
-  isCluster <- (schemeKind scheme == ForCluster ||) <$> maybe (Right False) (boolean "option cluster") (Map.lookup "cluster" options)
-  when (isCluster && schemeKind scheme `elem` [ForGroup, ForSentinels]) (wrong "option cluster" "is not for a primary with replicas")
+  asCluster <- traverse (boolean "option cluster") (Map.lookup "cluster" options)
+  when (asCluster == Just False && schemeKind scheme == ForCluster) (wrong "option cluster" "must not be false with redis+cluster://")
+  when (asCluster == Just True && schemeKind scheme `elem` [ForGroup, ForSentinels]) (wrong "option cluster" "is not for a primary with replicas")
+  sentinelsByTls <- traverse (boolean "option sentinel_tls") (Map.lookup "sentinel_tls" options)
+  let isCluster = asCluster == Just True || schemeKind scheme == ForCluster
   (topology, pathDatabase) <- case schemeTransport scheme of
     UnixTransport -> do
       unless (ByteString.null hosts) (wrong "host" "a Unix socket has none: three slashes, then its path")
@@ -97,7 +101,11 @@ configFromUrl url = do
   let start =
         (defaultConfig topology)
           { configCredentials = maybe NoCredentials FixedCredentials credentials,
-            configTls = if schemeTls scheme then Just defaultTlsConfig else Nothing
+            configTls = if schemeTls scheme then Just defaultTlsConfig else Nothing,
+            configSentinelTls = case sentinelsByTls of
+              Just True | not (schemeTls scheme) -> Just (Just defaultTlsConfig)
+              Just False -> Just Nothing
+              _ -> Nothing
           }
   withPath <- case pathDatabase of
     Nothing -> Right start
@@ -247,7 +255,7 @@ applyOption config (name, value) = case name of
   "cert" -> tls id
   "key" -> tls id
   "client_name" -> Right config {configClientName = Just value}
-  -- Was read when the topology was made.
+  -- Was read before the others, as sentinel_tls was.
   "cluster" -> Right config
   "connect_timeout" -> (\new -> config {configConnectTimeout = new}) <$> seconds part value
   "db" -> (\new -> config {configDatabase = new}) <$> whole part value
@@ -265,19 +273,14 @@ applyOption config (name, value) = case name of
     "2" -> Right config {configProtocol = OnlyResp2}
     "3" -> Right config {configProtocol = PreferResp3}
     _ -> wrong part "must be 2 or 3"
-  "read_from" -> case (readFromWord value, configTopology config) of
-    (Just ReadPrimary, _) -> Right config {configReadFrom = ReadPrimary}
-    (Just _, Standalone _) -> wrong part "all values but primary are for a cluster (redis+cluster://, or the option cluster=true) or a primary with replicas (redis+group://, redis+sentinel://)"
-    (Just other, _) -> Right config {configReadFrom = other}
-    (Nothing, _) -> wrong part "must be primary, replica, any, latency, or zone: and the name of a zone"
+  "read_from" -> case readFromWord value of
+    Just new -> Right config {configReadFrom = new}
+    Nothing -> wrong part "must be primary, replica, any, latency, or zone: and the name of a zone"
   "refresh_interval" -> (\new -> config {configRefreshInterval = new}) <$> seconds part value
   "refresh_throttle" -> (\new -> config {configRefreshThrottle = new}) <$> seconds part value
   "redirect" -> (\new -> config {configFollowsRedirects = new}) <$> boolean part value
-  "sentinel_tls" -> do
-    sentinels
-    speaks <- boolean part value
-    Right config {configSentinelTls = if speaks then maybe (Just (Just defaultTlsConfig)) (const Nothing) (configTls config) else Just Nothing}
   "sentinel_password" -> config <$ sentinels
+  "sentinel_tls" -> config <$ sentinels
   "sentinel_user" -> config <$ sentinels
   "server_name" -> tls (\old -> old {tlsServerName = Just value})
   "silence_limit" -> (\new -> config {configSilenceLimit = new}) <$> orNone (seconds part)
@@ -295,9 +298,14 @@ applyOption config (name, value) = case name of
     sentinels = case configTopology config of
       Sentinels _ _ -> Right ()
       _ -> wrong part "is for sentinels: redis+sentinel://"
-    tls change = case configTls config of
-      Nothing -> wrong part "is for TLS: rediss://"
-      Just old -> Right config {configTls = Just (change old)}
+    tls change = withTls part change config
+
+-- | Changes how to speak TLS: to the servers, or to the sentinels if those alone speak it.
+withTls :: String -> (TlsConfig -> TlsConfig) -> Config -> Either ConfigError Config
+withTls part change config = case (configTls config, configSentinelTls config) of
+  (Just old, _) -> Right config {configTls = Just (change old)}
+  (Nothing, Just (Just old)) -> Right config {configSentinelTls = Just (Just (change old))}
+  _ -> wrong part "is for TLS: rediss://, or the option sentinel_tls=true"
 
 readFromWord :: ByteString -> Maybe ReadFrom
 readFromWord = \case
@@ -313,7 +321,7 @@ certificateAndKey options config = case (Map.lookup "cert" options, Map.lookup "
   (Nothing, Nothing) -> Right config
   (Just certificate, Just key) -> do
     files <- (,) <$> filePath "option cert" certificate <*> filePath "option key" key
-    pure config {configTls = (\tls -> tls {tlsCertificate = Just files}) <$> configTls config}
+    withTls "option cert" (\tls -> tls {tlsCertificate = Just files}) config
   (Just _, Nothing) -> wrong "option cert" "needs the option key"
   (Nothing, Just _) -> wrong "option key" "needs the option cert"
 

@@ -150,7 +150,8 @@ data CommandBegun = CommandBegun
     -- | The database in which the command runs, as far as is known.
     begunDatabase :: Int,
     -- | The node that the command goes to, if that is known at the beginning: for a single server
-    -- the server of the configuration, otherwise only on a lent connection.
+    -- the server in use, which is the one of the configuration unless that redirected the client;
+    -- otherwise only on a lent connection.
     begunNode :: Maybe Endpoint
   }
   deriving stock (Eq, Show)

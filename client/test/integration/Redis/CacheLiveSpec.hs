@@ -103,6 +103,20 @@ spec = around_ (within 60) . describe "what is kept" $ do
           mapM awaitReply begun `shouldReturn` replicate 100 (Just "v")
         calls server "get" `shouldReturn` 1
 
+    it "is one result for whoever awaits it again, though the read that it waited for was too old" $
+      with $ \server client -> do
+        run client (Redis.set "k" "old")
+        -- No read is answered before both have begun.
+        _ <- Server.command server ["CLIENT", "PAUSE", "300", "ALL"]
+        first <- submitCached client age (Redis.get "k")
+        joined <- submitCached client (maxAge (milliseconds 1)) (Redis.get "k")
+        awaitReply first `shouldReturn` Just "old"
+        awaitReply joined `shouldReturn` Just "old"
+        run client (Redis.set "k" "new")
+        asked <- calls server "get"
+        awaitReply joined `shouldReturn` Just "old"
+        calls server "get" `shouldReturn` asked
+
   it "is not used when it is older than the caller allows" $
     withCachingClient defaultCaching $ \server client -> do
       run client (Redis.set "k" "v")

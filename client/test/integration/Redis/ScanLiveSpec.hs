@@ -85,6 +85,34 @@ spec = around_ (within 60) . describe "walks" $ do
       withClient (as "nobody") $ \nobody -> do
         refused <- try (foldScan nobody Redis.scanDefaults count 0)
         either codeOf (const "none") refused `shouldBe` "NOPERM"
+
+  it "that were refused go on where they were, when that is allowed" $
+    withClientOf PreferResp3 $ \server client -> do
+      run client (Redis.set "key" "v")
+      forM_ (numbered "n" 3000) $ \name -> submit client (raw ["SADD", "set", name])
+      run client (Redis.scard "set") `shouldReturn` 3000
+      _ <- command server ["ACL", "SETUSER", "walker", "on", "nopass", "~*", "+@all", "-scan"]
+      let config = setCredentials (Just Credentials {credentialsUser = Just "walker", credentialsPassword = toSecret "x"}) (configOf PreferResp3 server)
+      withClient config $ \walker -> do
+        overKeys <- walkScan walkDefaults walker Redis.scanDefaults
+        refused <- try (foldWalk overKeys count 0)
+        either codeOf (const "none") refused `shouldBe` "NOPERM"
+        _ <- command server ["ACL", "SETUSER", "walker", "+scan"]
+        foldWalk overKeys count 0 `shouldReturn` 2
+        overMembers <- walkSscan walkDefaults walker Redis.sscanDefaults {Redis.sscanCount = Just 50} "set"
+        _ <- nextPage overMembers
+        _ <- command server ["ACL", "SETUSER", "walker", "-sscan"]
+        -- The page after the next one is not requested yet.
+        refusedToo <- try (foldWalk overMembers count 0)
+        either codeOf (const "none") refusedToo `shouldBe` "NOPERM"
+        _ <- command server ["ACL", "SETUSER", "walker", "+sscan"]
+        foldWalk overMembers count 0 >>= (`shouldSatisfy` (> 2000))
+
+  it "without any patience go to their end, if nothing fails" $
+    withClientOf PreferResp3 $ \_ client -> do
+      run client (Redis.set "key" "v")
+      walk <- walkScan walkDefaults {walkPatience = mempty} client Redis.scanDefaults
+      foldWalk walk count 0 `shouldReturn` 1
   where
     count counted _ = pure (counted + 1 :: Int)
     collect found one = pure (one : found)

@@ -8,7 +8,8 @@
 -- * It is of no version older than the same reader has read before, if the servers lose
 --   nothing.
 --
--- At the end, when the writers have stopped, every key must soon be read in its last version.
+-- At the end, when the writers have stopped, every key must soon be read in the last version that
+-- was acknowledged, or in a later one, whose write may have run.
 module Redis.CacheAudit
   ( Watch (..),
     Audit (..),
@@ -70,7 +71,7 @@ auditedReads client watch action = do
   -- For each key: the versions and when they were acknowledged, the newest first.
   histories <- forM (watchKeys watch) (const (newTVarIO []))
   let keyed = zip3 (watchKeys watch) histories rights
-  writers <- forM keyed (\(key, history, _) -> async (writer over written key history 1))
+  writers <- forM keyed (\(key, history, _) -> async (writer over written key history 0 1))
   readers <- forM [one | one <- keyed, _ <- [1 .. watchReaders watch]] $ \(key, history, right) -> do
     newest <- newIORef 0
     async (reader over right failed wrong key history newest)
@@ -96,10 +97,11 @@ auditedReads client watch action = do
     auditWrong <- readTVarIO wrong
     pure Audit {auditReads, auditFailedReads, auditFailures, auditWrites, auditWrong}
   where
-    writer over written key history version = do
+    -- Returns the last version that was acknowledged.
+    writer over written key history acknowledged version = do
       done <- readTVarIO over
       if done
-        then pure (version - 1)
+        then pure acknowledged
         else do
           certain <- watchWrite watch key version
           now <- getMonotonicTime
@@ -107,7 +109,7 @@ auditedReads client watch action = do
             modifyTVar' history (take 100000 . ((version, now) :))
             modifyTVar' written (+ 1)
           pause (watchPace watch)
-          writer over written key history (version + 1)
+          writer over written key history (if certain then version else acknowledged) (version + 1)
 
     reader over right failed wrong key history newest = do
       done <- readTVarIO over

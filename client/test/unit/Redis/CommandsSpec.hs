@@ -259,6 +259,13 @@ deliveries = describe "an error reply" $ do
       ["NOSCRIPT No matching script.", "LOADING Redis is loading the dataset in memory", "WRONGTYPE x"]
       `shouldBe` [Just RefusedBeforeRun, Just RefusedBeforeRun, Just MaybeExecuted]
 
+  it "that ends the wait of a command that had begun leaves a doubt" $ do
+    let assigned = toldOf (commandFacts (clusterSetslot 5 (SlotOf "n")))
+        lacking = "NOREPLICAS Not enough good replicas to write."
+    map assigned [lacking, "UNBLOCKED force unblock from blocking operation", "ERR Unknown node n"]
+      `shouldBe` [Just MaybeExecuted, Just MaybeExecuted, Just RefusedBeforeRun]
+    toldOf (commandFacts (incr "k")) lacking `shouldBe` Just RefusedBeforeRun
+
   it "is seen behind attributes" $
     either (const True) (const False) (fromReply (commandFacts (incr "k")) (WithAttributes [] (ErrorReply "ERR x"))) `shouldBe` True
 
@@ -292,6 +299,13 @@ rawCommands = describe "raw" $ do
     commandFacts (raw ["CLIENT", "REPLY", "OFF"]) `shouldBe` writeFacts {factScope = ConnectionState}
     commandFacts (raw ["script", "kill"]) `shouldBe` writeFacts {factScope = ControlLane}
 
+  it "in one line does what the server reads in that line" $ do
+    let waiting = Build.inline "XREAD \"BLOCK\" 500 STREAMS k $"
+    map (described . Build.inline) ["GET \"a key\"", "MGET a b"] `shouldBe` ["one a key", "split by 1: a b"]
+    (described waiting, factBlocking (commandFacts waiting)) `shouldBe` ("one k", BlocksFor 0.5)
+    commandName (Build.inline "config get maxmemory") `shouldBe` "CONFIG GET"
+    commandWords (Build.inline " ") `shouldBe` []
+
   prop "sends any words as they stand, and tells them" $
     forAll (listOf (Char8.pack <$> arbitrary)) $ \words' ->
       requestBytes (commandRequest (raw words')) === naiveRequest words'
@@ -317,6 +331,18 @@ rawCommands = describe "raw" $ do
     commandFacts (limit (Build.onlyReads module')) `shouldBe` readFacts {factBlocking = BlocksFor 2}
     commandFacts (Build.writes (repeatable module')) `shouldBe` untoldFacts {factRepeatable = True}
     commandFacts (repeatable (Build.writes module')) `shouldBe` untoldFacts {factRepeatable = True}
+
+  it "that is built with its subcommand as an argument is known as if the name had it" $ do
+    let silence = Build.command "CLIENT" [Build.arg "reply", Build.arg "OFF"] Right
+        encoding = Build.command "OBJECT" [Build.arg "ENCODING", Build.key "k"] Right
+    (described silence, commandFacts silence) `shouldBe` ("a node's own", writeFacts {factScope = ConnectionState})
+    (described encoding, commandFacts encoding) `shouldBe` ("one k", readFacts)
+    described (Build.command "CLIENT" [Build.arg "NOSUCH"] Right) `shouldBe` "ask"
+    described (Build.onlyReads silence) `shouldBe` "a node's own"
+
+  it "that is built without any word is not sent, whatever is said of it" $
+    map described [Build.command "" [] Right, Build.onlyReads (Build.command " " [] Right), Build.writes (Build.command "" (Build.keys []) Right)]
+      `shouldBe` replicate 3 (show EmptyCommand)
 
   it "that holds up its connection has one of its own" $
     map (factScope . commandFacts) [shutdown, shutdownAbort] `shouldBe` [OwnConnection, OwnConnection]

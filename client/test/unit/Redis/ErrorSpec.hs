@@ -18,6 +18,9 @@ spec = describe "Redis.Error, said to people" $ do
       (ConnectionError (ConnectionFailure NotSent here (ConnectFailed "127.0.0.1:1: Connection refused")), "db:1: cannot be connected to (127.0.0.1:1: Connection refused) (not sent)"),
       (ConnectionError (ConnectionFailure MaybeExecuted here ClosedByPeer), "db:1: the server closed the connection (it may have run)"),
       (ConnectionError (ConnectionFailure NotSent here (HandshakeRefused wrongType)), "db:1: the server refuses: WRONGTYPE Operation against a key (not sent)"),
+      (ReplyError unwritten, "server error: ERR cl\233 inconnue \65533"),
+      (ConnectionError (ConnectionFailure NotSent here (HandshakeRefused unwritten)), "db:1: the server refuses: ERR cl\233 inconnue \65533 (not sent)"),
+      (RoutingError (RoutingFailure NotSent (NoReachableNode [(here, ReplyError unwritten)])), "no node can be reached: db:1: ERR cl\233 inconnue \65533 (not sent)"),
       (TimeoutError (TimeoutFailure MaybeExecuted (seconds 5)), "no reply within 5.0 s (it may have run)"),
       (RoutingError (RoutingFailure NotSent (UncoveredSlot 7)), "no node is known to serve slot 7 (not sent)"),
       (RoutingError (RoutingFailure NotSent (NoReachableNode [])), "no node is known (not sent)"),
@@ -27,6 +30,9 @@ spec = describe "Redis.Error, said to people" $ do
       ),
       ( RoutingError (RoutingFailure MaybeExecuted (PartsFailed (FailedParts 1 3 (ReplyError wrongType)))),
         "1 of 3 parts failed, the others have run; the first: server error: WRONGTYPE Operation against a key (it may have run)"
+      ),
+      ( RoutingError (RoutingFailure MaybeExecuted (PartsFailed (FailedParts 3 3 lost))),
+        "3 of 3 parts failed; the first: db:1: the server closed the connection (not sent) (it may have run)"
       )
     ]
 
@@ -65,6 +71,8 @@ spec = describe "Redis.Error, said to people" $ do
       `shouldBe` []
   where
     wrongType = serverErrorFromText "WRONGTYPE Operation against a key"
+    -- In UTF-8, but for the last byte.
+    unwritten = serverErrorFromText "ERR cl\xc3\xa9 inconnue \xff"
     here = TcpEndpoint "db" 1
     lost = ConnectionError (ConnectionFailure NotSent here ClosedByPeer)
     there = TcpEndpoint "::1" 2

@@ -173,6 +173,10 @@ spec = describe "the text for Prometheus" . modifyMaxSuccess (const 25) $ do
         opened = [(labels, value) | Sample "redis_client_connections_opened_total" labels value <- parsed]
      in opened === [([("node", nameOf node)], fromIntegral (countOpened node)) | node <- snapshotNodes snapshot]
 
+  it "is UTF-8, whatever characters the path of a socket has" $ do
+    let page = pageOf (ClientSnapshot [blank {gaugeEndpoint = UnixEndpoint "/run/\233\xdce9"}] (ErrorCounts 0 0 0) Nothing (SubscriptionGauges 0 0 0))
+    lines page `shouldContain` ["redis_client_connections_opened_total{node=\"/run/\xc3\xa9\xef\xbf\xbd\"} 0"]
+
   it "has the times of a node in its histogram" . property $ \(Any snapshot) ->
     let Right parsed = parsePage (pageOf snapshot)
         counts = [value | Sample "redis_client_round_trip_seconds_count" labels value <- parsed, lookup "connections" labels == Just "shared"]

@@ -3,7 +3,7 @@
 module Redis.ServerRepliesSpec (spec) where
 
 import Data.ByteString (ByteString)
-import Data.Either (isLeft)
+import Data.Either (isLeft, isRight)
 import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
 import Redis.Commands
 import Redis.Duration
@@ -45,6 +45,18 @@ clusters = do
     map (isLeft . decoded clusterNodes . BulkString) ["a 10.0.0.1:7000 master", "a nowhere master - 0 0 1 connected", "a h:1 master - 0 0 1 connected x-y"]
       `shouldBe` [True, True, True]
 
+  it "is wrong where a slot is none, or a number is too large" $
+    filter
+      (isRight . decoded clusterNodes . BulkString)
+      [ "a h:1 master - 0 0 1 connected 5-9x",
+        "a h:1 master - 0 0 1 connected 5-",
+        "a h:1 master - 0 0 1 connected 16384",
+        "a h:1 master - 0 0 1 connected 0-18446744073709551617",
+        "a h:1 master - 0 0 1 connected [16384->-b]",
+        "a h:1 master - 0 0 18446744073709551617 connected"
+      ]
+      `shouldBe` []
+
   it "has hosts that are missing, and names beside addresses" $
     fmap (map (\entry -> (slotsNodeHost (slotsPrimary entry), slotsNodeMetadata (slotsPrimary entry), length (slotsReplicas entry)))) (decoded clusterSlots (Array slotsEntries))
       `shouldBe` Right [(Nothing, [("ip", "10.0.0.1")], 1), (Just "h", [], 0)]
@@ -78,6 +90,23 @@ clusters = do
 
   it "has an epoch that is new, or the highest already" $
     map (decoded clusterBumpepoch . SimpleString) ["BUMPED 7", "STILL 7"] `shouldBe` [Right (Bumped 7), Right (StillHighest 7)]
+
+  it "has an epoch that is no other's, however large it is" $
+    decoded clusterBumpepoch (SimpleString "BUMPED 18446744073709551623") `shouldSatisfy` isLeft
+
+  it "has migrations of slots, of whose nodes a replica does not know" $ do
+    let known name = [BulkString name, BulkString (name <> "-id")]
+        migration nodes =
+          Array
+            ( [BulkString "name", BulkString "m", BulkString "operation", BulkString "IMPORT", BulkString "slot_ranges", BulkString "0-5 7-7"]
+                <> nodes
+                <> [BulkString "create_time", Integer 1, BulkString "last_update_time", Integer 2]
+                <> [BulkString "state", BulkString "occurring-on-primary", BulkString "message", BulkString ""]
+            )
+    fmap
+      (map (\one -> (slotMigrationRanges one, slotMigrationSource one, slotMigrationTarget one)))
+      (decoded clusterGetslotmigrations (Array [migration [], migration (known "target_node" <> known "source_node")]))
+      `shouldBe` Right [([SlotRange 0 5, SlotRange 7 7], "", ""), ([SlotRange 0 5, SlotRange 7 7], "source_node-id", "target_node-id")]
   where
     whereAndWhat node = (clusterNodeId node, clusterNodeIp node, clusterNodePort node, clusterNodeBusPort node, clusterNodeHostname node)
     slotsEntries =
@@ -114,13 +143,22 @@ roles = describe "as its role" $ do
 
 others :: Spec
 others = do
-  it "has users whose keys are a list, before 7.0" $
-    fmap (fmap aclUserPermissions) (decoded (aclGetuser "u") (Array [BulkString "flags", Array [BulkString "on"], BulkString "passwords", Array [], BulkString "commands", BulkString "+@all", BulkString "keys", Array [BulkString "a*", BulkString "b*"]]))
-      `shouldBe` Right (Just (AclPermissions {aclPermissionsCommands = "+@all", aclPermissionsKeys = "a* b*", aclPermissionsChannels = "", aclPermissionsOthers = []}))
+  it "has users whose keys and channels are lists, before 7.0, and makes rules of them" $ do
+    let fields = [BulkString "flags", Array [BulkString "on"], BulkString "passwords", Array [], BulkString "commands", BulkString "+@all", BulkString "keys", Array [BulkString "a*", BulkString "b*"]]
+        channels = [BulkString "channels", Array [BulkString "c*", BulkString "d"]]
+        permissions granted = AclPermissions {aclPermissionsCommands = "+@all", aclPermissionsKeys = "~a* ~b*", aclPermissionsChannels = granted, aclPermissionsOthers = []}
+    map (fmap (fmap aclUserPermissions) . decoded (aclGetuser "u") . Array) [fields, fields <> channels]
+      `shouldBe` map (Right . Just . permissions) ["", "&c* &d"]
 
   it "has clients of which old servers say less" $
     fmap (map (\one -> (clientInfoName one, clientInfoUser one, clientInfoQueued one, clientInfoCommand one))) (decoded clientList (BulkString "id=3 addr=h:1 fd=8 name= age=1 idle=0 flags=x db=0 sub=0 psub=0 multi=2 cmd=NULL\n"))
       `shouldBe` Right [(Nothing, Nothing, Just 2, Nothing)]
+
+  it "has clients whose addresses have spaces, and whose users have any letters" $
+    fmap
+      (map (\one -> (clientInfoAddress one, clientInfoLocalAddress one, clientInfoName one, clientInfoUser one, lookup "redir" (clientInfoOthers one))))
+      (decoded clientList (BulkString "id=3 addr=/my  own/a socket:0 laddr=/my  own/a socket:0 fd=8 name= age=1 idle=0 flags=U db=0 sub=0 psub=0 multi=-1  user=voil\xc3\xa0 redir=-1 \n"))
+      `shouldBe` Right [("/my  own/a socket:0", Just "/my  own/a socket:0", Nothing, Just "voil\xc3\xa0", Just (BulkString "-1"))]
 
   it "tracks keys for another connection" $
     map (decoded clientGetredir . Integer) [-1, 0, 7] `shouldBe` map Right [NotTracking, NotRedirected, RedirectedTo 7]

@@ -36,6 +36,11 @@ spec = do
       peer (TcpEndpoint "::1" 1) `shouldBe` [Just (TextAttribute "::1"), Just (NumberAttribute 1)]
       peer (TcpEndpoint "db.example" 1) `shouldBe` [Nothing, Nothing]
       peer (UnixEndpoint "/run/redis") `shouldBe` [Just (TextAttribute "/run/redis"), Nothing]
+    it "have the path of a socket in UTF-8, whatever characters it has" $ do
+      let path = UnixEndpoint "/run/\233\1103\xdce9"
+          utf8 = Just (TextAttribute "/run/\xc3\xa9\xd1\x8f\xef\xbf\xbd")
+      lookup "server.address" (begunAttributes begun {begunNode = Just path}) `shouldBe` utf8
+      lookup "network.peer.address" (endedAttributes ended {endedNode = Just path}) `shouldBe` utf8
     it "name the class of each error, and the server's status if it said one" $ do
       let told outcome = [lookup name (endedAttributes ended {endedOutcome = outcome}) | name <- ["db.response.status_code", "error.type"]]
           failing = told . CommandFailed

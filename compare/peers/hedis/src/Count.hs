@@ -23,7 +23,7 @@ module Count
 where
 
 import Control.Concurrent (getNumCapabilities)
-import Control.Monad (forM)
+import Control.Monad (forM, unless)
 import Data.Bits (countLeadingZeros, finiteBitSize, shiftL, shiftR)
 import Data.List (intercalate)
 import Data.Primitive.ByteArray
@@ -35,7 +35,7 @@ import Data.Primitive.ByteArray
   )
 import Data.Version (showVersion)
 import Data.Word (Word64)
-import GHC.Exts (Int (I#), RealWorld, fetchAddIntArray#)
+import GHC.Exts (Int (I#), RealWorld, casIntArray#, fetchAddIntArray#)
 import GHC.IO (IO (..))
 import GHC.RTS.Flags (GCFlags (..), getGCFlags)
 import Numeric (showFFloat, showHex)
@@ -74,10 +74,19 @@ get (Counts array) counter = readByteArray array (fromEnum counter)
 
 -- | Counts this many commands, each of which took this many nanoseconds.
 latency :: Counts -> Word64 -> Int -> IO ()
-latency counts@(Counts array) took times = do
+latency counts took times = do
   addAt counts (counters + bucketOf took) times
-  most <- get counts Most
-  if fromIntegral took > most then writeByteArray array (fromEnum Most) (fromIntegral took :: Int) else pure ()
+  get counts Most >>= raise
+  where
+    longest = fromIntegral took :: Int
+    -- Another caller may raise it meanwhile.
+    raise most = unless (longest <= most) $ do
+      seen <- compareAndSwap counts (fromEnum Most) most longest
+      unless (seen == most) (raise seen)
+
+compareAndSwap :: Counts -> Int -> Int -> Int -> IO Int
+compareAndSwap (Counts (MutableByteArray array)) (I# index) (I# old) (I# new) =
+  IO (\state -> case casIntArray# array index old new state of (# after, seen #) -> (# after, I# seen #))
 
 -- 64 buckets for each power of two; below 128 one for each number.
 bucketOf :: Word64 -> Int

@@ -112,7 +112,7 @@ lists kind = do
 
 refusals :: Kind -> SpecWith World
 refusals kind = do
-  forM_ ["page=0", "page=-1", "page=", "page=x", "page=1.0", "page=1e1", "page=%201", "page=1234567890", "limit=0", "limit=-5", "limit=", "limit=ten", "page=1&page=1", "limit=5&limit=5", "page=1&limit=0"] $ \query ->
+  forM_ ["page=0", "page=-1", "page=", "page=x", "page=1.0", "page=1e1", "page=%201", "page=1234567890", "limit=0", "limit=-5", "limit=", "limit=ten", "page=1&page=1", "limit=5&limit=5", "page=1&limit=0", "page=1;limit=5", "page"] $ \query ->
     it ("refuses a list of " <> Char8.unpack query) $ \world ->
       get world ("/users?" <> query) `shouldAnswer` failing 400 "Bad Request" "Invalid page or limit"
   forM_ ["abc", "-1", "+1", "1.0", "1234567890123456789", "0x1", "%20", "1a"] $ \text ->
@@ -128,6 +128,11 @@ refusals kind = do
   unless (kind == NaiveOnly) . it "tells upper from lower case in a path" $ \world -> do
     get world "/Users/1" `shouldAnswer` failing 404 "Not Found" "Not found"
     get world "/USERS" `shouldAnswer` failing 404 "Not Found" "Not found"
+  -- The naive services leave the path to their frameworks.
+  unless (kind == NaiveOnly) . it "takes no written-out slash for one that separates" $ \world -> do
+    get world "/users/1%2F2" `shouldAnswer` failing 400 "Bad Request" "Invalid id"
+    get world "/users/%2f" `shouldAnswer` failing 400 "Bad Request" "Invalid id"
+    get world "/users%2F1" `shouldAnswer` failing 404 "Not Found" "Not found"
   it "names the methods of a path to who uses another" $ \world -> do
     ask world "DELETE" "/users" Nothing `shouldAnswer` (405, "Method Not Allowed", [("allow", "GET, POST")], "{\"error\":\"Method not allowed\"}")
     ask world "POST" "/users/1" (Just "{}") `shouldAnswer` (405, "Method Not Allowed", [("allow", "GET, PUT, DELETE")], "{\"error\":\"Method not allowed\"}")

@@ -7,9 +7,11 @@ import Compare.OpenLoop (generatorLimit, rateFor)
 import Compare.Plan
 import Compare.Rows (Row (..), rowsOf)
 import Data.List (nub, sort)
+import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Redis.TestKit.Wait (within)
+import ReportSpec (measured)
 import Test.Hspec
 
 spec :: Spec
@@ -25,6 +27,19 @@ spec = around_ (within 10) . describe "plan" $ do
   it "has each measurement once" $ do
     let cells' = concatMap (map snd . cellsOf 3) (goalGroups rows)
     length (nub cells') `shouldBe` length cells'
+
+  it "adds nothing to results of the same group that were measured in another way" $ do
+    let cells' = [(one, row', this) | one <- take 1 (goalGroups rows), (row', this) <- cellsOf 2 one]
+        made seconds warmUp =
+          [ (measured "haskell" [] 1) {cell = this, facts = Map.fromList [("seconds", seconds), ("warm-up", warmUp)]}
+            | (_, _, this) <- take 1 cells'
+          ]
+        elsewhere result = result {cell = (cell result) {connections = 7}}
+    unlike 4 cells' (made "4" "12") `shouldBe` []
+    unlike 4 cells' (made "2" "5") `shouldBe` ["seconds 2, now 4", "warm-up 5, now 12"]
+    unlike 4 cells' (map elsewhere (made "2" "5")) `shouldBe` []
+    -- Older raw results do not say it.
+    unlike 4 cells' [result {facts = mempty} | result <- made "2" "5"] `shouldBe` []
 
   it "studies reading, writing and both, on one processor and on two" $
     sort (nub [(groupLayout group, groupScenario group) | group <- studyGroups rows])

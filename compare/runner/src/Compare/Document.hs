@@ -6,6 +6,7 @@ module Compare.Document
     readDocument,
     writeDocument,
     merge,
+    mergeProblem,
 
     -- * Questions
     figures,
@@ -19,9 +20,9 @@ import Compare.Cell
 import Compare.Row
 import Compare.Sample
 import Data.Aeson
-import Data.ByteString.Lazy qualified as Lazy
 import Data.List qualified as List
 import Data.Text (Text)
+import Tool.Campaign.Store (writeWhole)
 import Tool.Statistics (Summary (..), summarise)
 
 -- | A comparison.
@@ -67,9 +68,10 @@ instance FromJSON Document where
 readDocument :: FilePath -> IO (Either String Document)
 readDocument = eitherDecodeFileStrict'
 
--- | Writes a document; overwrites the file.
+-- | Writes a document; replaces the file when all of it is written, because an earlier document may
+-- be part of it.
 writeDocument :: FilePath -> Document -> IO ()
-writeDocument file = Lazy.writeFile file . encode
+writeDocument file = writeWhole file . encode
 
 -- | Adds a later document to an earlier one, and continues the numbers of the iterations. The later
 -- one's manifest is kept.
@@ -86,6 +88,16 @@ merge earlier later =
       [] -> 0
       numbers -> maximum numbers + 1
     moved sample = sample {sampleIteration = sampleIteration sample + past}
+
+-- | Why runs of this window must not be added to a document, in one line: its report says one
+-- window for all.
+mergeProblem :: Window -> Document -> Maybe String
+mergeProblem window document
+  | documentWindow document == window = Nothing
+  | otherwise =
+    Just ("the results that are there are of " <> said (documentWindow document) <> ", these would be of " <> said window <> "; give another --output")
+  where
+    said (Window warmup duration) = show duration <> " s after " <> show warmup <> " s of warm-up"
 
 -- | The valid runs of a row at a cell, in the order of the iterations.
 validSamples :: Document -> Text -> Cell -> [Sample]

@@ -21,10 +21,10 @@ import Compare.Row
 import Compare.Sample
 import Compare.Servers
 import Control.Exception (IOException, try)
-import Control.Monad (forM)
+import Control.Monad (foldM, forM)
 import Data.Aeson (eitherDecodeStrict')
 import Data.IORef (newIORef, readIORef, writeIORef)
-import Data.List qualified as List
+import Data.Maybe (listToMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
@@ -67,25 +67,29 @@ reference :: Measurement -> Cell -> Bool
 reference measurement cell = measurementReference measurement && hasReference cell
 
 -- | Runs all measurements; blocks for a long time. Announces its progress and the time that is
--- left. Returns the servers' version and the samples.
-measure :: (String -> IO ()) -> Measurement -> IO (String, [Sample])
-measure announce measurement = do
+-- left. Passes on after each iteration what there is so far: an interrupted run keeps that. Returns
+-- the servers' version and the samples.
+measure :: (String -> IO ()) -> (String -> [Sample] -> IO ()) -> Measurement -> IO (String, [Sample])
+measure announce keep measurement = do
   processors <- getNumProcessors
   began <- monotonic
   finished <- newIORef (0 :: Int)
   let pinning = processors >= 2
-  found <- forM (measurementIterations measurement) $ \iteration ->
-    forM (groups (measurementCells measurement)) $ \cells -> case cells of
-      [] -> pure ("", [])
-      one : _ -> withServers (plannedCell one) $ \servers -> do
-        version <- serversVersion servers
-        samples <- forM cells $ \planned -> do
-          done <- readIORef finished
-          now <- monotonic
-          announce (heading iteration done (secondsIn (now - began)) planned)
-          oneCell pinning iteration servers planned <* writeIORef finished (done + 1)
-        pure (version, concat samples)
-  pure (maybe "" fst (List.find (const True) (concat found)), concatMap (concatMap snd) found)
+      once (known, earlier) iteration = do
+        found <- forM (groups (measurementCells measurement)) $ \cells -> case cells of
+          [] -> pure ("", [])
+          one : _ -> withServers (plannedCell one) $ \servers -> do
+            version <- serversVersion servers
+            samples <- forM cells $ \planned -> do
+              done <- readIORef finished
+              now <- monotonic
+              announce (heading iteration done (secondsIn (now - began)) planned)
+              oneCell pinning iteration servers planned <* writeIORef finished (done + 1)
+            pure (version, concat samples)
+        let version = if null known then maybe "" fst (listToMaybe found) else known
+            samples = earlier <> concatMap snd found
+        (version, samples) <$ keep version samples
+  foldM once ("", []) (measurementIterations measurement)
   where
     window = measurementWindow measurement
     rows = measurementRows measurement

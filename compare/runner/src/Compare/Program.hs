@@ -88,25 +88,37 @@ compareClients options
         mapM_ announce (measurementPlan measurement)
         if clientPlan options
           then pure ExitSuccess
-          else do
-            -- Before the load, which would otherwise dominate the machine's facts.
-            about <- aboutThis
-            (server, samples) <- measure announce measurement
-            let fresh =
-                  Document
-                    { documentManifest = about server,
-                      documentWindow = clientWindow options,
-                      documentRows = chosen,
-                      documentAbsent = absent,
-                      documentSamples = samples
-                    }
-            there <- doesFileExist (raw options)
-            earlier <- if there && clientAppend options then Just <$> readDocument (raw options) else pure Nothing
-            case earlier of
-              Just (Left problem) -> cannot problem
-              Just (Right before) -> report options (cellsOf (merge before fresh)) (merge before fresh)
-              Nothing -> report options cells fresh
+          else
+            earlier >>= \case
+              Left problem -> cannot problem
+              Right before -> do
+                -- Before the load, which would otherwise dominate the machine's facts.
+                about <- aboutThis
+                createDirectoryIfMissing True (clientOutput options)
+                let whole server samples =
+                      maybe
+                        id
+                        merge
+                        before
+                        Document
+                          { documentManifest = about server,
+                            documentWindow = clientWindow options,
+                            documentRows = chosen,
+                            documentAbsent = absent,
+                            documentSamples = samples
+                          }
+                    keep server samples = writeDocument (raw options) (whole server samples)
+                results <- uncurry whole <$> measure announce keep measurement
+                report options (maybe cells (const (cellsOf results)) before) results
   where
+    -- The results to add to, if there are any. Asked for before anything is measured, and not after
+    -- hours.
+    earlier :: IO (Either String (Maybe Document))
+    earlier = do
+      there <- doesFileExist (raw options)
+      if there && clientAppend options
+        then (>>= \before -> maybe (Right (Just before)) Left (mergeProblem (clientWindow options) before)) <$> readDocument (raw options)
+        else pure (Right Nothing)
     wanted row =
       null (clientRows options) || any (`isInfixOf` Text.unpack (rowName row)) (clientRows options)
 

@@ -186,6 +186,9 @@ problemsOf cores window cell before after report =
       ],
       ["it draws another stream of operations" | Text.toLower (reportStreamCheck report) /= stream],
       ["nothing was answered while the clock ran" | reportOperations report == 0],
+      [ "it counted " <> number (reportOperations report) <> " operations while the clock ran, and sent fewer in all"
+        | reportOperations report > reportAllGet report + reportAllSet report
+      ],
       [ "its window was " <> Text.pack (show (reportSeconds report)) <> " s long"
         | abs (reportSeconds report - windowDuration window) > 0.1 + 0.1 * windowDuration window
       ],

@@ -5,6 +5,7 @@ import Compare.Measure
 import Compare.Plan
 import Compare.Row
 import Compare.Workload
+import Data.IORef (modifyIORef', newIORef, readIORef)
 import Data.List (sort)
 import Fixture (cellOf, row)
 import Test.Hspec
@@ -29,6 +30,22 @@ spec = do
           larger = one {cellValueSize = 4096}
           everybody cell = Planned {plannedCell = cell, plannedNames = []}
       groups (map everybody [one, larger, other]) `shouldBe` map (map everybody) [[one, other], [larger]]
+  describe "all measurements" $
+    it "are passed on after each iteration, so that an interrupted run keeps them" $ do
+      passed <- newIORef (0 :: Int)
+      (_, samples) <-
+        measure
+          (const (pure ()))
+          (\_ _ -> modifyIORef' passed (+ 1))
+          Measurement
+            { measurementRows = [],
+              measurementCells = [],
+              measurementWindow = Window 1 1,
+              measurementIterations = [0 .. 2],
+              measurementReference = False
+            }
+      length samples `shouldBe` 0
+      readIORef passed `shouldReturn` 3
   describe "a client" $
     it "has a core of its own, or shares two with the server where both are free" $ do
       let command place = pinned True (cellOf Wait 1) {cellPlace = place} ["peer"]

@@ -9,9 +9,14 @@ import Compare.Report.Markdown
 import Compare.Row
 import Compare.Sample
 import Data.Aeson (eitherDecode, encode)
+import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Lazy.Char8 qualified as Lazy
 import Data.Text qualified as Text
 import Fixture
+import System.Directory (listDirectory)
+import System.FilePath ((</>))
+import System.IO (IOMode (ReadMode), withFile)
+import System.IO.Temp (withSystemTempDirectory)
 import Test.Hspec
 
 spec :: Spec
@@ -58,3 +63,17 @@ spec = describe "reports" $ do
         documentSamples again `shouldBe` documentSamples document
         let both = merge again document
         map sampleIteration (validSamples both "faster" cell) `shouldBe` [0, 1, 2, 3]
+  it "take no later piece that was measured in another way" $ do
+    mergeProblem (Window 1 2) document `shouldBe` Nothing
+    mergeProblem (Window 1 0.5) document
+      `shouldBe` Just "the results that are there are of 2.0 s after 1.0 s of warm-up, these would be of 0.5 s after 1.0 s of warm-up; give another --output"
+  it "replace what was written only when all of the new is there" . withSystemTempDirectory "report" $ \folder -> do
+    let file = folder </> "raw.json"
+    writeDocument file document
+    -- Of the old file, which is open meanwhile, nothing is overwritten.
+    text <- withFile file ReadMode $ \handle -> do
+      writeDocument file document {documentSamples = []}
+      Char8.hGetContents handle
+    text `shouldBe` Lazy.toStrict (encode document)
+    fmap documentSamples <$> readDocument file `shouldReturn` Right []
+    listDirectory folder `shouldReturn` ["raw.json"]

@@ -25,6 +25,8 @@ spec = describe "a peer's report" $ do
     problems good {reportSeconds = 1} `shouldBe` 1
     problems good {reportCpuNanos = 0} `shouldBe` 1
     problems good {reportCpuNanos = 3e9} `shouldBe` 1
+  it "is not used when it says that more was done than it sent" $
+    problems good {reportOperations = 101} `shouldBe` 1
   it "must miss where nothing is, and may not hit" $ do
     let misses = problemsOf 1 window cell {cellOperation = GetMiss} before after
     length (misses good {reportHits = 0, reportMisses = 90}) `shouldBe` 0

@@ -24,6 +24,7 @@ import System.Environment (getArgs)
 import System.Exit (ExitCode (..))
 import System.FilePath (takeDirectory, (</>))
 import Tool.Bench (conclude)
+import Tool.Bench.Environment (manifest)
 import Tool.Bench.Progress (newProgress)
 import Tool.Bench.Sink (withOutputs, withSinks)
 import Tool.Failure (exitInvalid)
@@ -48,8 +49,9 @@ act = \case
   Render files -> render files
   Suite options -> withOutputs (suiteOutputs options) $ \write -> do
     progress <- newProgress
+    about <- manifest
     (notes, results) <- suite progress options
-    conclude (suiteOutputs options) write Nothing [] notes results
+    conclude (suiteOutputs options) write about [] notes results
   Differential options -> writing (differentialJson options) $ differential options
   Bare options -> bare options
   where

@@ -54,6 +54,7 @@ spec = describe "Lab.Options" $ do
             ("differential --test lrange_100", "there is no such test to compare"),
             ("differential --test get,get", "names a test twice"),
             ("differential --duration 0.1", "--duration must be from 0.5"),
+            ("differential --duration NaN", "--duration must be from 0.5"),
             ("differential --pipeline 0", "--pipeline must be from 1"),
             ("differential --clients 18446744073709551617", "not above")
           ]

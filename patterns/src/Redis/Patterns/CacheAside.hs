@@ -240,7 +240,9 @@ leading Cache {cacheClient, cacheKeeping, cacheFlights} key lease compute = do
         time <- timeOf cacheKeeping value
         -- If it is unknown whether the value was stored, either is right. If it was not stored,
         -- others need not wait for the end of the lease.
-        stored <- traverse (\kept -> tryRun cacheClient (storing cacheKeeping key lease (pack cacheKeeping value) (kept, cost))) time
+        stored <-
+          traverse (\kept -> tryRun cacheClient (storing cacheKeeping key lease (pack cacheKeeping value) (kept, cost))) time
+            `onException` giveBack
         when (maybe True (either (const True) (const False)) stored) giveBack
         pure value
 

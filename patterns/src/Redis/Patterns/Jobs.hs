@@ -65,18 +65,18 @@ where
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
-import Data.Maybe (isNothing)
+import Data.Maybe (fromMaybe)
 import Data.Time.Clock (UTCTime)
 import Data.Time.Clock.POSIX (utcTimeToPOSIXSeconds)
 import Redis
 import Redis.Decode qualified as Decode
 import Redis.Duration (inMilliseconds)
+import Redis.Patterns.Internal.Token
 import Redis.Patterns.Jobs.Info
 import Redis.Patterns.Jobs.Queue
 import Redis.Patterns.Jobs.Run
 import Redis.Patterns.Jobs.Scripts
 import Redis.Patterns.Worker
-import Redis.Patterns.Worker.Engine (newName)
 
 -- | The result of 'enqueue'.
 --
@@ -98,13 +98,14 @@ data Enqueued
 -- @since 0.1.0.0
 enqueue :: Client -> Queue -> JobOptions -> ByteString -> IO Enqueued
 enqueue client queue JobOptions {jobId, jobDue, jobPriority, jobTries, jobUnique, jobRetention, jobFailedRetention} payload = do
-  name <- maybe (JobId <$> newName) pure jobId
-  let keys = jobKey queue name : maybe [] (pure . uniqueKeyOf queue . uniqueKey) jobUnique
+  call <- newToken 10
+  let name = fromMaybe (JobId call) jobId
+      keys = jobKey queue name : maybe [] (pure . uniqueKeyOf queue . uniqueKey) jobUnique
   run client $
-    repeatable (callScriptWith queue enqueueScript keys (jobIdBytes name : words')) `decodedBy` \reply -> do
+    repeatable (callScriptWith queue enqueueScript keys (jobIdBytes name : words' <> [call])) `decodedBy` \reply -> do
       (found, isNew) <- Decode.pair Decode.bytes Decode.boolean reply
-      -- A generated name can only exist because of an earlier sending of this request.
-      pure ((if isNew || (isNothing jobId && JobId found == name) then Enqueued else Present) (JobId found))
+      -- A generated name is this call's, also if its job has ended and been deleted by now.
+      pure ((if isNew || found == call then Enqueued else Present) (JobId found))
   where
     words' =
       due

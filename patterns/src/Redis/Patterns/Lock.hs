@@ -23,10 +23,14 @@
 -- remembers the greatest 'lockFence' it has seen, and refuses smaller ones. Without such a resource
 -- a lock saves work; it does not make anything correct.
 --
--- Fencing tokens strictly increase while the counter's key exists. If that key is lost (by a
--- fail-over, FLUSHALL, or eviction), they continue from the server's clock in milliseconds. They
--- still increase then, unless the servers' clocks differ by more than the time that has passed
--- since.
+-- Fencing tokens strictly increase while the counter's key exists. If that key is lost (by its
+-- expiry, a fail-over, FLUSHALL, or eviction), they continue from the server's clock in
+-- milliseconds. They still increase then, unless the servers' clocks differ, or the clock was set
+-- back, by more than the time that has passed since.
+--
+-- Leases end by the server's clock. If that is set forward, a lease can end there before its holder
+-- learns of it by the next renewal; if it is set back, the lock of a dead holder stays taken for
+-- longer.
 --
 -- Callers that wait are not in a queue: the first to ask when the lock is free gets it. While the
 -- lock's slot moves between nodes of a cluster, a caller may have to wait for a free lock until the

@@ -154,25 +154,35 @@ asked now RateLimit {limitCounting, limitCount, limitPeriod} key amount =
               }
         _ -> Decode.mismatch "an allowance" reply
   where
-    period = inMicroseconds limitPeriod
+    period = min greatest (inMicroseconds limitPeriod)
     cost = max 0 amount
     (rule, arguments) = case limitCounting of
       -- Rounded up, so that the rate is never above the limit.
-      Spaced burst -> (spacedScript, [cost, (period + limitCount - 1) `div` limitCount, burst])
-      Looking -> (lookingScript, [cost, period, limitCount])
+      Spaced burst ->
+        let interval = max 1 ((period - 1) `div` limitCount + 1)
+         in (spacedScript, [cost, interval, min burst (greatest `div` interval)])
+      Looking -> (lookingScript, [cost, period, min greatest limitCount])
+    -- Half of the range of a script's reply: differences of the script's numbers fit into it.
+    greatest = 4611686018427387904
 
 number :: Int64 -> ByteString
 number = Char8.pack . show
 
 -- The key holds the time at which all allowed requests have been spaced out. A double holds
--- microseconds of this millennium exactly; as text it does so only with this format.
+-- microseconds of this millennium exactly; as text it does so only with this format. A time further
+-- ahead than a full burst is from before the clock was set back: unless it is replaced, every caller
+-- is refused until the clock has come there again.
 spacedScript :: Script
 spacedScript =
   script $
     clock
       <> "local cost, interval, burst = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])\n\
          \local room = interval * burst\n\
-         \local before = math.min(math.max(tonumber(redis.call('GET', KEYS[1])) or now, now), now + room)\n\
+         \local before = math.max(tonumber(redis.call('GET', KEYS[1])) or now, now)\n\
+         \if before > now + room then\n\
+         \  before = now + room\n\
+         \  redis.call('SET', KEYS[1], string.format('%.0f', before), 'PX', math.ceil(room / 1000))\n\
+         \end\n\
          \local after = before + cost * interval\n\
          \local over = after - room - now\n\
          \if over > 0 then\n\
@@ -185,7 +195,7 @@ spacedScript =
          \return {1, math.floor((room - (after - now)) / interval), 0, after - now}"
 
 -- The key holds the times of the allowed requests. A clock that was set back counts as standing
--- still, but for at most one period.
+-- still, but for at most one period; the shift is how long it will.
 lookingScript :: Script
 lookingScript =
   script $
@@ -196,27 +206,31 @@ lookingScript =
          \  redis.call('DEL', KEYS[1])\n\
          \  newest = nil\n\
          \end\n\
-         \if newest and newest > now then now = newest end\n\
+         \local shift = 0\n\
+         \if newest and newest > now then\n\
+         \  shift = newest - now\n\
+         \  now = newest\n\
+         \end\n\
          \redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now - period))\n\
          \local count = redis.call('ZCARD', KEYS[1])\n\
          \if count + cost > limit then\n\
          \  local wait = -1\n\
          \  if cost <= limit then\n\
          \    local at = count + cost - limit - 1\n\
-         \    wait = tonumber(redis.call('ZRANGE', KEYS[1], at, at, 'WITHSCORES')[2]) + period - now\n\
+         \    wait = tonumber(redis.call('ZRANGE', KEYS[1], at, at, 'WITHSCORES')[2]) + period - now + shift\n\
          \  end\n\
          \  local reset = 0\n\
-         \  if newest and count > 0 then reset = newest + period - now end\n\
+         \  if newest and count > 0 then reset = newest + period - now + shift end\n\
          \  return {0, math.max(0, limit - count), wait, reset}\n\
          \end\n\
          \local score = string.format('%.0f', now)\n\
          \for each = 1, cost do redis.call('ZADD', KEYS[1], score, score .. ':' .. (count + each)) end\n\
          \if cost > 0 then\n\
-         \  redis.call('PEXPIRE', KEYS[1], math.ceil(period / 1000))\n\
-         \  return {1, limit - count - cost, 0, period}\n\
+         \  redis.call('PEXPIRE', KEYS[1], math.ceil((period + shift) / 1000))\n\
+         \  return {1, limit - count - cost, 0, period + shift}\n\
          \end\n\
          \local reset = 0\n\
-         \if count > 0 then reset = newest + period - now end\n\
+         \if count > 0 then reset = newest + period - now + shift end\n\
          \return {1, limit - count, 0, reset}"
 
 clock :: ByteString

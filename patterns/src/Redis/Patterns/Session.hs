@@ -26,8 +26,10 @@
 --
 -- A cookie can only be set before the response begins: what a streamed body stores after that is
 -- kept only if the session existed before. Requests of one session run side by side; each field is
--- written as a whole, and the last write stays. Whoever can read the server's keys can take over
--- sessions. After a fail-over, a session that was ended shortly before may exist again.
+-- written as a whole, and the last write stays. If a request that was sent with the id from before a
+-- rotation first uses its session after the rotation, and stores something, a session begins, and
+-- its cookie may replace the new one. Whoever can read the server's keys can take over sessions.
+-- After a fail-over, a session that was ended shortly before may exist again.
 --
 -- == When a reply is lost
 --
@@ -87,8 +89,8 @@ data Sessions = Sessions
     sessionSecure :: Bool,
     -- | Which requests from other sites carry the cookie. Default: 'Lax'.
     sessionSameSite :: SameSite,
-    -- | Whether the browser keeps the cookie for 'sessionIdle', also after it was closed. Default:
-    -- 'False'. If 'True', each response to a request that used the session sets the cookie.
+    -- | Whether the browser keeps the cookie for 'sessionLifetime', also after it was closed. The
+    -- session itself ends after 'sessionIdle' all the same. Default: 'False'.
     sessionRemembered :: Bool
   }
   deriving stock (Eq, Show)
@@ -140,10 +142,15 @@ data Seat
     Presented ByteString
   | Vacant
   | Seated ByteString (Map ByteString ByteString)
+  | -- | The session ended while the request used it. Only a rotation creates another: a session that
+    -- a write created would have its cookie replace that of a login by another request.
+    Ended
 
 data Cookie
   = Silent
-  | Assigned ByteString
+  | -- | Only if this request created the session or its id: a request that sent the id back that it
+    -- was given could replace the cookie of a login by another request.
+    Assigned ByteString
   | Cleared
 
 -- | Gives each request its session. Costs nothing until the application uses the session.
@@ -171,29 +178,31 @@ sessionGet session field = modifyMVar (sessionState session) $ \state -> do
     )
 
 -- | Stores a field under this name, and creates the session if there is none. 'False': the session
--- has ended since this request began, and nothing was stored. One round trip.
+-- has ended since this request first used it, and nothing was stored, nor will be until
+-- 'sessionRotate'. One round trip.
 --
 -- @since 0.1.0.0
 sessionPut :: Session -> ByteString -> ByteString -> IO Bool
 sessionPut session field content = change session $ \case
-  Nothing -> do
+  Seated known fields -> do
+    done <- run (sessionClient session) (putting (sessionKept session) known field (Just content))
+    pure (if done then Just (known, Map.insert field content fields) else Nothing)
+  Ended -> pure Nothing
+  _ -> do
     new <- newToken 32
     run (sessionClient session) (making (sessionKept session) new [(field, content)])
     pure (Just (new, Map.singleton field content))
-  Just (known, fields) -> do
-    done <- run (sessionClient session) (putting (sessionKept session) known field (Just content))
-    pure (if done then Just (known, Map.insert field content fields) else Nothing)
 
 -- | Removes the field of this name. 'False': there is no session, or it has ended since this
--- request began. One round trip.
+-- request first used it. One round trip.
 --
 -- @since 0.1.0.0
 sessionDelete :: Session -> ByteString -> IO Bool
 sessionDelete session field = change session $ \case
-  Nothing -> pure Nothing
-  Just (known, fields) -> do
+  Seated known fields -> do
     done <- run (sessionClient session) (putting (sessionKept session) known field Nothing)
     pure (if done then Just (known, Map.delete field fields) else Nothing)
+  _ -> pure Nothing
 
 -- | Gives the session a new id, and ends the session of the old one, for every request that uses
 -- it. Call this when the session's user changes: at login, before you store who the user is.
@@ -206,13 +215,13 @@ sessionDelete session field = change session $ \case
 --
 -- @since 0.1.0.0
 sessionRotate :: Session -> IO ()
-sessionRotate session@Session {sessionClient, sessionKept} = void . change session $ \held -> do
+sessionRotate session@Session {sessionClient, sessionKept} = void . change session $ \seat -> do
   new <- newToken 32
   -- The old session is closed first, so no later write to it can succeed and then be lost.
-  fields <- maybe (pure Nothing) (run sessionClient . closing sessionKept . fst) held
+  fields <- maybe (pure Nothing) (run sessionClient . closing sessionKept) (seatedId seat)
   let kept = fromMaybe Map.empty fields
   run sessionClient (making sessionKept new (Map.toList kept))
-  mapM_ (run sessionClient . ending sessionKept . fst) held
+  mapM_ (run sessionClient . ending sessionKept) (seatedId seat)
   pure (Just (new, kept))
 
 -- | Ends the session, for a logout, and has the browser delete the cookie. Nothing else does that: a
@@ -227,26 +236,31 @@ sessionEnd Session {sessionClient, sessionKept, sessionState} = modifyMVar_ sess
     Presented known -> end known
     Seated known _ -> end known
     Vacant -> pure ()
+    Ended -> pure ()
   pure (State Vacant Cleared)
 
--- | Loads the session and changes it; returns whether there is a session afterwards.
-change :: Session -> (Maybe (ByteString, Map ByteString ByteString) -> IO (Maybe (ByteString, Map ByteString ByteString))) -> IO Bool
+-- | Loads the session and changes it; returns whether there is a session afterwards. The action gets
+-- the seat, which is not 'Presented' any more, and returns the session's id and fields.
+change :: Session -> (Seat -> IO (Maybe (ByteString, Map ByteString ByteString))) -> IO Bool
 change session action = modifyMVar (sessionState session) $ \state -> do
   loaded <- load session state
-  let held = case stateSeat loaded of
-        Seated known fields -> Just (known, fields)
-        _ -> Nothing
-  action held >>= \case
+  let held = seatedId (stateSeat loaded)
+  action (stateSeat loaded) >>= \case
     Just (known, fields)
-      | Just known == (fst <$> held) -> pure (loaded {stateSeat = Seated known fields}, True)
+      | Just known == held -> pure (loaded {stateSeat = Seated known fields}, True)
       | otherwise -> pure (State (Seated known fields) (Assigned known), True)
-    Nothing -> pure (maybe loaded (const (State Vacant Silent)) held, False)
+    Nothing -> pure (maybe loaded (const (State Ended Silent)) held, False)
+
+seatedId :: Seat -> Maybe ByteString
+seatedId = \case
+  Seated known _ -> Just known
+  _ -> Nothing
 
 load :: Session -> State -> IO State
 load Session {sessionClient, sessionKept} state = case stateSeat state of
   Presented known ->
     run sessionClient (loading sessionKept known) >>= \case
-      Just fields -> pure (State (Seated known fields) (if sessionRemembered sessionKept then Assigned known else Silent))
+      Just fields -> pure (State (Seated known fields) Silent)
       -- The unknown id is not accepted: a session that is created later gets a new id. But the
       -- cookie stays: the browser may have a new one by now, from the response to a login.
       Nothing -> pure (State Vacant Silent)
@@ -275,7 +289,7 @@ presentedId kept request =
 cookieHeaders :: Sessions -> Cookie -> ResponseHeaders
 cookieHeaders kept = \case
   Silent -> []
-  Assigned known -> [cookie known (if sessionRemembered kept then "; Max-Age=" <> number (inMilliseconds (sessionIdle kept) `div` 1000) else "")]
+  Assigned known -> [cookie known (if sessionRemembered kept then "; Max-Age=" <> number (inMilliseconds (sessionLifetime kept) `div` 1000) else "")]
   Cleared -> [cookie "" "; Max-Age=0"]
   where
     cookie content age =

@@ -14,7 +14,9 @@ import Redis.Commands qualified as Redis
 import Redis.Patterns.CacheAside
 import Redis.Patterns.CacheAudit
 import Redis.Patterns.Surroundings
+import Redis.TestKit.Command (Reply (List, Number, Text))
 import Redis.TestKit.Proxy qualified as Proxy
+import Redis.TestKit.Scripted (awaitMet, heardBy, inOrder, onAny, replies, scriptedPort, withScripted)
 import Redis.TestKit.Server (freeze, serverAddress)
 import Redis.TestKit.Wait
 import Test.Hspec
@@ -140,6 +142,22 @@ spec = do
             cancel first
             within 5 (wait second) `shouldReturn` Just "mine"
 
+    it "that is interrupted while its value is stored gives the lease back" $ do
+      let expected =
+            inOrder
+              [ onAny "looking" isScript [replies (List [Number 3, Text "", Text "lease"])],
+                onAny "storing" isScript [],
+                -- The first of these answers is that to the store.
+                onAny "giving back" isScript [replies (Number 1), replies (Number 1)]
+              ]
+      withScripted expected $ \server ->
+        withClient (setMuxCount (Just 1) (standaloneConfig "127.0.0.1" (fromIntegral (scriptedPort server)))) $ \client -> do
+          cache <- newCache client plain {keepingPatience = seconds 60}
+          withAsync (cached cache "k" (pure (Just "value"))) $ \storing -> do
+            eventually 10 "the store has arrived" ((== 2) . length . filter (isScript . snd) <$> heardBy server)
+            cancel storing
+          awaitMet server 10
+
   describe "a reply that is lost" $ do
     it "to the look is asked for again, and the lease is its own" $
       behindProxy $ \_ proxy client -> do
@@ -193,6 +211,7 @@ spec = do
             if even turn then Proxy.cut proxy Proxy.Reset else Proxy.cutAfter proxy Proxy.ToClient (turn * 13) Proxy.Close
   where
     slowly = Just "old" <$ awhile
+    isScript words' = take 1 words' `elem` [["EVAL"], ["EVALSHA"]]
 
 -- | Works for 10 ms.
 awhile :: IO ()

@@ -13,7 +13,7 @@ where
 import Control.Concurrent.Async
 import Control.Concurrent.STM
 import Control.Exception (bracket_)
-import Control.Monad (forM, void)
+import Control.Monad (forM, forM_, replicateM, void)
 import Data.Int (Int64)
 import Data.Maybe (catMaybes)
 import Redis
@@ -54,21 +54,25 @@ contended count clients = do
   catMaybes (concat results) `shouldBe` replicate (count * length clients * 3) True
   verifyGuarded guarded
 
--- | Four callers take the lock again and again, until the action is over and they have entered nine
--- more times.
+-- | Four callers take the lock again and again, until the action is over and each of them has
+-- entered twice more.
 contendedWhile :: Client -> IO a -> IO a
 contendedWhile client action = do
-  guarded@(Guarded _ order _) <- newGuarded
+  guarded <- newGuarded
   over <- newTVarIO False
-  let go = do
+  entries <- replicateM 4 (newTVarIO (0 :: Int))
+  let go entered = do
         void (withLock client patient (\hold -> enter guarded hold (stillHeld (holdLease hold) `shouldReturn` True)))
+        atomically (modifyTVar' entered (+ 1))
         ended <- readTVarIO over
-        if ended then pure () else go
-  withAsync (replicateConcurrently_ 4 go) $ \contenders -> do
+        if ended then pure () else go entered
+  withAsync (forConcurrently_ entries go) $ \contenders -> do
     link contenders
     result <- action
-    before' <- length <$> readTVarIO order
-    atomically (readTVar order >>= check . (> before' + 8) . length)
+    -- Each by itself: three that enter must not hide a fourth that never does.
+    forM_ entries $ \entered -> do
+      before' <- readTVarIO entered
+      atomically (readTVar entered >>= check . (> before' + 1))
     atomically (writeTVar over True)
     wait contenders
     result <$ verifyGuarded guarded

@@ -8,7 +8,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
 import Data.List (nub)
-import Data.List.NonEmpty (nonEmpty)
+import Data.List.NonEmpty (NonEmpty ((:|)), nonEmpty)
 import Data.Map.Strict qualified as Map
 import Data.Time.Clock (UTCTime, addUTCTime, diffUTCTime)
 import Redis
@@ -19,6 +19,7 @@ import Redis.Patterns.Work
 import Redis.TestKit.Address (Address (TcpAddress))
 import Redis.TestKit.Cluster (clusterAddresses, clusterMasterCount, defaultClusterOptions, withCluster)
 import Redis.TestKit.Process qualified as Process
+import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (defaultServerOptions, serverPort, withServer)
 import Redis.TestKit.Wait
 import Test.Hspec
@@ -70,6 +71,16 @@ spec = around (\test -> withServer defaultServerOptions (\server -> connected (s
     enqueue client mails jobDefaults {jobId = Just (JobId "daily")} "a" `shouldReturn` Enqueued (JobId "daily")
     enqueue client mails jobDefaults {jobId = Just (JobId "daily")} "b" `shouldReturn` Present (JobId "daily")
     fmap jobInfoPayload <$> jobInfo client mails (JobId "daily") `shouldReturn` Just "a"
+  it "says that a job with a name is new though the first answer is lost" $ \(server, client) ->
+    Proxy.withProxy (TcpAddress "127.0.0.1" (serverPort server)) $ \proxy -> connected (Proxy.proxyPort proxy) $ \faulty -> do
+      -- Makes the server know the script, so that the answer of the script is lost.
+      _ <- new faulty jobDefaults ""
+      forM_ [("plain", Nothing), ("unique", Just (Unique "ada" (hours 1)))] $ \(name, jobUnique) -> do
+        let daily = jobDefaults {jobId = Just (JobId name), jobUnique}
+        Proxy.cutAfter proxy Proxy.ToClient 0 Proxy.Reset
+        enqueue faulty mails daily "a" `shouldReturn` Enqueued (JobId name)
+        enqueue faulty mails daily "a" `shouldReturn` Present (JobId name)
+      queueLengths client `shouldReturn` [0, 3, 0]
   it "takes urgent jobs first and later ones last" $ \(_, client) -> do
     forM_ [(Later, "3"), (Normal, "2"), (Urgent, "1")] $ \(priority, payload) -> replicateM_ 2 (new client jobDefaults {jobPriority = priority} payload)
     ran <- newIORef []
@@ -124,6 +135,11 @@ spec = around (\test -> withServer defaultServerOptions (\server -> connected (s
       takeMVar told `shouldReturn` False
       finally' client job JobCancelled
     queueLengths client `shouldReturn` [0, 0, 0]
+  it "tells how far a job is that says no number" $ \(_, client) -> do
+    job <- new client jobDefaults ""
+    let handler running = "" <$ (reportProgress running (0 / 0) "of nothing" >>= (`shouldBe` True))
+    working client quick handler $ finally' client job JobDone
+    fmap jobInfoProgress <$> jobInfo client mails job `shouldReturn` Just (Just (0, "of nothing"))
   it "does not run what was cancelled while it waited or was delayed" $ \(_, client) -> do
     waiting <- new client jobDefaults "cancelled"
     delayed <- new client jobDefaults {jobDue = DueIn (milliseconds 20)} "cancelled"
@@ -134,6 +150,14 @@ spec = around (\test -> withServer defaultServerOptions (\server -> connected (s
     after' <- new client jobDefaults {jobDue = DueIn (milliseconds 100)} "last"
     working client quick (\job -> "" <$ note ran (runningPayload job)) $ finally' client after' JobDone
     readIORef ran `shouldReturn` ["last"]
+  it "counts the jobs that wait right though one was cancelled after a worker had taken it" $ \(_, client) -> do
+    taken <- new client jobDefaults ""
+    run client (Redis.xgroupCreate "{mails}:jobs:normal" "workers" (Redis.GroupAfter (Redis.StreamId 0 0)))
+    _ <- run client (Redis.xreadgroup (Redis.Consumer "workers" "slow") ("{mails}:jobs:normal" :| []))
+    _ <- new client jobDefaults ""
+    cancelJob client mails taken `shouldReturn` Just JobWaiting
+    page <- stateNormal <$> jobsState client mails
+    (stateWaiting page, stateRunning page) `shouldBe` (1, 0)
   it "puts scheduled jobs into the queue, once each however many workers there are" $ \(_, client) -> do
     first <- addUTCTime 0.1 <$> serverTime client
     let plan = Schedule {scheduleName = "tick", scheduleEvery = milliseconds 200, scheduleFirst = Just first, scheduleOptions = jobDefaults, schedulePayload = "tock"}

@@ -100,14 +100,24 @@ spec = do
         allowed <$> at (1001 + inSeconds wait' - 0.000001) `shouldReturn` False
         allowed <$> at (1001 + inSeconds wait') `shouldReturn` True
 
-  it "keeps nobody waiting for longer than a burst when a clock is set back" $
+  it "takes the greatest numbers as limits" $
+    withRedisAndClient $ \_ client ->
+      forM_ [("spaced", gcra maxBound (hours 1)), ("looking", slidingWindow maxBound (hours 1))] $ \(key, rule) -> do
+        answer <- run client (attempt rule key 1)
+        (allowed answer, remaining answer > 1000000) `shouldBe` (True, True)
+
+  it "keeps nobody waiting for longer than a burst, or twice a window, when a clock is set back" $
     withRedisAndClient $ \_ client -> do
       let at now rule = run client (attemptAt (seconds now) rule "clock" 3)
       allowed <$> at 100000 (gcra 3 (seconds 60)) `shouldReturn` True
       retryAfter <$> at 100 (gcra 3 (seconds 60)) `shouldReturn` Just (seconds 60)
+      allowed <$> at 159 (gcra 3 (seconds 60)) `shouldReturn` False
+      allowed <$> at 160 (gcra 3 (seconds 60)) `shouldReturn` True
       _ <- run client (forget "clock")
       allowed <$> at 100000 (slidingWindow 3 (seconds 60)) `shouldReturn` True
-      retryAfter <$> at 99970 (slidingWindow 3 (seconds 60)) `shouldReturn` Just (seconds 60)
+      retryAfter <$> at 99970 (slidingWindow 3 (seconds 60)) `shouldReturn` Just (seconds 90)
+      allowed <$> at 100059 (slidingWindow 3 (seconds 60)) `shouldReturn` False
+      allowed <$> at 100060 (slidingWindow 3 (seconds 60)) `shouldReturn` True
       allowed <$> at 100 (slidingWindow 3 (seconds 60)) `shouldReturn` True
 
   it "is an error in doubt when the server is silent" $

@@ -40,9 +40,8 @@ spec = do
       (_, cookies) <- visit client sessions [] (\session -> sessionPut session "a" "1")
       map attributes cookies `shouldBe` [["__Host-session", "Path=/", "HttpOnly", "Secure", "SameSite=Lax"]]
       (_, remembered) <- visit client sessions {sessionRemembered = True, sessionSecure = False, sessionSameSite = Strict} [] (\session -> sessionPut session "a" "1")
-      map attributes remembered `shouldBe` [["session", "Path=/", "HttpOnly", "SameSite=Strict", "Max-Age=1800"]]
-      (_, slid) <- visit client sessions {sessionRemembered = True, sessionSecure = False} (jarOf remembered) (`sessionGet` "a")
-      map (drop 1 . attributes) slid `shouldBe` [["Path=/", "HttpOnly", "SameSite=Lax", "Max-Age=1800"]]
+      map attributes remembered `shouldBe` [["session", "Path=/", "HttpOnly", "SameSite=Strict", "Max-Age=43200"]]
+      visit client sessions {sessionRemembered = True, sessionSecure = False} (jarOf remembered) (`sessionGet` "a") `shouldReturn` (Just "1", [])
 
   it "makes ids of 256 bits, each another" $
     withRedisAndClient $ \_ client -> do
@@ -113,6 +112,31 @@ spec = do
         stored `shouldBe` True
         idOf another `shouldNotBe` idOf cookies
         concatMap attributes another `shouldSatisfy` notElem "Max-Age=0"
+
+  forM_ [False, True] $ \remembered ->
+    it ("leaves a login's cookie alone when a request from before it is answered later, remembered: " <> show remembered) $
+      withRedisAndClient $ \_ client -> do
+        let kept = sessions {sessionRemembered = remembered}
+        (_, cookies) <- visit client kept [] (\session -> sessionPut session "cart" "7")
+        (found, said) <- visit client kept (jarOf cookies) $ \session ->
+          sessionGet session "cart" <* visit client kept (jarOf cookies) sessionRotate
+        (found, said) `shouldBe` (Just "7", [])
+        (_, more) <- visit client kept [] (\session -> sessionPut session "cart" "7")
+        -- The second write must not begin another session, either. A login may.
+        (late, silent) <- visit client kept (jarOf more) $ \session -> do
+          _ <- sessionGet session "cart"
+          _ <- visit client kept (jarOf more) sessionRotate
+          (,,) <$> sessionPut session "user" "ada" <*> sessionPut session "user" "ada" <*> sessionDelete session "user"
+        (late, silent) `shouldBe` ((False, False, False), [])
+        (_, other) <- visit client kept [] (\session -> sessionPut session "cart" "7")
+        (again, login) <- visit client kept (jarOf other) $ \session -> do
+          _ <- sessionGet session "cart"
+          _ <- visit client kept (jarOf other) sessionEnd
+          refused <- sessionPut session "cart" "8"
+          sessionRotate session
+          (,) refused <$> sessionPut session "user" "ada"
+        again `shouldBe` (False, True)
+        length login `shouldBe` 1
 
   it "lives on while it is used, and no longer than its life" $
     withRedisAndClient $ \_ client -> do

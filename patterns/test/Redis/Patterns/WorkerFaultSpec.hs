@@ -13,6 +13,7 @@ import Redis.Commands qualified as Redis
 import Redis.Patterns.Jobs
 import Redis.Patterns.Work
 import Redis.TestKit.Address (Address (TcpAddress))
+import Redis.TestKit.Command (CommandCalls (callsRun))
 import Redis.TestKit.Process qualified as Process
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server
@@ -78,6 +79,36 @@ spec = do
           pendingCount client "numbers" "counters" `shouldReturn` 0
           added <- map Redis.streamEntryId <$> run client (Redis.xrange "numbers" Redis.LowestId Redis.HighestId)
           reverse <$> readTVarIO told `shouldReturn` take 2 added
+    it "makes no dead letter of an entry whose worker is heard of again in between" $ \server ->
+      Proxy.withProxy (TcpAddress "127.0.0.1" (serverPort server)) $ \proxy ->
+        connected (Proxy.proxyPort proxy) $ \slow -> connected (serverPort server) $ \client -> do
+          entry <- run client (Redis.xadd "numbers" (("number", "1") :| []))
+          run client (Redis.xgroupCreate "numbers" "counters" (Redis.GroupAfter (Redis.StreamId 0 0)))
+          _ <- run client (Redis.xreadgroup alive ("numbers" :| []))
+          _ <- run client (Redis.xclaimJustidWith Redis.xclaimDefaults {Redis.xclaimIdle = Just (Redis.ClaimIdleFor (seconds 60))} "numbers" alive mempty (entry :| []))
+          -- What the worker does next comes half a second after what it has seen.
+          Proxy.delay proxy Proxy.ToServer 0.5
+          stopping slow countingWorker {workerTries = 1, workerAbandoned = seconds 30} (const (pure ())) $ do
+            eventually 30 "the worker has looked" ((> 0) <$> callsOf callsRun "xpending" server)
+            _ <- run client (Redis.xclaimJustid "numbers" alive mempty (entry :| []))
+            eventually 30 "the worker has tried to bury it" ((> 0) <$> callsOf callsRun "eval" server)
+          run client (Redis.xlen "{numbers}:dead") `shouldReturn` 0
+          pendingCount client "numbers" "counters" `shouldReturn` 1
+    it "tells of no interrupted handler when only its acknowledgement is not confirmed" $ \server ->
+      Proxy.withProxy (TcpAddress "127.0.0.1" (serverPort server)) $ \proxy ->
+        withClient (setCommandTimeout (Just (seconds 1)) (standaloneConfig "127.0.0.1" (fromIntegral (Proxy.proxyPort proxy)))) $ \faulty ->
+          connected (serverPort server) $ \client -> do
+            returned <- newEmptyTMVarIO
+            interrupted <- newTVarIO (0 :: Int)
+            let report = \case
+                  HandlerInterrupted _ _ -> atomically (modifyTVar' interrupted (+ 1))
+                  _ -> pure ()
+                handler _ = Proxy.freeze proxy Proxy.ToServer >> atomically (putTMVar returned ())
+            stopping faulty countingWorker {workerGrace = milliseconds 50, workerReport = report} handler $ do
+              addNumbered client "numbers" [1]
+              atomically (takeTMVar returned)
+            readTVarIO interrupted `shouldReturn` 0
+            pendingCount client "numbers" "counters" `shouldReturn` 1
     it "handles every entry though a worker is frozen until others have taken what it had" $ \server ->
       connected (serverPort server) $ \client -> do
         addNumbered client "numbers" [0 .. 99]
@@ -126,6 +157,7 @@ spec = do
           states `shouldBe` replicate 200 (Just JobDone)
           forM_ ["urgent", "normal", "later"] $ \name -> run client (Redis.xlen ("{mails}:jobs:" <> name)) `shouldReturn` 0
   where
+    alive = Redis.Consumer "counters" "alive"
     -- With a name, so that a caller that tries again after an error makes no second job.
     putIn client queue n = do
       let word = Char8.pack (show n)

@@ -93,6 +93,32 @@ spec = do
               == map Just ["7", "user error (no such address)", "3", "numbers", "counters"]
           _ -> False
       pendingCount client "numbers" "counters" `shouldReturn` 0
+    it "leaves an entry pending when its dead letter cannot be made" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [7]
+      run client (Redis.set "{numbers}:dead" "no stream")
+      refused <- newEmptyTMVarIO
+      let report = \case
+            WorkerTrouble _ -> void (atomically (tryPutTMVar refused ()))
+            _ -> pure ()
+      stopping client countingWorker {workerTries = 1, workerAbandoned = seconds 60, workerReport = report} (\_ -> fail "no such address") $
+        within 20 (atomically (takeTMVar refused))
+      pendingCount client "numbers" "counters" `shouldReturn` 1
+    it "goes on when an entry that others left cannot become a dead letter" $ \server -> connectedTo server $ \client -> do
+      -- A script cannot give so many words to one command.
+      _ <- run client (Redis.xadd "numbers" (("number", "-1") :| [(Char8.pack (show n), "") | n <- [1 .. 5000 :: Int]]))
+      run client (Redis.xgroupCreate "numbers" "counters" (Redis.GroupAfter (Redis.StreamId 0 0)))
+      _ <- run client (Redis.xreadgroup (Redis.Consumer "counters" "gone") ("numbers" :| []))
+      eventually 20 "left for a while" (all ((>= milliseconds 50) . Redis.pendingEntryIdle) <$> run client (Redis.xpendingRange "numbers" "counters" 1))
+      addNumbered client "numbers" [0]
+      seen <- newIORef []
+      refused <- newTVarIO False
+      let report = \case
+            WorkerTrouble _ -> atomically (writeTVar refused True)
+            _ -> pure ()
+      stopping client countingWorker {workerTries = 1, workerAbandoned = milliseconds 50, workerReport = report} (noting seen . numberOf) $ do
+        eventuallyReturns 20 [0] (readIORef seen)
+        readTVarIO refused `shouldReturn` True
+      pendingCount client "numbers" "counters" `shouldReturn` 1
     it "tells of each dead letter once, though several workers find what should become one" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [0 .. 49]
       run client (Redis.xgroupCreate "numbers" "counters" (Redis.GroupAfter (Redis.StreamId 0 0)))
@@ -195,11 +221,16 @@ spec = do
       addNumbered client "numbers" [0]
       begun <- newEmptyMVar
       stop <- newTVarIO False
-      let settings = countingWorker {workerAbandoned = seconds 60, workerGrace = milliseconds 100, workerUntil = readTVar stop >>= check}
+      interrupted <- newTVarIO (0 :: Int)
+      let report = \case
+            HandlerInterrupted _ _ -> atomically (modifyTVar' interrupted (+ 1))
+            _ -> pure ()
+          settings = countingWorker {workerAbandoned = seconds 60, workerGrace = milliseconds 100, workerUntil = readTVar stop >>= check, workerReport = report}
       working <- async (runWorker client settings (\_ -> putMVar begun () >> forgetful))
       takeMVar begun
       atomically (writeTVar stop True)
       within 20 (wait working)
+      readTVarIO interrupted `shouldReturn` 1
       next <- newEmptyMVar
       stopping client settings {workerUntil = retry} (putMVar next . entryDeliveries) (within 20 (takeMVar next)) `shouldReturn` 1
     it "hands back what it has when its thread is cancelled" $ \server -> connectedTo server $ \client -> do

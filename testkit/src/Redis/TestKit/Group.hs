@@ -143,12 +143,12 @@ addSentinel group = do
           { optionsSentinel = True,
             optionsConfig =
               ["tls-replication yes" | Just _ <- [optionsTls sentinel]]
-                <> [ unwords ["sentinel monitor", watched, serverHost primary, show (clientPort primary), "2"],
+                <> [ unwords ["sentinel monitor", watched, serverHost primary, show (clientPort primary), show quorum],
                      unwords ["sentinel down-after-milliseconds", watched, show (groupDownAfter options)],
                      unwords ["sentinel failover-timeout", watched, "4000"],
                      unwords ["sentinel parallel-syncs", watched, "5"]
                    ]
-                <> [unwords ["sentinel auth-pass", watched, show (Char8.unpack password)] | Just password <- [optionsPassword (groupServer options)]]
+                <> [unwords ["sentinel auth-pass", watched, quoted (Char8.unpack password)] | Just password <- [optionsPassword (groupServer options)]]
                 <> optionsConfig sentinel
           }
   mask_ $ do
@@ -162,6 +162,8 @@ addSentinel group = do
     and <$> mapM (knows (length sentinels - 1)) sentinels
   where
     options = groupOptions group
+    -- Two would keep a sentinel that is alone from failing over.
+    quorum = max 1 (min 2 (groupSentinelCount options))
     knows others sentinel = do
       fields <- primaryFields group sentinel
       pure $
@@ -244,10 +246,10 @@ orderFailover group =
       void (command sentinel ["SENTINEL", "FAILOVER", groupName (groupOptions group)])
       awaitPrimary group before
 
--- | Blocks until all running sentinels name a primary at another port than this.
+-- | Blocks until all running sentinels name a primary at another port than this. Fails if none runs.
 awaitPrimary :: HasCallStack => Group -> Maybe Int -> IO ()
 awaitPrimary group before =
   eventually (groupPatience (groupOptions group)) "the sentinels name another primary" $ do
     sentinels <- groupSentinels group >>= filterM serverIsRunning
     named <- mapM (namedPrimary group) sentinels
-    pure (notElem before named && all ((== take 1 named) . pure) named)
+    pure (not (null named) && before `notElem` named && Nothing `notElem` named && all ((== take 1 named) . pure) named)

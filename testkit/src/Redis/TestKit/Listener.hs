@@ -37,6 +37,7 @@ import Network.Socket.ByteString qualified as Socket.ByteString
 import Redis.TestKit.Address (Address (..), freePorts, listenOn)
 import Redis.TestKit.Command (takeRequest)
 import Redis.TestKit.Wait (failure)
+import System.IO.Error (isAlreadyInUseError)
 
 -- | A server that listens.
 data Listener = Listener
@@ -64,18 +65,29 @@ data AndThen = GoOn | HangUp
 -- handed over on its connection's thread, the next one when the function has returned. If the
 -- function throws, the connection ends.
 withListener :: String -> (Listener -> Caller -> [ByteString] -> IO AndThen) -> (Listener -> IO a) -> IO a
-withListener host answer action =
-  freePorts 1 >>= \case
-    [] -> failure "no free port"
-    port : _ -> do
-      listenerOpen <- newTVarIO Map.empty
-      listenerEver <- newTVarIO 0
-      listenerEnded <- newTVarIO False
-      let address = TcpAddress host port
-          listener = Listener {listenerAddress = address, listenerPort = port, listenerOpen, listenerEver, listenerEnded}
-      bracket (listenOn address) Socket.close $ \socket ->
-        withAsync (accepting listener (answer listener) socket) $ \_ ->
-          action listener `finally` (atomically (writeTVar listenerEnded True) *> hangUpAll listener)
+withListener host answer action = do
+  listenerOpen <- newTVarIO Map.empty
+  listenerEver <- newTVarIO 0
+  listenerEnded <- newTVarIO False
+  bracket (listenAt host) (Socket.close . snd) $ \(listenerPort, socket) -> do
+    let listener = Listener {listenerAddress = TcpAddress host listenerPort, listenerPort, listenerOpen, listenerEver, listenerEnded}
+    withAsync (accepting listener (answer listener) socket) $ \_ ->
+      action listener `finally` (atomically (writeTVar listenerEnded True) *> hangUpAll listener)
+
+-- | A socket that listens at a numeric address, and its port. Tries other ports while those that
+-- were free have been taken.
+listenAt :: String -> IO (Int, Socket)
+listenAt host = attempt (20 :: Int)
+  where
+    attempt attempts =
+      freePorts 1 >>= \case
+        [] -> failure "no free port"
+        port : _ ->
+          try (listenOn (TcpAddress host port)) >>= \case
+            Right socket -> pure (port, socket)
+            Left problem
+              | isAlreadyInUseError problem && attempts > 1 -> attempt (attempts - 1)
+              | otherwise -> ioError problem
 
 -- Each connection has a thread, which ends with it.
 accepting :: Listener -> (Caller -> [ByteString] -> IO AndThen) -> Socket -> IO ()

@@ -304,7 +304,7 @@ configuration server =
             let secret = quoted (Char8.unpack password)
         ],
       [ unwords
-          ["user", text aclName, "on", ">" <> text aclPassword, text aclRules]
+          ["user", quoted (text aclName), "on", quoted (">" <> text aclPassword), text aclRules]
         | user <- optionsUsers options,
           let text field = Char8.unpack (field user)
       ],

@@ -35,6 +35,16 @@ spec = do
       epochs <- mapM (configEpoch group) sentinels
       epochs `shouldSatisfy` all (> Just 0)
 
+  it "fails over when the primary is killed though it has one sentinel only" $
+    withGroup defaultGroupOptions {groupSentinelCount = 1} $ \group -> do
+      primary <- primaryOf group
+      kill9 primary
+      awaitPrimary group (Just (serverPort primary))
+
+  it "takes no silence for a new primary when it has no sentinel" $
+    withGroup defaultGroupOptions {groupReplicaCount = 0, groupPatience = 1} $ \group ->
+      awaitPrimary group (Just 1) `shouldThrow` \(_ :: TestKitFailure) -> True
+
   it "has sentinels that fail over on demand, by TLS and with passwords" $
     withCertificates $ \certificates -> do
       let secured =

@@ -2,9 +2,13 @@ module Redis.TestKit.ScriptedSpec (spec) where
 
 import Control.Concurrent.Async (concurrently, wait, withAsync)
 import Control.Concurrent.STM
-import Control.Exception (ErrorCall (..), IOException, throwIO, try)
+import Control.Exception (ErrorCall (..), IOException, bracket, throwIO, try)
+import Control.Monad (replicateM_)
 import Data.ByteString (ByteString)
+import Data.Either (rights)
 import Data.List (isInfixOf)
+import Network.Socket qualified as Socket
+import Redis.TestKit.Address (Address (TcpAddress), listenOn)
 import Redis.TestKit.Command
 import Redis.TestKit.Scripted
 import Redis.TestKit.Wait
@@ -36,6 +40,11 @@ spec = do
   it "is an old server, where that is wanted" $
     withScriptedOf defaultScriptedOptions {scriptedProtocol = Resp2} nothingMore $ \server ->
       asked server [["HELLO", "3"]] `shouldReturn` [Failed "ERR unknown command 'HELLO'"]
+
+  it "listens on another port when one that was free has been taken" $
+    -- Ports count as free by 127.0.0.1. Among these, some of three hundred are taken, nearly always.
+    bracket (rights <$> mapM (try @IOException . listenOn . TcpAddress "127.0.0.2") [11000 .. 11600]) (mapM_ Socket.close) $ \_ ->
+      replicateM_ 300 (withScriptedOf defaultScriptedOptions {scriptedHost = "127.0.0.2"} nothingMore (\server -> asked server [["PING"]] `shouldReturn` [Status "PONG"]))
 
   it "waits for what the test says" $ do
     gate <- newTVarIO False

@@ -69,14 +69,14 @@ spec = do
     withServer
       defaultServerOptions
         { optionsPassword = Just "se\"cret",
-          optionsUsers = [AclUser "reader" "pass" "~* +get +ping"]
+          optionsUsers = [AclUser "reader" "pass \"word" "~* +get +ping"]
         }
       $ \server -> do
         command server ["PING"] `shouldReturn` Status "PONG"
         withConnection (serverAddress server) $ \connection -> do
           request connection ["PING"]
             `shouldReturn` Failed "NOAUTH Authentication required."
-          request connection ["AUTH", "reader", "pass"] `shouldReturn` Status "OK"
+          request connection ["AUTH", "reader", "pass \"word"] `shouldReturn` Status "OK"
           request connection ["GET", "key"] `shouldReturn` Nil
           refused <- request connection ["SET", "key", "value"]
           refused `shouldSatisfy` isError "NOPERM"

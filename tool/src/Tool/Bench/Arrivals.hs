@@ -15,12 +15,14 @@ module Tool.Bench.Arrivals
     expected,
     expectedAtLeast,
     describeArrivals,
+    describeRate,
   )
 where
 
-import Data.Bits (shiftR, xor)
+import Data.Bits (shiftR)
 import Data.Word (Word64)
 import Tool.Bench.Cpu (Nanos)
+import Tool.Bench.Workload.Random (gamma, mix)
 import Tool.Text (fixed)
 
 -- | How commands arrive. Rates are per second, of all threads together.
@@ -41,7 +43,9 @@ arrivals plan seed threads thread = case plan of
   Constant rate -> map (\place -> round (fromIntegral place * 1e9 / rate)) places
   Ramp from to seconds -> map (round . (* 1e9) . reached from to seconds . fromIntegral) places
   Poisson rate ->
-    let drawn = scramble (seed + scramble (fromIntegral thread + 1))
+    -- Mixed once more than the seed of the thread's commands: otherwise each gap would follow from
+    -- the key that was drawn before it.
+    let drawn = mix (mix (seed + mix (fromIntegral thread + 1)))
      in poisson (fromIntegral threads / rate * 1e9) drawn 0
   where
     places = [thread, thread + threads ..] :: [Int]
@@ -50,7 +54,7 @@ arrivals plan seed threads thread = case plan of
 poisson :: Double -> Word64 -> Double -> [Nanos]
 poisson gap state now = round next : poisson gap (state + gamma) next
   where
-    next = now - gap * log (uniform (scramble state))
+    next = now - gap * log (uniform (mix state))
 
 -- The time of this arrival: the inverse of @from * t + (to - from) * t² / 2 s@, written so that it
 -- also holds for equal rates.
@@ -94,21 +98,17 @@ expectedAtLeast plan from to = case plan of
 -- | The arrivals in words.
 describeArrivals :: Arrivals -> String
 describeArrivals = \case
-  Constant rate -> fixed 0 rate <> "/s at equal distances"
-  Poisson rate -> fixed 0 rate <> "/s as a Poisson process"
+  Constant rate -> describeRate rate <> " at equal distances"
+  Poisson rate -> describeRate rate <> " as a Poisson process"
   Ramp from to seconds ->
-    fixed 0 from <> "/s rising to " <> fixed 0 to <> "/s over " <> fixed 1 seconds <> " s"
+    describeRate from <> " rising to " <> describeRate to <> " over " <> fixed 1 seconds <> " s"
+
+-- | A rate in words: whole, unless it is so low that its fraction matters.
+describeRate :: Double -> String
+describeRate rate
+  | rate < 100 && rate /= fromIntegral (round rate :: Int) = fixed 3 rate <> "/s"
+  | otherwise = fixed 0 rate <> "/s"
 
 -- Above 0 and at most 1, so that its logarithm is a number.
 uniform :: Word64 -> Double
 uniform word = (fromIntegral (word `shiftR` 11) + 1) / 9007199254740992
-
--- SplitMix64 (Steele, Lea, Flood 2014).
-gamma :: Word64
-gamma = 0x9e3779b97f4a7c15
-
-scramble :: Word64 -> Word64
-scramble z0 = z2 `xor` (z2 `shiftR` 31)
-  where
-    z1 = (z0 `xor` (z0 `shiftR` 30)) * 0xbf58476d1ce4e5b9
-    z2 = (z1 `xor` (z1 `shiftR` 27)) * 0x94d049bb133111eb

@@ -51,7 +51,7 @@ data Assembly = Assembly
     assemblyKinds :: [Text],
     assemblyNodes :: Nodes,
     -- | Cores that this process may use.
-    assemblyCores :: Int,
+    assemblyCores :: Double,
     -- | Threads and batch of a closed loop.
     assemblyClosed :: Maybe (Int, Int),
     assemblyArrivals :: Maybe Arrivals,
@@ -71,10 +71,8 @@ assemble assembly = (iteration, notes)
     whole = foldMap snd parts
     -- No command that is due after the window is sent. The commands that were due in it and
     -- answered later have waited longest: without them, a stall at the end would not be seen.
-    late =
-      IntMap.map
-        (\kind -> mempty {kindResponse = kindResponse kind})
-        (partKinds (IntMap.findWithDefault mempty afterwards (driveParts found)))
+    late = IntMap.map (\kind -> mempty {kindResponse = kindResponse kind}) (partKinds following)
+    following = IntMap.findWithDefault mempty afterwards (driveParts found)
     seconds = secondsIn (driveTo found - driveFrom found)
     used = driveUsage found
     -- The main thread wakes a little late at both ends of the window, so what
@@ -91,7 +89,9 @@ assemble assembly = (iteration, notes)
     named = named' (assemblyKinds assembly)
     isOpen = isJust (assemblyArrivals assembly)
     service = foldMap kindService (partKinds whole)
-    trust = trustOf evidence
+    judgement = trustOf evidence
+    -- The commands that were due in the window and sent after it are the latest of all.
+    trust = judgement {trustSchedule = (<> partSchedule following) <$> trustSchedule judgement}
     evidence =
       Evidence
         { evidenceUsage = used,
@@ -187,7 +187,7 @@ assemble assembly = (iteration, notes)
                <> waitedEachSecond waited
                <> " for a core: something else uses this machine's processors"
              | Just waited <- [trustRunQueue trust],
-               waited > 0.2 * fromIntegral (assemblyCores assembly)
+               waited > 0.2 * assemblyCores assembly
            ]
         <> ["allowed: " <> found' | found' <- forgiven evidence]
         <> [ "the rate "

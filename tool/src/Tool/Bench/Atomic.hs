@@ -3,9 +3,8 @@
 
 -- | Words that several threads change.
 --
--- Each operation is one instruction, and cheap as long as the word stays with one core: recording a
--- latency is 1 % of the processor time of a GET in batches. With an addition in two steps, the
--- scheduler could run another thread between them.
+-- Each operation is one instruction, and cheap as long as the word stays with one core. With an
+-- addition in two steps, the scheduler could run another thread between them.
 module Tool.Bench.Atomic
   ( add,
     take',

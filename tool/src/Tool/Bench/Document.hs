@@ -142,7 +142,7 @@ data Spec = Spec
     specPolling :: Bool,
     specCapabilities :: Int,
     specLoop :: Loop,
-    -- | Seconds of load before the measured window.
+    -- | Seconds of load before the measured window; of several windows, the most.
     specWarmup :: Double,
     -- | Seconds requested, if the window ends after a time.
     specDuration :: Maybe Double,

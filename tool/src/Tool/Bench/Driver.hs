@@ -46,7 +46,7 @@ import Tool.Bench.Usage (Usage, usage, usedSince)
 import Tool.Bench.Window
 import Tool.Bench.Workload (Workload, kinds, newStream)
 import Tool.Options.Bench (LoadOptions (..))
-import Tool.Options.Load (Plan (..), Warmup (..), planArrivals, planIsOpen)
+import Tool.Options.Load (Plan (..), Sending (..), Warmup (..), planArrivals, planIsOpen)
 import Tool.Span (nanosIn, secondsIn)
 
 -- | What a drive needs.
@@ -94,46 +94,66 @@ drive course = case planRequests plan of
   Nothing -> stretch course (planWarmup plan) Nothing
   Just count -> do
     before <- case planWarmup plan of
-      WarmupFor 0 -> pure IntMap.empty
-      WarmupFor seconds -> driveParts <$> stretch (lasting seconds) (WarmupFor 0) Nothing
-      WarmupUntilSteady most ->
-        driveParts <$> stretch (lasting 0.001) (WarmupUntilSteady most) Nothing
-    let begin = if IntMap.null before then courseBegin course else Nothing
+      WarmupFor 0 -> pure Nothing
+      WarmupFor seconds -> Just <$> stretch (lasting seconds) (WarmupFor 0) Nothing
+      WarmupUntilSteady most -> Just <$> stretch (lasting 0.001) (WarmupUntilSteady most) Nothing
+    let begin = maybe (courseBegin course) (const Nothing) before
     found <- stretch course {courseBegin = begin} (WarmupFor 0) (Just count)
-    -- Everything in the warm-up's run is from before the window.
-    pure found {driveParts = IntMap.insertWith (<>) (-1) (fold before) (driveParts found)}
+    pure (maybe found (afterWarmup found) before)
   where
     plan = loadPlan (courseLoad course)
-    lasting seconds = course {courseLoad = (courseLoad course) {loadDuration = seconds}}
+    lasting seconds =
+      course
+        { courseLoad =
+            (courseLoad course)
+              { loadDuration = seconds,
+                loadPlan = plan {planSending = atFirstRate (planSending plan)}
+              }
+        }
+    -- The warm-up of a ramp is at the ramp's first rate.
+    atFirstRate = \case
+      AtTimes (Ramp from _ _) -> AtTimes (Constant from)
+      sending -> sending
+
+-- The results of a window, and of the run of its own that was its warm-up. Everything in that run
+-- is from before the window.
+afterWarmup :: Drive -> Drive -> Drive
+afterWarmup found warmup =
+  found
+    { driveParts = IntMap.insertWith (<>) (-1) (fold (driveParts warmup)) (driveParts found),
+      driveWarmup = driveWarmup warmup + secondsIn (driveTo warmup - driveFrom warmup),
+      driveSettled = driveSettled warmup
+    }
 
 -- One warm-up and one window, by time or by count.
 stretch :: Course -> Warmup -> Maybe Int -> IO Drive
 stretch course warmup count = do
   capabilities <- getNumCapabilities
-  called <- monotonic
   let threads = lanes load capabilities
-      begin = maybe (called + 1000000) (max called) (courseBegin course)
+      shape = Shape {shapeKinds = length (kinds workload), shapeNodes = nodeCount nodes}
+  -- This takes time, so the load begins after it.
+  sides <- traverse (const (newSides shape)) [1 .. min threads capabilities]
+  called <- monotonic
+  let begin = maybe (called + 1000000) (max called) (courseBegin course)
       anchor = case warmup of
         WarmupFor seconds -> begin + nanosIn seconds
         WarmupUntilSteady _ -> begin
-      shape = Shape {shapeKinds = length (kinds workload), shapeNodes = nodeCount nodes}
   window <- newWindow anchor (nanosIn (planSlice plan))
   barrier <- newEmptyMVar :: IO (MVar ())
   -- Each thread stays on one capability, chosen by its number.
-  shared <-
-    smallArrayFromList
-      <$> traverse (const (newTally window shape begin)) [1 .. min threads capabilities]
+  shared <- smallArrayFromList <$> traverse (\made -> tallyOf window made begin) sides
   jobs <- traverse (job window barrier begin threads shared) [0 .. threads - 1]
   let all' = toList shared
       -- Each thread stays on one capability. By default the runtime moves waiting threads to
-      -- whichever capability is idle for a moment: with -N2 and 256 threads that costs a fifth of
-      -- the throughput (500 against 600 k/s).
-      alongside (number, run) others = withAsyncOn number run (\one -> others >> wait one)
+      -- whichever capability is idle for a moment, which costs throughput where there are many
+      -- threads. The result is the time at which the last thread ended.
+      alongside (number, run) others =
+        withAsyncOn number run (\one -> max <$> others <*> wait one)
   collected <- newIORef IntMap.empty
   let pick =
         readIORef collected >>= \parts -> foldM (flip collect) parts all' >>= writeIORef collected
       soFar = sum <$> traverse answeredSoFar all'
-  withAsync (foldr alongside (pure ()) (zip [0 ..] jobs)) $ \running -> do
+  withAsync (foldr alongside (pure begin) (zip [0 ..] jobs)) $ \running -> do
     sleepUntilExactly begin
     putMVar barrier ()
     (first, steady) <- case warmup of
@@ -156,9 +176,8 @@ stretch course warmup count = do
       let left = if isNothing count then Just (limit - from) else Nothing
       tick (courseProgress course) left (stateOf window parts from now measured)
     after <- usage
-    wait running
+    ended <- wait running
     mapM_ handOver all'
-    ended <- monotonic
     used <- memory
     pick
     parts <- readIORef collected
@@ -181,7 +200,7 @@ stretch course warmup count = do
     plan = loadPlan load
     workload = courseWorkload course
     nodes = courseNodes course
-    -- What a thread does after the barrier opens.
+    -- What a thread does after the barrier opens. Returns the time at which it ended.
     job window barrier begin threads shared number = do
       stream <- newStream workload number
       let lane =
@@ -201,6 +220,7 @@ stretch course warmup count = do
             let dues = planned begin (windowAnchor window) arriving threads number
             (capability, _) <- threadCapability =<< myThreadId
             open capability (limited threads number dues) lane
+        monotonic
     goal threads number = maybe UntilEnd (Operations . share threads number) count
     limited threads number dues = maybe dues (\all' -> take (share threads number all') dues) count
     -- One thread's share of a number of commands.

@@ -1,5 +1,5 @@
 -- | The origin of a result, as far as the process can find out: a number without its machine is a
--- rumour. No host names, no paths, no secrets.
+-- rumour. No secrets, and no host names or paths but those of the command line.
 module Tool.Bench.Environment
   ( manifest,
     withoutSecrets,

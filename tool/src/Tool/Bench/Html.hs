@@ -13,9 +13,10 @@ where
 import Data.ByteString.Lazy (ByteString)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (catMaybes, fromMaybe, isJust)
+import Data.Maybe (catMaybes, fromMaybe, isJust, mapMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
+import Tool.Bench.Arrivals (describeRate)
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram (Histogram)
@@ -296,13 +297,7 @@ describe run =
         ],
         ["TLS" | specTls spec],
         [loopText (specLoop spec)],
-        [ shown (specInFlight spec)
-            <> " in flight ("
-            <> shown (specThreads spec)
-            <> " threads \215 "
-            <> shown (specBatch spec)
-            <> ")"
-        ],
+        [inFlight],
         [Text.pack (thousands (specKeys spec)) <> " keys, " <> specDistribution spec],
         ["values of " <> specValueSizes spec <> " B"],
         [ shown windows
@@ -315,6 +310,13 @@ describe run =
     spec = runSpec run
     nodes = serverNodes (runServer run)
     windows = length (runIterations run)
+    threads = shown (specThreads spec) <> (if specThreads spec == 1 then " thread" else " threads")
+    inFlight = case specLoop spec of
+      Closed ->
+        shown (specInFlight spec) <> " in flight (" <> threads <> " \215 " <> shown (specBatch spec)
+          <> ")"
+      -- The limit of the connections, whatever the threads.
+      _ -> "at most " <> shown (specInFlight spec) <> " in flight, " <> threads
     shown = Text.pack . show :: Int -> Text
 
 loopText :: Loop -> Text
@@ -324,7 +326,9 @@ loopText = \case
   OpenPoisson rate -> "open loop, Poisson at " <> perSecond rate
   OpenRamp from to -> "open loop from " <> perSecond from <> " to " <> perSecond to
   where
-    perSecond rate = Text.pack (thousands (round rate)) <> "/s"
+    perSecond rate
+      | rate < 100 = Text.pack (describeRate rate)
+      | otherwise = Text.pack (thousands (round rate)) <> "/s"
 
 specFacts :: Run -> [(Text, Text)]
 specFacts run =
@@ -353,27 +357,41 @@ trustFacts run =
         NotComparable reason -> "not compared: " <> reason
     )
   ]
-    <> concat
-      [ catMaybes
-          [ (,) "generator's share of its cores" . share <$> trustCpuShare trust,
-            (,) "garbage collection" . share <$> trustGcShare trust,
-            (,) "all its threads together waited for a core" . waitedEachSecond
-              <$> trustRunQueue trust,
-            (,) "Little's law (1 is right)" . Text.pack . fixed 3 <$> trustLittle trust,
-            (,) "steady after the warm-up" . (\yes -> if yes then "yes" else "no")
-              <$> trustSteady trust,
-            (,) "schedule error, p99" . format Nanoseconds . fromIntegral . Histogram.percentile 99
-              <$> trustSchedule trust
-          ]
-        | trust <- take 1 (map iterationTrust (runIterations run))
+    <> catMaybes
+      [ (,) "generator's share of its cores" <$> between share trustCpuShare,
+        (,) "garbage collection" <$> between share trustGcShare,
+        (,) "all its threads together waited for a core" <$> between waitedEachSecond trustRunQueue,
+        (,) "Little's law (1 is right)" <$> between (Text.pack . fixed 3) trustLittle,
+        (,) "steady after the warm-up" <$> steady,
+        (,) "schedule error, p99" . format Nanoseconds . fromIntegral . Histogram.percentile 99
+          <$> foldMap trustSchedule trusts
       ]
     <> [ ( "generator's memory",
            format Bytes (fromIntegral (memoryPeakResident (runMemory run))) <> " resident at most"
          )
        ]
   where
+    trusts = map iterationTrust (runIterations run)
     share = format' . (* 100)
     format' value = Text.pack (fixed 1 value) <> " %"
+    -- The least and the greatest value, if the windows differ.
+    between :: (Double -> Text) -> (Trust -> Maybe Double) -> Maybe Text
+    between shown part = case mapMaybe part trusts of
+      [] -> Nothing
+      found
+        | least == greatest -> Just least
+        | otherwise -> Just (least <> " to " <> greatest)
+        where
+          least = shown (minimum found)
+          greatest = shown (maximum found)
+    steady :: Maybe Text
+    steady = case mapMaybe trustSteady trusts of
+      [] -> Nothing
+      found
+        | and found -> Just "yes"
+        | or found -> Just ("in " <> size (filter id found) <> " of " <> size found <> " windows")
+        | otherwise -> Just "no"
+    size = Text.pack . show . length :: [Bool] -> Text
     counted :: Map Text Int -> Text
     counted counts =
       Text.intercalate

@@ -69,4 +69,9 @@ compareCounts (Right before) (Right after) errors client
         onMasters = growth fst name
         everywhere = onMasters + growth snd name
     growth side name = at (side after) name - at (side before) name
-    at found name = Map.findWithDefault 0 name (countsByName found)
+    -- Redis before 7 counts a subcommand such as script|load under its command.
+    at found name =
+      Map.findWithDefault
+        (Map.findWithDefault 0 (Text.takeWhile (/= '|') name) (countsByName found))
+        name
+        (countsByName found)

@@ -56,9 +56,9 @@ data ReferenceTls = ReferenceTls
 -- there is no result. No other child of this process may end meanwhile.
 --
 -- In a cluster, redis-benchmark's own clock is of no use: it reads it four times a second and
--- divides the commands it sent by the time it saw, a quarter too much in runs of a second. If the
--- caller gives an action that returns, for each server, how often it has run the command and when,
--- then the rate is what the servers ran in the middle of the run, by our clock.
+-- divides the commands it sent by the time it saw, so that the rate of a short run is too high. If
+-- the caller gives an action that returns, for each server, how often it has run the command and
+-- when, then the rate is what the servers ran in the middle of the run, by our clock.
 runRedisBenchmark ::
   Maybe (IO [(Int, Nanos)]) ->
   Double ->

@@ -7,9 +7,10 @@ where
 
 import Data.List (intercalate)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (isJust)
+import Data.Maybe (isJust, mapMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
+import Tool.Bench.Arrivals (describeRate)
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram qualified as Histogram
@@ -158,9 +159,9 @@ details result =
       Closed
         | specBatch spec == 1 -> "one command at a time each"
         | otherwise -> "batches of " <> show (specBatch spec)
-      OpenConstant each -> "open loop at " <> fixed 0 each <> "/s"
-      OpenPoisson each -> "open loop, Poisson at " <> fixed 0 each <> "/s"
-      OpenRamp from to -> "open loop from " <> fixed 0 from <> "/s to " <> fixed 0 to <> "/s"
+      OpenConstant each -> "open loop at " <> describeRate each
+      OpenPoisson each -> "open loop, Poisson at " <> describeRate each
+      OpenRamp from to -> "open loop from " <> describeRate from <> " to " <> describeRate to
     responses = case runResponse result of
       Nothing -> []
       Just _ ->
@@ -203,16 +204,19 @@ details result =
       _ -> []
     rate = thousands . round :: Double -> String
     generator =
-      [ "the generator used " <> percent share <> " of its cores"
-          <> maybe "" collected (trustGcShare trust)
-          <> maybe "" waited (trustRunQueue trust)
-        | trust <- take 1 (map iterationTrust (runIterations result)),
-          Just share <- [trustCpuShare trust]
+      [ "the generator used " <> upTo <> percent share <> " of its cores"
+          <> maybe "" collected (highest trustGcShare)
+          <> maybe "" waited (highest trustRunQueue)
+        | Just share <- [highest trustCpuShare]
       ]
-    collected share = ", " <> percent share <> " of that for garbage collection"
+    collected share = ", " <> upTo <> percent share <> " of that for garbage collection"
     waited share =
-      "; all its threads together waited " <> Text.unpack (waitedEachSecond share)
+      "; all its threads together waited " <> upTo <> Text.unpack (waitedEachSecond share)
         <> " for a core that others had"
+    upTo = if length (runIterations result) > 1 then "up to " else ""
+    highest part = case mapMaybe (part . iterationTrust) (runIterations result) of
+      [] -> Nothing
+      found -> Just (maximum found)
     refused = ["the server did not tell: " <> Text.unpack reason | reason <- serverRefused server]
     noted = map (("note: " <>) . Text.unpack) (runNotes result)
     connections count

@@ -18,7 +18,7 @@ import Data.Text qualified as Text
 import GHC.Conc (getNumCapabilities)
 import Redis.Config qualified as Config
 import Redis.Error (Error, renderEndpoint)
-import Tool.Bench.Arrivals (Arrivals (..), describeArrivals)
+import Tool.Bench.Arrivals (Arrivals (..), describeArrivals, describeRate)
 import Tool.Bench.Assemble
 import Tool.Bench.Counts (counted)
 import Tool.Bench.Cpu (Nanos)
@@ -81,25 +81,37 @@ measureWith leniency progress target workload load = do
     Run
       { runName = nameOf target workload load,
         runSpec =
-          (specOf capabilities target workload load) {specPersistence = foundPersistence found},
+          (specOf capabilities (serverNodes (foundFacts found)) target workload load)
+            { specWarmup = maximum (0 : map measuredWarmup iterations),
+              specPersistence = foundPersistence found
+            },
         runServer = foundFacts found,
-        runIterations = map fst iterations,
+        runIterations = map measuredIteration iterations,
         runProblems = [],
-        runNotes = nub (workloadNotes workload <> concatMap snd iterations),
+        runNotes = nub (workloadNotes workload <> concatMap measuredNotes iterations),
         runReference = Nothing
       }
   where
     plan = loadPlan load
 
+-- The results of one iteration.
+data Measured = Measured
+  { measuredIteration :: Iteration,
+    measuredNotes :: [Text],
+    -- Seconds of load before the window.
+    measuredWarmup :: Double
+  }
+
 -- Runs at most this number of iterations. Stops after an iteration without any answered command.
-repeatedly :: Int -> (Int -> IO (Iteration, [Text])) -> IO [(Iteration, [Text])]
+repeatedly :: Int -> (Int -> IO Measured) -> IO [Measured]
 repeatedly count action = go 1
   where
     go number
       | number > count = pure []
       | otherwise = do
         found <- action number
-        (found :) <$> if iterationOps (fst found) == 0 then pure [] else go (number + 1)
+        (found :)
+          <$> if iterationOps (measuredIteration found) == 0 then pure [] else go (number + 1)
 
 tuningOf :: LoadOptions -> Tuning
 tuningOf load = Tuning {tuningMuxCount = loadMuxCount load, tuningPolling = loadPolling load}
@@ -116,7 +128,7 @@ data Setting = Setting
 
 -- Runs one iteration, on new connections. Takes the servers' counts from before, and the counts of
 -- the commands that were sent since.
-once :: Setting -> CountsBefore -> CommandCounts -> IO (Iteration, [Text])
+once :: Setting -> CountsBefore -> CommandCounts -> IO Measured
 once setting before sentAlready = do
   cores <- usableCores
   capabilities <- getNumCapabilities
@@ -162,9 +174,12 @@ once setting before sentAlready = do
               assemblyLeniency = settingLeniency setting
             }
   pure
-    ( iteration {iterationErrors = Map.unionWith (+) lost (iterationErrors iteration)},
-      notes <> ["the server was not sampled: " <> one | one <- unanswered]
-    )
+    Measured
+      { measuredIteration =
+          iteration {iterationErrors = Map.unionWith (+) lost (iterationErrors iteration)},
+        measuredNotes = notes <> ["the server was not sampled: " <> one | one <- unanswered],
+        measuredWarmup = driveWarmup found
+      }
   where
     load = settingLoad setting
     plan = loadPlan load
@@ -178,6 +193,7 @@ once setting before sentAlready = do
     -- did not reach it.
     heard action = case workloadSubscribers workload of
       0 -> (\result -> (result, Map.empty)) <$> action
+      _ | targetResp target < 3 -> invalidRun "the subscribers of the test publish need RESP3"
       subscribers -> do
         let due (found, _, _) = subscribers * publishedIn workload found
         (result, Heard got) <-
@@ -276,12 +292,13 @@ nameOf target workload load =
       <> (if targetUsesTls target then " tls" else "")
       <> case planArrivals (loadPlan load) of
         Nothing -> ""
-        Just (Constant rate) -> " at " <> fixed 0 rate <> "/s"
-        Just (Poisson rate) -> " at poisson " <> fixed 0 rate <> "/s"
-        Just (Ramp from to _) -> " at " <> fixed 0 from <> " to " <> fixed 0 to <> "/s"
+        Just (Constant rate) -> " at " <> describeRate rate
+        Just (Poisson rate) -> " at poisson " <> describeRate rate
+        Just (Ramp from to _) -> " at " <> describeRate from <> " to " <> describeRate to
 
-specOf :: Int -> Target -> Workload -> LoadOptions -> Spec
-specOf capabilities target workload load =
+-- Takes the number of capabilities, and the number of nodes that serve keys.
+specOf :: Int -> Int -> Target -> Workload -> LoadOptions -> Spec
+specOf capabilities nodes target workload load =
   Spec
     { specOperation = workloadName workload,
       specWorkload = workloadText workload,
@@ -295,7 +312,7 @@ specOf capabilities target workload load =
       specBatch = if isJust (planArrivals plan) then 1 else loadBatch load,
       specInFlight =
         if isJust (planArrivals plan)
-          then Config.limitInFlight Config.defaultLimits * connections
+          then Config.limitInFlight Config.defaultLimits * connections * max 1 nodes
           else loadThreads load * loadBatch load,
       specMuxCount = loadMuxCount load,
       specPolling = loadPolling load,
@@ -305,9 +322,8 @@ specOf capabilities target workload load =
         Just (Constant rate) -> OpenConstant rate
         Just (Poisson rate) -> OpenPoisson rate
         Just (Ramp from to _) -> OpenRamp from to,
-      specWarmup = case planWarmup plan of
-        WarmupFor seconds -> seconds
-        WarmupUntilSteady most -> most,
+      -- Known after the run.
+      specWarmup = 0,
       specDuration = if isJust (planRequests plan) then Nothing else Just (loadDuration load),
       specRequests = planRequests plan,
       specTarget = targetKind target,

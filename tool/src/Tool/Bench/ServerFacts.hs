@@ -139,8 +139,9 @@ clockOf client time = do
     once = do
       before <- monotonic
       answer <- try @Error (Redis.run client time)
-      after <- monotonic
+      -- Inside the interval: a pause at any of these lines makes the reading more uncertain.
       now <- wallClock
+      after <- monotonic
       pure $ case answer of
         Left _ -> Nothing
         Right told ->

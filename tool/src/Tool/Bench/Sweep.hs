@@ -18,7 +18,7 @@ import Data.Bifunctor (first)
 import Data.Maybe (fromMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
-import Tool.Bench.Arrivals (Arrivals (..))
+import Tool.Bench.Arrivals (Arrivals (..), describeRate)
 import Tool.Bench.Assemble (Leniency (..), leniencyOf)
 import Tool.Bench.Cpu (Nanos)
 import Tool.Bench.Document
@@ -28,7 +28,7 @@ import Tool.Bench.Progress (Progress, announce)
 import Tool.Failure (invalidRun)
 import Tool.Options.Bench (LoadOptions (..))
 import Tool.Options.Load (Check (..), Plan (..), Sending (..), Sweep (..))
-import Tool.Text (duration, fixed, thousands)
+import Tool.Text (duration, thousands)
 
 -- | The result at one rate.
 data Step = Step
@@ -116,7 +116,7 @@ sweep progress measured wanted load = do
       [] -> pure ([], Nothing)
       rate : later -> do
         run <- measuredAt rate
-        let at = Text.pack (fixed 0 rate <> "/s")
+        let at = Text.pack (describeRate rate)
         if not (runValid run)
           then
             pure

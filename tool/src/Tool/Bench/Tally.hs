@@ -6,8 +6,8 @@
 --
 -- Whatever the length of a run, a tally has two sides: threads count on one side, and the other
 -- holds the slice before. The first thread that finds the clock past the end of a slice changes
--- sides, by writing one word. Half a slice later the old side is handed over as a 'Part', which
--- costs a fraction of a millisecond each second. Other threads pick up the parts when they like.
+-- sides, by writing one word. Half a slice later the old side is handed over as a 'Part', once in
+-- each slice. Other threads pick up the parts when they like.
 --
 -- All counts of a command belong to the same slice, wherever the runtime or the system stops a
 -- thread: while a thread counts, it is entered on its side, and a side is handed over only when no
@@ -19,6 +19,9 @@ module Tool.Bench.Tally
   ( Tally,
     Shape (..),
     newTally,
+    Sides,
+    newSides,
+    tallyOf,
 
     -- * Counting; from any thread
     Sent (..),
@@ -109,9 +112,20 @@ data Side = Side
 
 -- | Makes an empty tally, whose slice is that of the given moment.
 newTally :: Window -> Shape -> Nanos -> IO Tally
-newTally window shape now = do
+newTally window shape now = newSides shape >>= \sides -> tallyOf window sides now
+
+-- | The memory of a tally.
+data Sides = Sides Side Side
+
+-- | Makes the memory of one tally. Takes milliseconds where there are many kinds or nodes.
+newSides :: Shape -> IO Sides
+newSides shape = Sides <$> newSide shape <*> newSide shape
+
+-- | Like 'newTally', with memory that was made before. No two tallies may have the same. \(O(1)\).
+tallyOf :: Window -> Sides -> Nanos -> IO Tally
+tallyOf window (Sides one other) now = do
   turns <- zeros 8
-  tally <- Tally window <$> newSide shape <*> newSide shape <*> pure turns <*> newIORef []
+  tally <- Tally window one other turns <$> newIORef []
   writeByteArray turns slotIdle noSlice
   writeByteArray turns slotDue never
   enter tally now >>= dueAt tally

@@ -28,7 +28,7 @@ data Evidence = Evidence
   { -- | The usage between its begin and its end.
     evidenceUsage :: Usage,
     -- | Cores that this process could use.
-    evidenceCores :: Int,
+    evidenceCores :: Double,
     -- | The checks that may fail.
     evidenceAllowed :: [Check],
     -- | The length of the window in seconds.
@@ -87,7 +87,7 @@ cpuShare :: Evidence -> Double
 cpuShare evidence = ratio (fromIntegral (usageCpu used)) available
   where
     used = evidenceUsage evidence
-    available = fromIntegral (usageTime used) * fromIntegral (evidenceCores evidence)
+    available = fromIntegral (usageTime used) * evidenceCores evidence
 
 -- Throughput times mean latency is the mean number of commands on their way.
 onTheirWay :: Evidence -> Double
@@ -154,9 +154,12 @@ findings evidence =
       _ -> []
     shown = Text.pack
 
-cores :: Int -> Text
-cores 1 = "one core"
-cores count = Text.pack (show count) <> " cores"
+cores :: Double -> Text
+cores count
+  | count == 1 = "one core"
+  | otherwise = Text.pack (fixed (if count == fromIntegral whole then 0 else 2) count) <> " cores"
+  where
+    whole = round count :: Int
 
 ratio :: Double -> Double -> Double
 ratio part whole

@@ -9,6 +9,7 @@ module Tool.Bench.Usage
 
     -- * Parts
     queuedNanos,
+    quotaOf,
   )
 where
 
@@ -61,9 +62,14 @@ usedSince before after =
         (\late early -> max 0 (late - early)) <$> usageQueued after <*> usageQueued before
     }
 
--- | The number of cores on which this process can run Haskell at a time.
-usableCores :: IO Int
-usableCores = min <$> getNumCapabilities <*> getNumProcessors
+-- | The number of cores on which this process can run Haskell at a time. Not a whole number if its
+-- container has a limit of processor time.
+usableCores :: IO Double
+usableCores = do
+  cores <- min <$> getNumCapabilities <*> getNumProcessors
+  limit <-
+    fromRight ByteString.empty <$> try @IOException (ByteString.readFile "/sys/fs/cgroup/cpu.max")
+  pure (maybe id min (quotaOf limit) (fromIntegral cores))
 
 -- | Lets this process use all cores, up to four, unless its command line sets a number (@+RTS -N@).
 -- On one core of several, a generator is easily the bottleneck.
@@ -91,6 +97,14 @@ queued =
         found -> Just (sum found)
   where
     tasks = "/proc/self/task"
+
+-- | The cores that a control group's file @cpu.max@ allows: the processor time in a period, over
+-- the length of the period. 'Nothing' if it has no limit.
+quotaOf :: ByteString -> Maybe Double
+quotaOf text = case map Char8.readInt (Char8.words text) of
+  [Just (quota, ""), Just (period, "")]
+    | quota > 0 && period > 0 -> Just (fromIntegral quota / fromIntegral period)
+  _ -> Nothing
 
 -- | The waiting time in a @schedstat@ file: its second number, after the running time.
 queuedNanos :: ByteString -> Maybe Nanos

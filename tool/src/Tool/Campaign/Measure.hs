@@ -11,13 +11,14 @@ module Tool.Campaign.Measure
   )
 where
 
-import Control.Exception (catch, displayException)
+import Control.Exception (Exception, Handler (..), catches, displayException)
 import Data.ByteString qualified as ByteString
 import Data.List (intercalate, isSuffixOf)
 import Data.List qualified as List
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Text qualified as Text
+import Redis.Error (Error)
 import Redis.TestKit.Process (onCores)
 import Redis.TestKit.Server (serverIsRunning)
 import Redis.TestKit.Wait (TestKitFailure)
@@ -69,8 +70,13 @@ data Measuring = Measuring
 measureStep :: Measuring -> Step -> IO (Either String Document)
 measureStep measuring step =
   withCellServer (measuringSurroundings measuring) cell measured
-    `catch` \problem -> pure (Left (oneLine (displayException (problem :: TestKitFailure))))
+    `catches` [ Handler (\problem -> impossible (problem :: TestKitFailure)),
+                -- The check of durability is a client, too.
+                Handler (\problem -> impossible (problem :: Error))
+              ]
   where
+    impossible :: Exception problem => problem -> IO (Either String Document)
+    impossible = pure . Left . oneLine . displayException
     -- The facts that all iterations of a cell share are requested once.
     (cell, seconds, first) = case step of
       StepCell one number -> (one, measuringDuration measuring, number == 1)

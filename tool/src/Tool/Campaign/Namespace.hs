@@ -13,9 +13,10 @@ module Tool.Campaign.Namespace
   )
 where
 
-import Control.Exception (IOException, bracket_, try)
+import Control.Exception (IOException, bracket, try)
 import Control.Monad (unless, void)
 import Data.Bits (shiftR, (.&.))
+import Data.List (isInfixOf)
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
 import System.IO.Temp (withSystemTempDirectory)
@@ -42,53 +43,66 @@ netemProblem = do
     Left problem -> Just problem
 
 -- | Makes a namespace for the length of an action, in which the given program runs by way of
--- 'namespaceWrapper'. Delays each direction by this number of nanoseconds, or not at all. One at a
--- time per process. Throws 'Tool.Failure.Failure' if the system does not allow it.
+-- 'namespaceWrapper'. Delays each direction by this number of nanoseconds, or not at all. Throws
+-- 'Tool.Failure.Failure' if the system does not allow it.
 withNamespace :: Maybe Int -> FilePath -> (Namespace -> IO a) -> IO a
 withNamespace delay program action = do
-  process <- getProcessID
-  let name = "redis-client-" <> show process
-      number = fromIntegral process :: Int
-      near = "rcn" <> show process
-      far = "rcf" <> show process
-      -- The address range that is reserved for benchmarks (RFC 2544). A process takes a /30 of it,
-      -- chosen by its process id.
-      prefix =
-        "198."
-          <> show (18 + (number `shiftR` 14) .&. 1)
-          <> "."
-          <> show ((number `shiftR` 6) .&. 255)
-          <> "."
-      base = (number .&. 63) * 4
-      here = prefix <> show (base + 1)
-      there = prefix <> show (base + 2)
-      delayed ends =
-        [ ends <> ["root", "netem", "delay", show (nanos `div` 1000) <> "us", "limit", "100000"]
-          | Just nanos <- [delay]
-        ]
-      build =
-        [ ["ip", "link", "add", near, "type", "veth", "peer", "name", far, "netns", name],
-          ["ip", "addr", "add", here <> "/30", "dev", near],
-          ["ip", "link", "set", near, "up"],
-          ["ip", "-n", name, "addr", "add", there <> "/30", "dev", far],
-          ["ip", "-n", name, "link", "set", far, "up"],
-          ["ip", "-n", name, "link", "set", "lo", "up"]
-        ]
-          <> delayed ["tc", "qdisc", "add", "dev", near]
-          <> delayed ["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", far]
+  process <- fromIntegral <$> getProcessID
   -- The namespace takes its interface with it, and that one takes the other.
-  bracket_
-    (required ["ip", "netns", "add", name])
-    (void (command ["ip", "netns", "del", name]))
-    $ do
-      mapM_ required build
-      withSystemTempDirectory "redis-client-namespace" $ \folder -> do
-        let wrapper = folder </> "enter"
-        writeFile wrapper . unlines $
-          ["#!/bin/sh", "exec ip netns exec " <> name <> " " <> quoted program <> " \"$@\""]
-        setFileMode wrapper 0o700
-        action Namespace {namespaceHost = there, namespaceWrapper = wrapper}
+  bracket (claimed (map (`mod` 32768) [process .. process + 63])) (void . deleted) $ \number -> do
+    mapM_ required (building number)
+    withSystemTempDirectory "redis-client-namespace" $ \folder -> do
+      let wrapper = folder </> "enter"
+      writeFile wrapper . unlines $
+        [ "#!/bin/sh",
+          "exec ip netns exec " <> nameOf number <> " " <> quoted program <> " \"$@\""
+        ]
+      setFileMode wrapper 0o700
+      action Namespace {namespaceHost = there number, namespaceWrapper = wrapper}
   where
+    -- The address range that is reserved for benchmarks (RFC 2544) has 32768 ranges of four. The
+    -- first that is free is taken, from that of the process id on. It is taken while there is a
+    -- namespace of its name.
+    claimed :: [Int] -> IO Int
+    claimed = \case
+      [] -> unavailable "network namespace: no range of addresses is free"
+      number : others ->
+        command ["ip", "netns", "add", nameOf number] >>= \case
+          Right () -> pure number
+          Left problem
+            | "File exists" `isInfixOf` problem -> claimed others
+            | otherwise -> unavailable ("network namespace: " <> problem)
+    deleted number = command ["ip", "netns", "del", nameOf number]
+    nameOf number = "redis-client-" <> show number
+    here, there :: Int -> String
+    here number = address number 1
+    there number = address number 2
+    address :: Int -> Int -> String
+    address number place =
+      "198."
+        <> show (18 + (number `shiftR` 14) .&. 1)
+        <> "."
+        <> show ((number `shiftR` 6) .&. 255)
+        <> "."
+        <> show ((number .&. 63) * 4 + place)
+    building number =
+      [ ["ip", "link", "add", near, "type", "veth", "peer", "name", far, "netns", name],
+        ["ip", "addr", "add", here number <> "/30", "dev", near],
+        ["ip", "link", "set", near, "up"],
+        ["ip", "-n", name, "addr", "add", there number <> "/30", "dev", far],
+        ["ip", "-n", name, "link", "set", far, "up"],
+        ["ip", "-n", name, "link", "set", "lo", "up"]
+      ]
+        <> delayed ["tc", "qdisc", "add", "dev", near]
+        <> delayed ["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", far]
+      where
+        name = nameOf number
+        near = "rcn" <> show number
+        far = "rcf" <> show number
+    delayed ends =
+      [ ends <> ["root", "netem", "delay", show (nanos `div` 1000) <> "us", "limit", "100000"]
+        | Just nanos <- [delay]
+      ]
     required words' = command words' >>= either (unavailable . ("network namespace: " <>)) pure
     command = \case
       [] -> pure (Right ())

@@ -108,6 +108,11 @@ section view =
     cell run =
       Text.pack (thousands (round (runRate run))) <> "/s, p99 "
         <> format Nanoseconds (fromIntegral (Histogram.percentile 99 (runService run)))
+        <> mark run
+
+-- Stands beside the numbers of a run that must not be used.
+mark :: Run -> Text
+mark run = if runValid run then "" else " (not valid)"
 
 -- Curves over numbers, bars over names.
 viewCharts :: View -> [Chart]
@@ -189,7 +194,7 @@ cellTable runs =
     ["cell", "commands/s", "p50", "p99", "p99.9", "max", "client CPU/op", "redis-benchmark"]
     [ map
         text
-        ( [runName run, Text.pack (thousands (round (runRate run)))]
+        ( [runName run <> mark run, Text.pack (thousands (round (runRate run)))]
             <> [latency share run | share <- [50, 99, 99.9, 100]]
             <> [format Nanoseconds (runCpuPerOp run), maybe "" reached (runReference run)]
         )

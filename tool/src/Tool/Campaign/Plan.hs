@@ -98,7 +98,7 @@ plan costs budget iterations soaks cells = case budget of
         <> [whole {planIterations = few, planCells = take count cells} | count <- counts]
         <> [ whole {planIterations = count, planCells = take kept cells}
              | count <- [few - 1, few - 2 .. 1],
-               kept <- counts
+               kept <- length cells : counts
            ]
     counts = [length cells - 1, length cells - 2 .. 1]
     cuts seconds found =

@@ -2,11 +2,13 @@
 -- threads.
 module Tool.Bench.ArrivalsSpec (spec) where
 
+import Control.Monad (replicateM)
 import Data.List (sort)
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 import Tool.Bench.Arrivals
+import Tool.Bench.Workload.Random (newStream, step, upper)
 
 newtype Plan = Plan Arrivals
   deriving stock (Show)
@@ -50,6 +52,19 @@ spec = describe "arrivals" $ do
 
   it "of two threads of a Poisson process have nothing to do with each other" $
     take 10 (arrivals (Poisson 1000) 7 2 0) `shouldNotBe` take 10 (arrivals (Poisson 1000) 7 2 1)
+
+  it "of a Poisson process have nothing to do with the keys that are drawn" $ do
+    stream <- newStream 7 0
+    numbers <- replicateM 5000 (upper <$> step stream)
+    let times = arrivals (Poisson 1000) 7 1 0
+        gaps = map fromIntegral (zipWith (-) (drop 1 times) times) :: [Double]
+        -- The mean gap after commands with such a number.
+        mean these = let found = [gap | (gap, number) <- zip gaps numbers, these number] in sum found / fromIntegral (length found)
+    mean (< 0x80000000) / mean (>= 0x80000000) `shouldSatisfy` (\ratio -> abs (ratio - 1) < 0.2)
+
+  it "have their rates in words, with the fraction of a low one" $
+    map describeArrivals [Constant 0.25, Constant 50, Poisson 12345.6, Ramp 1.5 200 3]
+      `shouldBe` ["0.250/s at equal distances", "50/s at equal distances", "12346/s as a Poisson process", "1.500/s rising to 200/s over 3.0 s"]
 
   it "of a ramp become as frequent as they should" $ do
     let plan = Ramp 100 1100 10

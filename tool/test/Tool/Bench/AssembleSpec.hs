@@ -63,7 +63,10 @@ driven slices late =
     second = 1000000000
     -- Each command is sent a microsecond after it was due.
     part times =
-      mempty {partKinds = IntMap.fromList [(0, mempty {kindService = Histogram.fromValues (map (subtract 1000) times), kindResponse = Histogram.fromValues times}) | not (null times)]}
+      mempty
+        { partKinds = IntMap.fromList [(0, mempty {kindService = Histogram.fromValues (map (subtract 1000) times), kindResponse = Histogram.fromValues times}) | not (null times)],
+          partSchedule = Histogram.fromValues (map (const 1000) times)
+        }
 
 spec :: Spec
 spec = describe "a run, put together" $ do
@@ -88,7 +91,9 @@ spec = describe "a run, put together" $ do
             maximum (0 : drawn "Latency over time" "max") === fromIntegral (Histogram.maximumValue whole),
             property (maximum (0 : drawn "Latency over time" "p99") >= 0.998 * p99),
             -- Commands answered after the window do not count for the rate.
-            runOps run === length (concat slices)
+            runOps run === length (concat slices),
+            -- Those that were sent after it were sent latest.
+            fmap Histogram.count (foldMap (trustSchedule . iterationTrust) (runIterations run)) === Just (length (concat slices <> late))
           ]
 
   it "shows by iteration what callers waited, as its first table does" $ do

@@ -66,6 +66,17 @@ spec = describe "Tool.Bench.Html" $ do
     text `shouldSatisfy` isInfixOf "2.15 s in each second"
     text `shouldSatisfy` not . isInfixOf "215.0 %"
 
+  it "shows the generator's figures of all windows where they differ" $ do
+    let window share steady = sampleIteration {iterationTrust = noTrust {trustCpuShare = Just share, trustSteady = Just steady}}
+        text = textOf (shown (sampleDocument [sample {runIterations = [window 0.5 True, window 0.7 False]}]))
+    text `shouldSatisfy` isInfixOf "50.0 % to 70.0 %"
+    text `shouldSatisfy` isInfixOf "in 1 of 2 windows"
+
+  it "takes threads times batch for what is in flight in a closed loop only" $ do
+    let text = textOf (shown richDocument)
+    text `shouldSatisfy` isInfixOf "1024 in flight (16 threads"
+    text `shouldSatisfy` isInfixOf "at most 1024 in flight, 16 threads"
+
   it "says first that a run must not be used, and why" $ do
     let text = textOf (shown (sampleDocument [sample {runProblems = ["it lied"]}]))
     text `shouldSatisfy` isInfixOf "1 of 1 runs must not be used"

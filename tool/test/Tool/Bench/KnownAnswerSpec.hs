@@ -37,6 +37,7 @@ import Tool.Connect (Target (..), plainTarget)
 import Tool.Options.Bench
 import Tool.Options.Load
 import Tool.Relay (relayPort, withRelay)
+import Tool.Text (fixed)
 
 at :: String -> Int -> Target
 at host port = plainTarget (Char8.pack host) (fromIntegral port)
@@ -207,6 +208,29 @@ spec = describe "a known answer" $ do
       -- If it does not become steady, other programs use the processors.
       patient <- notes 10
       patient `shouldSatisfy` any (\note -> any (`Text.isPrefixOf` note) ["the rate was steady after", "all its threads together waited"])
+
+  it "says how long a warm-up was that waited for a steady rate, also before a number of commands" $
+    withServer defaultServerOptions $ \server ->
+      forM_ [Nothing, Just 300] $ \requests -> do
+        run <- get (to server) (brief 0.3 (openAt 1000) {planWarmup = WarmupUntilSteady 0.5, planSlice = 0.1, planRequests = requests})
+        -- Half a second is too short to tell. The window begins with the slice after it.
+        let warmup = specWarmup (runSpec run)
+        warmup `shouldSatisfy` (> 0.5)
+        runNotes run `shouldSatisfy` elem ("the rate did not become steady within " <> Text.pack (fixed 1 warmup) <> " s")
+
+  it "is a warm-up at the first rate of a ramp, also before a number of commands" $
+    withServer defaultServerOptions $ \server -> do
+      run <- get (to server) (brief 1 (openAt 1) {planSending = AtTimes (Ramp 100 20000 0.5), planWarmup = WarmupFor 0.5, planRequests = Just 100})
+      -- Fifty commands are due in half a second of warm-up.
+      runAgreement run `shouldBe` Agrees (Map.fromList [("get", 150), ("set", 1000)])
+
+  it "is there when the window ends, though the next command is due much later" $
+    withServer defaultServerOptions $ \server -> do
+      begun <- monotonic
+      _ <- get (to server) (brief 0.3 (openAt 0.02) {planWarmup = WarmupUntilSteady 0.3, planSlice = 0.1})
+      ended <- monotonic
+      -- The second command is due after fifty seconds.
+      ended - begun `shouldSatisfy` (< 40000000000)
 
   it "is the sum of the slices, with none left out" $
     withServer defaultServerOptions $ \server -> do

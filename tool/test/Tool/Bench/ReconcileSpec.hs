@@ -33,6 +33,13 @@ spec = describe "Tool.Bench.Reconcile" $ do
     compareCounts first (Right (fst (grown 2 3), counts 54 13)) 0 client
       `shouldBe` Disagrees (countsByName client) (countsByName (counts 2 3))
 
+  it "counts a subcommand under its command where the server has no count of its own for it" $ do
+    let calls name count = CommandCounts (Map.fromList [(name, count)])
+    compareCounts (Right (calls "script" 5, mempty)) (Right (calls "script" 8, mempty)) 0 (calls "script|load" 3)
+      `shouldBe` Agrees (Map.fromList [("get", 0), ("script|load", 3), ("set", 0)])
+    compareCounts (Right (mempty, mempty)) (Right (calls "script|load" 3, mempty)) 0 (calls "script|load" 3)
+      `shouldBe` Agrees (Map.fromList [("get", 0), ("script|load", 3), ("set", 0)])
+
   it "compares nothing after errors, or without statistics, and says why" $ do
     compareCounts (Right earlier) (Right (grown 7 3)) 1 client `shouldSatisfy` notCompared
     compareCounts (Left "no") (Right earlier) 0 client `shouldBe` NotComparable "no"

@@ -30,6 +30,11 @@ spec = describe "Tool.Bench.Report" $ do
     map (take 3 . words) (marked [used 0.97]) `shouldBe` [["cluster", "mixed", "500"], ["*:", "cluster", "mixed:"]]
     concat (marked [used 0.97]) `shouldSatisfy` ("the generator used 97.00% of its cores" `isInfixOf`)
 
+  it "says the most that the generator used in any window" $ do
+    let used shares = sample {runIterations = [sampleIteration {iterationTrust = noTrust {trustCpuShare = Just share}} | share <- shares]}
+    details (used [0.5, 0.7, 0.6]) `shouldSatisfy` any ("the generator used up to 70.00% of its cores" `isInfixOf`)
+    details (used [0.5]) `shouldSatisfy` any ("the generator used 50.00% of its cores" `isInfixOf`)
+
   it "says why a run is invalid" $ do
     let missed = CommandStats 0 1 Map.empty (Histogram.fromValues [1]) Nothing
         broken =

@@ -43,6 +43,12 @@ spec = describe "trust" $ do
     trustProblems (trustOf (busy 16100000000)) `shouldSatisfy` saying "80.50%"
     trustProblems (trustOf (busy 16100000000) {evidenceAllowed = [Saturation]}) `shouldBe` []
 
+  it "is lost above four fifths of the processor time that a container allows" $ do
+    map quotaOf ["50000 100000\n", "max 100000\n", "", "0 0\n"] `shouldBe` [Just 0.5, Nothing, Nothing, Nothing]
+    let limited cpu = good {evidenceCores = 0.5, evidenceUsage = (evidenceUsage good) {usageCpu = cpu}}
+    trustProblems (trustOf (limited 3900000000)) `shouldBe` []
+    trustProblems (trustOf (limited 4100000000)) `shouldSatisfy` saying "82.00% of its 0.50 cores"
+
   it "is lost when latencies and counts cannot both be right" $ do
     let slower = good {evidenceService = Histogram.fromBuckets (160000 * 1200000) 1200000 1200000 [(Histogram.bucketOf 1200000, 160000)]}
         faster = good {evidenceService = Histogram.fromBuckets (160000 * 800000) 800000 800000 [(Histogram.bucketOf 800000, 160000)]}

@@ -117,6 +117,9 @@ spec = do
       fst (seen (with 0.4)) `shouldBe` 3
       snd (seen (with 0.4)) `shouldSatisfy` (< length cells)
 
+    it "measures the only cell less than three times if no more fits" $
+      (planIterations <$> plan costs (Just 15) 5 [] (take 1 (star carriesValue axes))) `shouldBe` Right 2
+
     it "says when not even the smallest plan fits" $
       plan costs (Just 2) 5 [] (star carriesValue axes) `shouldSatisfy` either ("budget" `elem'`) (const False)
 

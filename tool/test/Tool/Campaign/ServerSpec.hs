@@ -84,7 +84,16 @@ spec = do
                 startedNetwork started `shouldBe` "netem rtt=2ms"
                 startedPing started `shouldSatisfy` (>= 2000000)
 
-  describe "Tool.Campaign.Namespace" $
+  describe "Tool.Campaign.Namespace" $ do
+    it "takes other addresses while some are taken" $ do
+      outcome <- try . withNamespace Nothing "redis-server" $ \one ->
+        withNamespace Nothing "redis-server" $ \other -> pure (namespaceHost one, namespaceHost other)
+      case outcome of
+        Right (one, other) -> one `shouldNotBe` other
+        Left problem -> do
+          failureText problem `shouldSatisfy` ("network namespace: " `isPrefixOf`)
+          failureText problem `shouldNotContain` "File exists"
+
     it "runs a server in a network of its own, or says what the system does not allow" $ do
       outcome <- try . withNamespace Nothing "redis-server" $ \namespace -> do
         let options =

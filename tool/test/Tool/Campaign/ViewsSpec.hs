@@ -107,6 +107,13 @@ spec = do
       Text.count "<svg" html `shouldSatisfy` (> 10)
       html `shouldSatisfy` Text.isInfixOf "Workloads and persistence"
 
+    it "marks the numbers that must not be used, wherever they stand" $ do
+      let broken = [run {runProblems = ["it broke"]} | run <- take 1 measured]
+          marked = Text.count "(not valid)"
+      marked (reportText planned (documentOf (broken <> drop 1 measured))) `shouldSatisfy` (> 2)
+      marked (Text.decodeUtf8 (Lazy.toStrict (reportPage planned (documentOf (broken <> drop 1 measured))))) `shouldSatisfy` (> 2)
+      marked (Text.decodeUtf8 (Lazy.toStrict (reportPage planned (documentOf measured)))) `shouldBe` 0
+
     it "does not count soaks as cells" $ do
       let soak = (at (Cell (Named "redis-server" "redis-server") PersistNone (Place "disk" "/tmp") "set" 3 50 NetLocal)) {runName = "soak 1"}
       reportText planned (documentOf (measured <> [soak]))

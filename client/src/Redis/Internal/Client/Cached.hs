@@ -143,7 +143,7 @@ fetch core age given missed@Missed {missedStore = store, missedKey, missedSource
       placeFor store missedSource missedKey age mine >>= \case
         Has kept -> pure (settled (decoded given (thaw (keptReply kept))))
         Joins other
-          | fetchPatience other `within` fetchPatience mine -> pure (joining core age given Joined {joinedBegan = fetchBegan, joinedFetch = other, joinedMissed = missed})
+          | fetchPatience other `within` fetchPatience mine -> once (joining core age given Joined {joinedBegan = fetchBegan, joinedFetch = other, joinedMissed = missed})
           | otherwise -> past
         Leads ticket -> do
           lead core Lead {leadMissed = missed, leadTicket = ticket, leadFetch = mine, leadGiven = void given}
@@ -182,23 +182,32 @@ data Joined = Joined
 
 -- | Waits for a read of another caller. If the reply is too old when it comes, or if the
 -- read timed out while this caller has time left, the caller runs the command itself.
-joining :: Core -> Nanos -> Command a -> Joined -> Started a
+joining :: Core -> Nanos -> Command a -> Joined -> IO (Either Error a)
 joining core age given Joined {joinedBegan, joinedFetch, joinedMissed} =
-  resultOf $
-    landed core joinedMissed joinedFetch Right >>= \case
-      Right value -> do
-        now <- coarseNanos
-        if now - fetchBegan joinedFetch <= age then pure (decoded given value) else again
-      Left failed@(TimeoutError _) ->
-        remaining >>= \case
-          Just left | left <= 0 -> pure (Left failed)
-          _ -> again
-      Left failed -> pure (Left failed)
+  landed core joinedMissed joinedFetch Right >>= \case
+    Right value -> do
+      now <- coarseNanos
+      if now - fetchBegan joinedFetch <= age then pure (decoded given value) else again
+    Left failed@(TimeoutError _) ->
+      remaining >>= \case
+        Just left | left <= 0 -> pure (Left failed)
+        _ -> again
+    Left failed -> pure (Left failed)
   where
     remaining = remainingSeconds core (commandFacts given) joinedBegan
     again = do
       left <- remaining
       execute core (toPrimary (missedKey joinedMissed) given {commandFacts = (commandFacts given) {factPatience = max 0.001 <$> left}}) <* outdo joinedMissed
+
+-- | A started command with the result of an action that may run the command. The action has one
+-- result, however often and by whomever it is awaited. If a caller is interrupted, the next one runs
+-- the action.
+once :: IO (Either Error a) -> IO (Started a)
+once action = do
+  known <- newMVar Nothing
+  pure . resultOf . modifyMVar known $ \case
+    Just result -> pure (Just result, result)
+    Nothing -> (\result -> (Just result, result)) <$> action
 
 -- | A read on behalf of all callers that want it.
 data Lead = Lead
@@ -261,8 +270,6 @@ isKeepable store given key =
   factReadOnly facts
     && factBlocking facts == NonBlocking
     && factScope facts == SharedConnection
-    -- An inline request is one word, which the command table does not know.
-    && length (requestWords encoded) > 1
     && not (requestIsShortened encoded)
     && requestSize encoded <= largestRequest
     && mayBeKept store key

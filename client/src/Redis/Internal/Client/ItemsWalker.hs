@@ -101,6 +101,8 @@ walkItems options client@(Client core) Collection {collectionKind, collectionKey
 
     -- Goes on at the same cursor if the key is still on the same node.
     tryAgain place items problem = do
+      -- If the problem is thrown, the next pull asks anew.
+      writeIORef place items {itemsAhead = Nothing}
       still <- troubled problem (itemsStill items) >>= rest options problem
       now <- owner
       let stays = case (itemsWalk items, now) of

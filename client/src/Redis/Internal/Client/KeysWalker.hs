@@ -72,14 +72,20 @@ walkKeys options client@(Client core) scanning = do
           case wanted of
             Page telling pending ->
               tryAwaitReply pending >>= \case
-                Left problem -> setAside remaining problem >>= writeIORef place >> pull place
+                Left problem -> goOn place remaining problem
                 Right page -> do
                   turned remaining node telling page >>= writeIORef place
                   pure (Just (toldOf telling (scanFound page)))
             ItsLook look ->
               look >>= \case
-                Left problem -> setAside remaining problem >>= writeIORef place >> pull place
+                Left problem -> goOn place remaining problem
                 Right found -> looked remaining node found >>= writeIORef place >> pull place
+
+    goOn place keys problem = do
+      -- If the problem is thrown, the next pull asks anew.
+      writeIORef place keys
+      setAside keys problem >>= writeIORef place
+      pull place
 
     -- The leg of that node waits for the next round.
     setAside keys problem = do

@@ -79,7 +79,7 @@ data Where
 lease :: Core -> Where -> (forall s. Dedicated s -> IO a) -> IO (Either Error a)
 lease core place action =
   located >>= \case
-    Left failed -> pure (Left failed)
+    Left failed -> Left <$> unlessClosed failed
     Right found -> do
       let learn = learnFrom core found
       lent <- withLease (nodeDedicated (placeNode found)) $ \mux -> do
@@ -96,7 +96,7 @@ lease core place action =
               }
         (,) result . conditionOf <$> readIORef loan
       either (learn writeFacts) (\_ -> pure ()) lent
-      pure lent
+      either (fmap Left . unlessClosed) (pure . Right) lent
   where
     config = coreConfig core
     router = coreRouter core
@@ -111,6 +111,9 @@ lease core place action =
           Left failed -> pure (Left failed)
           Right False -> pure (Left (RefusedError (NoSuchNode endpoint)))
           Right True -> placeEventually router patience writeFacts (Router.AtNode endpoint)
+
+    -- Nothing was lent, so nothing was sent.
+    unlessClosed failed = (\closed -> if closed then ClientClosed else failed) <$> readIORef (coreClosed core)
 
     conditionOf Loan {loanSession, loanOutstanding, loanAbandoned}
       | isAsLeft asLeft loanSession && loanOutstanding == 0 && not loanAbandoned = Clean
@@ -157,7 +160,7 @@ tracedOn dedicated subject act = case dedicatedHook dedicated of
   Nothing -> act (pure ())
   Just hook -> do
     trace <- beginTraceOn dedicated hook subject
-    toItsEnd trace (act (enteredQueue trace))
+    toItsEnd trace (act (enteredOn dedicated trace))
 
 dedicatedHook :: Dedicated s -> Maybe CommandHook
 dedicatedHook = hookCommand . configHooks . coreConfig . dedicatedCore
@@ -165,8 +168,12 @@ dedicatedHook = hookCommand . configHooks . coreConfig . dedicatedCore
 beginTraceOn :: Dedicated s -> CommandHook -> Subject -> IO Trace
 beginTraceOn dedicated hook subject = do
   session <- loanSession <$> readIORef (dedicatedLoan dedicated)
-  trace <- beginTrace (dedicatedCore dedicated) hook (atNode (sessionDatabase session) (dedicatedNode dedicated) subject)
-  trace <$ aimedAt trace (dedicatedNode dedicated)
+  beginTrace (dedicatedCore dedicated) hook (atNode (sessionDatabase session) (dedicatedNode dedicated) subject)
+
+-- | Notes that the command stands in the queue of the connection. A command that is refused never
+-- does.
+enteredOn :: Dedicated s -> Trace -> IO ()
+enteredOn dedicated trace = aimedAt trace (dedicatedNode dedicated) *> enteredQueue trace
 
 -- | Like 'tryRunOn', without the hook. The action runs when the command has been submitted.
 runUntracedOn :: Dedicated s -> Command a -> IO () -> IO (Either Error a)
@@ -192,7 +199,7 @@ startOn dedicated given = case dedicatedHook dedicated of
   Nothing -> begin
   Just hook -> do
     trace <- beginTraceOn dedicated hook (oneCommand (commandWords given))
-    startTraced trace (\_ -> begin <* enteredQueue trace)
+    startTraced trace (\_ -> begin <* maybe (enteredOn dedicated trace) (\_ -> pure ()) (refusedOn dedicated given))
   where
     begin = startUntracedOn dedicated given
 

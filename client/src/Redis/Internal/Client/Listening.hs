@@ -58,7 +58,7 @@ import Data.IntMap.Strict qualified as IntMap
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (catMaybes, isNothing, mapMaybe)
+import Data.Maybe (catMaybes, isNothing, listToMaybe, mapMaybe)
 import Data.Sequence (Seq, (|>))
 import Data.Set (Set)
 import Data.Set qualified as Set
@@ -380,9 +380,15 @@ provenAt state line number = case Map.lookup line (stateLinks state) of
   Just Link {linkStage = Open live} | liveNumber live == number -> Just (liveProven live)
   _ -> Nothing
 
--- | The last failure of a line that is needed.
-lastTrouble :: State -> Maybe (Endpoint, ConnectionCause)
-lastTrouble state = List.find (const True) [(lineEndpoint line, cause) | (line, Link {linkTrouble = Just cause}) <- Map.toList (stateLinks state)]
+-- | The last failure of a line on which one of these topics should be heard.
+lastTrouble :: [Topic] -> State -> Maybe (Endpoint, ConnectionCause)
+lastTrouble names state =
+  listToMaybe
+    [ (lineEndpoint line, cause)
+      | name <- names,
+        line <- linesFor state name,
+        Just Link {linkTrouble = Just cause} <- [Map.lookup line (stateLinks state)]
+    ]
 
 -- | The time before which a line will not be opened, if it is not open.
 idleUntil :: State -> Line -> Maybe Nanos

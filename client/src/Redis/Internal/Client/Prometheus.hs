@@ -13,6 +13,8 @@ import Data.ByteString.Builder (Builder)
 import Data.ByteString.Builder qualified as Builder
 import Data.Char (isDigit)
 import Data.List (dropWhileEnd, intersperse)
+import Data.Text qualified as Text
+import Data.Text.Encoding qualified as Text
 import Redis.Internal.Network.RoundTrips
 
 -- | All samples of one name.
@@ -55,8 +57,11 @@ family Family {familyName, familyKind, familyHelp, familySamples}
 labels :: [(Builder, String)] -> Builder
 labels = \case
   [] -> mempty
-  pairs -> "{" <> mconcat (intersperse "," [name <> "=\"" <> Builder.stringUtf8 (concatMap escaped value) <> "\"" | (name, value) <- pairs]) <> "}"
+  pairs -> "{" <> mconcat (intersperse "," [name <> "=\"" <> utf8 (concatMap escaped value) <> "\"" | (name, value) <- pairs]) <> "}"
   where
+    -- 'Text.pack' replaces what UTF-8 cannot say. A path may have such characters, and Prometheus would
+    -- refuse the whole page.
+    utf8 = Text.encodeUtf8Builder . Text.pack
     escaped char = case char of
       '\\' -> "\\\\"
       '"' -> "\\\""

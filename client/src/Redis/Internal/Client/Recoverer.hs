@@ -34,7 +34,7 @@ import Data.IORef
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe, isNothing, mapMaybe)
+import Data.Maybe (catMaybes, fromMaybe, isNothing, listToMaybe)
 import Data.Sequence (Seq)
 import Data.Sequence qualified as Seq
 import Redis.Error
@@ -201,13 +201,19 @@ sendWhole recoverer flight place failed = do
 
 -- | Sends a command to its first place. Blocks like 'submitRunToNode'.
 depart :: Recoverer -> Flight -> Place -> IO ()
-depart recoverer flight place =
+depart recoverer flight place = do
   submitFlight (nodePoolFor (placeRole place) (placeNode place)) [] flight (attend recoverer flight place)
+  inQueue flight
+
+-- | Notes that the command stands in the queue of a connection, if it is traced.
+inQueue :: Flight -> IO ()
+inQueue flight = for_ (flightJourney flight) $ \journey -> preciseNanos >>= noteEntered journey
 
 -- | Hands over a command for which no node is known. The worker sends it as soon as a node
 -- is known. Never blocks.
 awaitPlace :: Recoverer -> Flight -> IO ()
-awaitPlace recoverer flight = do
+awaitPlace recoverer flight = mask_ $ do
+  -- Masked: a command that is counted and not handed over would hold all later ones back for ever.
   writeIORef (flightHolds flight) True
   atomicModifyIORef' (recovererUnplaced recoverer) (\count -> (count + 1, ()))
   policy <- policyFor recoverer flight
@@ -325,11 +331,14 @@ conclude recoverer flight result = do
   when first (either (countFailure (recovererRouter recoverer) tried) (\_ -> pure ()) final)
   writeIORef (flightPhase flight) Cancelled
   where
-    -- The server found keys of several slots where this client saw one.
+    -- The server found keys of several slots where this client saw one. A script that says so may
+    -- have written before.
     named = \case
-      ReplyError ServerError {serverErrorCode = "CROSSSLOT"} ->
-        RefusedError (CrossSlot (commandWordsName (requestWords (flightRequest flight))))
+      ReplyError ServerError {serverErrorCode = "CROSSSLOT", serverErrorDelivery = RefusedBeforeRun} ->
+        RefusedError (CrossSlot (commandWordsName (requestWords begins)))
       other -> other
+    -- A transaction goes by the name of MULTI.
+    begins = fromMaybe (flightRequest flight) (listToMaybe (flightQueue flight))
 
 -- | Releases the commands that this one has held back.
 letPass :: Recoverer -> Flight -> IO ()
@@ -485,6 +494,8 @@ submit recoverer departure = do
       Plainly -> pure []
       -- An error reply to ASKING needs no look: the command's own reply shows it, too.
       WithAsking -> (\beside -> [(request ["ASKING"], beside)]) <$> newResponseSlot
+    -- Before it is sent: its caller may read the notes as soon as there is a reply.
+    inQueue flight
     submitFlight (poolOf departure) asking flight (arrived recoverer departure)
   letPass recoverer flight
   where
@@ -505,20 +516,24 @@ submitFlight pool ahead flight act = do
 -- are filled before EXEC's.
 --
 -- A server that refused to queue a command answers EXECABORT at the end; the reason stands
--- in the reply to that command. A server that refused MULTI ran the commands as they came.
+-- in the reply to that command. A server that refused MULTI ran the commands as they came, unless
+-- it turned each of them away, too, for example because it has forgotten who the client is.
 resultOfQueue :: [ResponseSlot] -> Outcome -> IO Outcome
 resultOfQueue [] outcome = pure outcome
 resultOfQueue (multi : queue) outcome = do
   begun <- refusal <$> trySlotResult multi
-  refused <- mapMaybe refusal <$> traverse trySlotResult queue
-  pure $ case (outcome, begun, refused) of
-    (_, Just text, _) -> Failure (ReplyError (serverErrorFromText text) {serverErrorDelivery = MaybeExecuted})
+  refusals <- map refusal <$> traverse trySlotResult queue
+  pure $ case (outcome, begun, catMaybes refusals) of
+    (_, Just text, _)
+      | all (maybe False turnsAway) refusals -> Reply (ErrorReply text)
+      | otherwise -> Failure (ReplyError (serverErrorFromText text) {serverErrorDelivery = MaybeExecuted})
     (Reply reply, _, text : _) | ErrorReply _ <- withoutAttributes reply -> Reply (ErrorReply text)
     _ -> outcome
   where
     refusal = \case
       Just (Reply reply) | ErrorReply text <- withoutAttributes reply -> Just text
       _ -> Nothing
+    turnsAway text = serverErrorDelivery (serverErrorFromText text) == RefusedBeforeRun
 
 -- | Deals with the outcome of a command that was sent again. Runs on a thread of the connection.
 arrived :: Recoverer -> Departure -> Outcome -> IO ()

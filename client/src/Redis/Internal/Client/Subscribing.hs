@@ -344,9 +344,17 @@ placed now name entry state = settled {stateUnplaced = (if null wanted then Set.
     away (st, owed) (line, stage) = case stage of
       Waiting debt _ -> (dropStage name line st, earliest debt owed)
       Asked debt -> (putStage name line (Asked Nothing) st, earliest debt owed)
-      -- A node that is no primary any more has no key events that could be missed.
-      Confirmed since -> (leave line name st, if everywhere then owed else earliest (Just (max since horizon)) owed)
+      Confirmed since -> (leave line name st, earliest (Just (max since (missedSince line))) owed)
       Leaving -> (st, owed)
+
+    -- What is on its way from a line that is left is not heard any more. A topic may also have been
+    -- elsewhere for as long as the map is old, but a node that is no primary any more has no newer key
+    -- events.
+    missedSince line = if everywhere then proven else min horizon proven
+      where
+        proven = case linkStage <$> Map.lookup line (stateLinks state) of
+          Just (Open live) -> liveProven live
+          _ -> horizon
 
     settled
       | not (null added) = foldl' (\st line -> putStage name line (Waiting debtOfNew now) st) (owing Nothing left) added

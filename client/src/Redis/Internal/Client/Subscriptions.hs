@@ -30,7 +30,7 @@ import Data.IntMap.Strict qualified as IntMap
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (catMaybes, fromMaybe, isJust, listToMaybe, mapMaybe)
+import Data.Maybe (catMaybes, fromMaybe, isJust, isNothing, listToMaybe, mapMaybe)
 import Data.Set qualified as Set
 import Data.Time.Clock (UTCTime, addUTCTime, getCurrentTime)
 import Redis.Duration (seconds)
@@ -162,9 +162,10 @@ hubGauges hub = readTVarIO (hubGroups hub) >>= fmap (foldl' plus (SubscriptionGa
     plus (SubscriptionGauges a b c) (SubscriptionGauges a' b' c') = SubscriptionGauges (a + a') (b + b') (c + c')
     groupGauges group = do
       subscribers <- readTVar (groupSubscribers group)
+      ends <- traverse (inboxEnded . subscriberInbox) subscribers
       listeners <- readTVar (groupConnections group) >>= traverse (readTVar . connectionListener)
       waiting <- traverse (inboxWaiting . subscriberInbox) subscribers
-      pure SubscriptionGauges {gaugeSubscriptions = IntMap.size subscribers, gaugeListening = length (catMaybes (IntMap.elems listeners)), gaugeEventsWaiting = sum waiting}
+      pure SubscriptionGauges {gaugeSubscriptions = IntMap.size (IntMap.filter isNothing ends), gaugeListening = length (catMaybes (IntMap.elems listeners)), gaugeEventsWaiting = sum waiting}
 
 -- | Opens a subscription without topics. The caller must close it.
 openSubscriber :: Hub -> WhenFull -> Int -> IO Subscriber
@@ -239,8 +240,12 @@ closeSubscriber subscriber = do
 
 -- | Withdraws all topics of a subscriber.
 abandon :: Moment -> Subscriber -> STM ()
-abandon now subscriber = do
-  topics <- swapTVar (subscriberTopics subscriber) mempty
+abandon now subscriber = readTVar (subscriberTopics subscriber) >>= withdraw now subscriber
+
+-- | Withdraws these topics of a subscriber.
+withdraw :: Moment -> Subscriber -> Topics -> STM ()
+withdraw now subscriber topics = do
+  modifyTVar' (subscriberTopics subscriber) (`topicsWithout` topics)
   stepGroup now (subscriberGroup subscriber) (Unwant (subscriberNumber subscriber) (topicList topics))
 
 -- | Adds topics to a subscription, and returns when they are heard. Throws if the servers
@@ -259,9 +264,13 @@ addTopics subscriber topics = mask $ \restore -> do
     writeTVar (subscriberAwaited subscriber) (foldl' (\counts name -> Map.insertWith (+) name 1 counts) before awaited)
     modifyTVar' (subscriberRefused subscriber) (\refused -> foldl' (flip Map.delete) refused (topicList added))
     awaited <$ stepGroup now group (Want number (topicList added))
-  restore (maybe (pure retry) expiry patience >>= awaitAll) `onException` (atomically (giveUp awaited) >>= removeTopics subscriber)
-  -- They are heard now. Another caller that fails leaves them alone.
-  atomically (modifyTVar' (subscriberAwaited subscriber) (`Map.withoutKeys` Set.fromList awaited))
+  restore (maybe (pure retry) expiry patience >>= awaitAll) `onException` giveUp awaited
+  atomically $ do
+    state <- readTVar (groupState group)
+    -- What is heard now stays, even if another caller fails. What is not was removed meanwhile, and
+    -- another caller may have added it again and wait for it.
+    let ended counts name = if isHeard state number name then Map.delete name counts else lessOne counts name
+    modifyTVar' (subscriberAwaited subscriber) (\counts -> foldl' ended counts awaited)
   where
     hub = subscriberHub subscriber
     group = subscriberGroup subscriber
@@ -269,12 +278,19 @@ addTopics subscriber topics = mask $ \restore -> do
     config = setupConfig (hubSetup hub)
     patience = (configConnectTimeout config +) <$> configCommandTimeout config
 
-    -- Ends this caller's wait. Returns the topics for which nobody else waits.
+    lessOne counts name = Map.update (\count -> if count > 1 then Just (count - 1) else Nothing) name counts
+
+    -- Ends this caller's wait, and removes the topics for which nobody else waits. In one
+    -- transaction: a caller that asks for a topic in between would take it for heard.
     giveUp awaited = do
-      before <- readTVar (subscriberAwaited subscriber)
-      let left = foldl' (flip (Map.update (\count -> if count > 1 then Just (count - 1) else Nothing))) before awaited
-      writeTVar (subscriberAwaited subscriber) left
-      pure (foldMap topic [name | name <- awaited, Map.member name before, Map.notMember name left])
+      now <- moment
+      atomically $ do
+        before <- readTVar (subscriberAwaited subscriber)
+        let left = foldl' lessOne before awaited
+            unwanted = [name | name <- awaited, Map.member name before, Map.notMember name left]
+        writeTVar (subscriberAwaited subscriber) left
+        modifyTVar' (subscriberRefused subscriber) (`Map.withoutKeys` Set.fromList unwanted)
+        withdraw now subscriber (foldMap topic unwanted)
 
     -- Also waits for topics that another thread is adding, and fails if they are refused. Returns if
     -- somebody removes them.
@@ -304,7 +320,7 @@ addTopics subscriber topics = mask $ \restore -> do
 
     whyNot = do
       state <- readTVarIO (groupState group)
-      case (stateServers state, lastTrouble state) of
+      case (stateServers state, lastTrouble (filter (not . isHeard state number) (topicList topics)) state) of
         (Nothing, _) -> nobodyFor (hubRouter hub) AtAnyNode
         (_, Just (endpoint, cause)) -> pure (ConnectionError (ConnectionFailure NotSent endpoint cause))
         _ -> pure (TimeoutError (TimeoutFailure NotSent (seconds (fromMaybe 0 patience))))
@@ -313,9 +329,7 @@ addTopics subscriber topics = mask $ \restore -> do
 removeTopics :: Subscriber -> Topics -> IO ()
 removeTopics subscriber topics = do
   now <- moment
-  atomically $ do
-    modifyTVar' (subscriberTopics subscriber) (`topicsWithout` topics)
-    stepGroup now (subscriberGroup subscriber) (Unwant (subscriberNumber subscriber) (topicList topics))
+  atomically (withdraw now subscriber topics)
 
 -- | Steps the machine and does everything that can be done in the same transaction.
 stepGroup :: Moment -> Group -> Event -> STM ()
@@ -523,7 +537,9 @@ attend hub group connection line number = do
       gone (NotOpened line number cause)
       state <- readTVarIO (groupState group)
       now <- preciseNanos
-      for_ (idleUntil state line) $ \notBefore -> observe (ConnectAttemptFailed endpoint cause (durationFromNanos (max 0 (notBefore - now))))
+      -- A line that no topic needs any more, because the cause will last, has no next attempt.
+      let pause = maybe 0 (max 0 . subtract now) (idleUntil state line)
+      unless (cause == ClosedLocally) $ observe (ConnectAttemptFailed endpoint cause (durationFromNanos pause))
 
     gone event = do
       now <- moment

@@ -17,10 +17,11 @@ module Redis.Internal.Client.Trace
   )
 where
 
+import Control.Applicative ((<|>))
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.Maybe (fromMaybe)
+import Data.Maybe (fromMaybe, listToMaybe)
 import Redis.Error (Endpoint)
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Journey
@@ -29,6 +30,7 @@ import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock
 import Redis.Internal.Protocol.CommandTable (commandWordsName)
+import Redis.Internal.Routing.Router (ClientNode (clientNodeEndpoint), routerMembers)
 
 -- | A command, pipeline or transaction that begins.
 data Subject = Subject
@@ -112,14 +114,16 @@ beginTrace core hook subject = newJourney >>= beginTraceOf core hook subject
 -- | Like 'beginTrace', with the notes in this journey.
 beginTraceOf :: Core -> CommandHook -> Subject -> Journey -> IO Trace
 beginTraceOf traceClient hook Subject {subjectExtent = traceExtent, subjectBegun, subjectPlace} traceJourney = do
+  -- A single server may have redirected the client to another one.
+  inUse <- case configTopology config of
+    Standalone _ -> map clientNodeEndpoint <$> routerMembers (coreRouter traceClient)
+    _ -> pure []
   traceEnding <-
     beginObserving
       hook
       subjectBegun
         { begunDatabase = fromMaybe (configDatabase config) (subjectPlace >>= fst),
-          begunNode = case configTopology config of
-            Standalone endpoint -> Just endpoint
-            _ -> snd <$> subjectPlace
+          begunNode = (snd <$> subjectPlace) <|> listToMaybe inUse
         }
   traceBegan <- preciseNanos
   pure Trace {traceClient, traceExtent, traceJourney, traceBegan, traceEnding}

@@ -53,24 +53,27 @@ startTransaction core transaction
 -- | Runs a transaction on a lent connection, after the WATCHes there. 'Nothing' if a watched
 -- key had changed; then nothing was done.
 tryTransactionOn :: Dedicated s -> Transaction a -> IO (Either Error (Maybe a))
-tryTransactionOn dedicated transaction
-  | Just refusal <- transactionRefusal bounds transaction = pure (Left (RefusedError refusal))
-  | otherwise = tracedOn dedicated (transactionOf (map commandWords (transactionCommands transaction))) $ \entered -> do
-    begun <- startUntracedOn dedicated multi
-    queue <- traverse (startUntracedOn dedicated) (transactionCommands transaction)
-    ended <- startUntracedOn dedicated exec
-    entered
-    started <- awaitStarted begun
-    refused <- lefts <$> traverse awaitStarted queue
-    result <- awaitStarted ended
-    pure $ case (started, result) of
-      -- Without MULTI the commands ran as they came.
-      (Left (ReplyError failed), _) -> Left (ReplyError failed {serverErrorDelivery = MaybeExecuted})
-      (Left failed, _) -> Left failed
-      -- EXECABORT does not give the reason; the reply to the command that was not queued does.
-      (_, Left failed@(ReplyError _)) -> Left (fromMaybe failed (listToMaybe refused))
-      (_, Left failed) -> Left failed
-      (_, Right reply) -> transactionResult transaction reply
+tryTransactionOn dedicated transaction =
+  tracedOn dedicated (transactionOf (map commandWords (transactionCommands transaction))) $ \entered -> case transactionRefusal bounds transaction of
+    Just refusal -> pure (Left (RefusedError refusal))
+    Nothing -> do
+      begun <- startUntracedOn dedicated multi
+      queue <- traverse (startUntracedOn dedicated) (transactionCommands transaction)
+      ended <- startUntracedOn dedicated exec
+      entered
+      started <- awaitStarted begun
+      answers <- traverse awaitStarted queue
+      result <- awaitStarted ended
+      pure $ case (started, result) of
+        -- Without MULTI the commands ran as they came, unless each of them was turned away, too.
+        (Left (ReplyError failed), _)
+          | all (either ((/= MaybeExecuted) . errorDelivery) (const False)) answers -> Left (ReplyError failed)
+          | otherwise -> Left (ReplyError failed {serverErrorDelivery = MaybeExecuted})
+        (Left failed, _) -> Left failed
+        -- EXECABORT does not give the reason; the reply to the command that was not queued does.
+        (_, Left failed@(ReplyError _)) -> Left (fromMaybe failed (listToMaybe (lefts answers)))
+        (_, Left failed) -> Left failed
+        (_, Right reply) -> transactionResult transaction reply
   where
     bounds = Bounds {boundsSeveralNodes = False, boundsArgument = longestArgument (dedicatedCore dedicated)}
 

@@ -18,7 +18,7 @@ import Control.Concurrent (threadDelay)
 import Control.Concurrent.MVar (newMVar, withMVar)
 import Control.Exception (throwIO)
 import Data.IORef
-import Data.Maybe (fromMaybe)
+import Data.Maybe (fromMaybe, isJust)
 import Redis.Duration (Duration, inSeconds, seconds)
 import Redis.Error
 import Redis.Internal.Network.Clock
@@ -93,11 +93,11 @@ troubled problem still
   | otherwise = throwIO problem
 
 -- | Prepares another try: sleeps, longer each time, but not before the first. If the walk's
--- patience is over, throws the last error, or else the given one.
+-- patience is over and a try has failed, throws the last error, or else the given one.
 rest :: WalkOptions -> Error -> Standstill -> IO Standstill
 rest options otherwise' still = do
   now <- preciseNanos
-  if secondsFromNanos (now - stillSince still) > inSeconds (walkPatience options)
+  if (isStuck still || isJust (stillWhy still)) && secondsFromNanos (now - stillSince still) > inSeconds (walkPatience options)
     then throwIO (fromMaybe otherwise' (stillWhy still))
     else do
       if isStuck still then threadDelay (5000 * 2 ^ min 6 (stillRounds still)) else pure ()

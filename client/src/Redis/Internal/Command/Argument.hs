@@ -14,7 +14,7 @@ import Data.ByteString.Builder qualified as Builder
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Lazy qualified as Lazy
 import Data.Int (Int64)
-import Data.Time.Clock (UTCTime)
+import Data.Time.Clock (NominalDiffTime, UTCTime)
 import Data.Time.Clock.POSIX (utcTimeToPOSIXSeconds)
 import Numeric (showFFloat)
 import Redis.Duration
@@ -52,8 +52,13 @@ timeoutSeconds duration = case inWholeSeconds duration of
 
 -- | Seconds since 1970, rounded up.
 unixSeconds :: UTCTime -> ByteString
-unixSeconds = decimal . ceiling . utcTimeToPOSIXSeconds
+unixSeconds = decimal . wholeUp . utcTimeToPOSIXSeconds
 
 -- | Milliseconds since 1970, rounded up.
 unixMilliseconds :: UTCTime -> ByteString
-unixMilliseconds = decimal . ceiling . (* 1000) . utcTimeToPOSIXSeconds
+unixMilliseconds = decimal . wholeUp . (* 1000) . utcTimeToPOSIXSeconds
+
+-- | Rounds up. A number that does not fit becomes the nearest that does: a time in the far future
+-- must not become one in the past, which deletes a key.
+wholeUp :: NominalDiffTime -> Int64
+wholeUp = fromInteger . max (toInteger (minBound :: Int64)) . min (toInteger (maxBound :: Int64)) . ceiling

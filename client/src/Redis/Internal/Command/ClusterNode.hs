@@ -4,6 +4,7 @@ module Redis.Internal.Command.ClusterNode
     slotArgument,
     rangeArguments,
     slotNumberReply,
+    slotRangeText,
     ClusterNode (..),
     clusterNodeLine,
   )
@@ -42,6 +43,22 @@ slotNumberReply :: Decoder Int
 slotNumberReply reply = do
   slot <- Decode.integer reply
   if slot >= 0 && slot < 16384 then Right (fromIntegral slot) else Decode.mismatch "a slot" reply
+
+-- | Reads @5@ or @5-9@.
+slotRangeText :: ByteString -> Maybe SlotRange
+slotRangeText text = case Char8.split '-' text of
+  [slot] -> do
+    only <- slotText slot
+    pure (SlotRange only only)
+  [begin, end] -> SlotRange <$> slotText begin <*> slotText end
+  _ -> Nothing
+
+slotText :: ByteString -> Maybe Int
+slotText = readText slotNumberReply
+
+-- | Reads a part of a text. A number that is too large is none.
+readText :: Decoder a -> ByteString -> Maybe a
+readText decoder = either (const Nothing) Just . decoder . BulkString
 
 -- | A node, as another node describes it.
 --
@@ -149,17 +166,13 @@ parseAddress text = do
 parseOwned :: ByteString -> Maybe Owned
 parseOwned text = case Char8.stripPrefix "[" text >>= Char8.stripSuffix "]" of
   Just inside -> do
-    (slot, arrow) <- Char8.readInt inside
+    let (digits, arrow) = Char8.break (== '-') inside
+    slot <- slotText digits
     case (Char8.stripPrefix "->-" arrow, Char8.stripPrefix "-<-" arrow) of
       (Just node, _) -> Just (Migrates slot node)
       (_, Just node) -> Just (Imports slot node)
       _ -> Nothing
-  Nothing -> do
-    (begin, rest) <- Char8.readInt text
-    end <- if Char8.null rest then Just begin else fst <$> (Char8.stripPrefix "-" rest >>= Char8.readInt)
-    pure (Serves (SlotRange begin end))
+  Nothing -> Serves <$> slotRangeText text
 
 number :: ByteString -> Maybe Int64
-number text = case Char8.readInteger text of
-  Just (value, "") -> Just (fromInteger value)
-  _ -> Nothing
+number = readText Decode.integer

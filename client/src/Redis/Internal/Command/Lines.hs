@@ -10,6 +10,7 @@ where
 
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
+import Data.List (dropWhileEnd)
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Value (Value (BulkString))
@@ -30,14 +31,20 @@ colonFields reply = do
         not (Char8.null rest)
     ]
 
--- | Reads words such as @name=value@ into a record, for 'Decode.field'. \(O(n)\).
+-- | Reads the first line of a text, of words such as @name=value@, into a record, for
+-- 'Decode.field'. Words without an equals sign belong to the value before them: the path of a Unix
+-- socket may have spaces. \(O(n)\).
 equalsFields :: ByteString -> [(ByteString, Value)]
-equalsFields line =
-  [ (name, BulkString (Char8.drop 1 rest))
-    | word <- Char8.words line,
-      let (name, rest) = Char8.break (== '=') word,
-      not (Char8.null rest)
-  ]
+equalsFields = fieldsOf . Char8.split ' ' . Char8.takeWhile (`notElem` ("\r\n" :: String))
+  where
+    fieldsOf = \case
+      [] -> []
+      word : rest
+        | Char8.null begin -> fieldsOf rest
+        | otherwise -> (name, BulkString (Char8.unwords (Char8.drop 1 begin : dropWhileEnd Char8.null more))) : fieldsOf others
+        where
+          (name, begin) = Char8.break (== '=') word
+          (more, others) = span (Char8.notElem '=') rest
 
 -- | The fields whose names are not among these. \(O(m n)\) for m names and n fields.
 otherThan :: [ByteString] -> [(ByteString, element)] -> [(ByteString, element)]

@@ -24,12 +24,14 @@ module Redis.Internal.Command.Make
   )
 where
 
+import Control.Applicative ((<|>))
+import Control.Monad (mfilter)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.String (IsString (fromString))
 import Redis.Decode (Decoder)
-import Redis.Error (Refusal (UnfitArgument))
+import Redis.Error (Refusal (EmptyCommand, UnfitArgument))
 import Redis.Internal.Command
 import Redis.Internal.Protocol.CommandTable hiding (commandKeys)
 import Redis.Internal.Protocol.CommandTable qualified as Table
@@ -45,7 +47,8 @@ import Redis.Value (Value)
 -- @since 0.1.0.0
 data Name = Name
   { nameHeader :: Header,
-    -- | The table's entry; 'Nothing' if the table lacks the command.
+    -- | The table's entry; 'Nothing' if the table lacks the command, or if the command has
+    -- subcommands and the name has none.
     nameEntry :: Maybe CommandEntry,
     -- | The facts, if they do not depend on the arguments.
     nameFacts :: Maybe Facts
@@ -70,7 +73,7 @@ nameOf text =
     }
   where
     nameWords = Char8.words text
-    nameEntry = lookupCommand nameWords
+    nameEntry = mfilter (not . entryContainer) (lookupCommand nameWords)
 
 -- | One argument of a command.
 --
@@ -160,17 +163,20 @@ routeOfNames name names = case nameEntry name of
   Nothing -> AskServer (Just names) Nothing
 {-# NOINLINE routeOfNames #-}
 
--- | Makes a command whose facts depend on its arguments, or that the table lacks.
+-- | Makes a command whose facts depend on its arguments, or that the table lacks. Its
+-- subcommand may be among the arguments.
 uncommon :: Name -> [Argument] -> Decoder a -> Command a
 uncommon name arguments decoder =
   Command
     { commandRequest = encoded,
-      commandRoute = routeOfArguments name arguments,
-      commandFacts = maybe untoldFacts (`factsFromEntry` requestWords encoded) (nameEntry name),
+      commandRoute = if null allWords then Unsendable EmptyCommand else routeOfArguments known arguments,
+      commandFacts = maybe untoldFacts (`factsFromEntry` allWords) (nameEntry known),
       commandDecode = decoder
     }
   where
     encoded = requestOf (nameHeader name) (argumentWords arguments)
+    allWords = requestWords encoded
+    known = name {nameEntry = nameEntry name <|> lookupCommand allWords}
 {-# NOINLINE uncommon #-}
 
 -- | Makes a command from its words, the name first. Its result is the server's reply,
@@ -189,11 +195,11 @@ fromWords commandWords' =
     entry = lookupCommand commandWords'
 
 -- | Makes a command from a line as one types it. Its words decide its facts and its
--- route. A line that is not exactly one command gets a route on which commands are
--- checked before they are sent, and is refused there.
+-- route. A line that is not exactly one command, or has no words, gets a route on which
+-- commands are checked before they are sent, and is refused there.
 fromLine :: ByteString -> Command Value
 fromLine line
-  | requestIsOne encoded = (fromWords (Char8.words line)) {commandRequest = encoded}
+  | requestIsOne encoded = (fromWords (requestWords encoded)) {commandRequest = encoded}
   | otherwise = Command {commandRequest = encoded, commandRoute = AskServer Nothing Nothing, commandFacts = unknownFacts, commandDecode = Right}
   where
     encoded = requestInline line

@@ -119,11 +119,14 @@ startDial label open = do
 -- | Ends a dial whose result nobody will use. Blocks until the dial has ended; if that wait is
 -- interrupted, the dial ends all the same.
 dropDial :: Dial -> IO ()
-dropDial dial = do
+dropDial dial = giveUpDial dial *> readMVar (dialOver dial)
+
+-- | Like 'dropDial', but does not wait until the dial has ended.
+giveUpDial :: Dial -> IO ()
+giveUpDial dial = do
   atomically (writeTVar (dialUnwanted dial) True)
   void (tryPutMVar (dialResult dial) (Left ClosedLocally))
   readMVar (dialResult dial) >>= mapM_ (abortMultiplexer . establishedMux)
-  readMVar (dialOver dial)
 
 -- | The state in which a lease leaves its connection.
 data Condition
@@ -171,11 +174,14 @@ closeDedicatedPool grace pool = do
     lent <- lentOut <$> readTVar (dedicatedLending pool)
     dials <- readTVar (dedicatedDials pool)
     pure (idle, lent, dials)
-  mapM_ dropDial dials
+  mapM_ giveUpDial dials
   mapM_ (abortMultiplexer . heldMux) idle
   over <- expiry grace
   atomically (mapM_ (untilGone . heldMux) lent `orElse` over)
   mapM_ (abortMultiplexer . heldMux) lent
+  -- Last, because it may take long: while a dial runs the user's code, that decides when it is
+  -- interrupted.
+  mapM_ (readMVar . dialOver) dials
 
 -- | Closes the idle connections, because their server has forgotten their authentication or their
 -- node changed its role. Lent connections stay: their callers get the server's error. Blocks until

@@ -60,8 +60,10 @@ data Importance
 -- the caller sets the deadline.
 handshake :: Config -> Maybe Credentials -> ConnectionUse -> Multiplexer -> IO (Either ConnectionCause ())
 handshake config credentials use mux = handshakeBy config credentials use $ \requests ->
-  submitRun mux usualTerms requests >>= mapM (fmap answer . waitSlotResult)
+  submitRun mux unlimited requests >>= mapM (fmap answer . waitSlotResult)
   where
+    -- The command timeout may be much shorter than the time to connect.
+    unlimited = usualTerms {termsPatience = Just maxBound}
     answer = \case
       Reply value -> Right value
       Failure failed -> Left failed

@@ -122,10 +122,14 @@ speak listener = do
 -- | The receive buffer and its capacity. Bytes that are not decoded yet begin at its start.
 data Buffer = Buffer (ForeignPtr Word8) Int
 
+-- | The capacity of the receive buffer at rest.
+baseCapacity :: Int
+baseCapacity = 64 * 1024
+
 reading :: Listener -> ([Came] -> IO ()) -> IO ConnectionCause
 reading listener handOn = do
   unread <- readIORef (wireUnread wire)
-  let size = max 65536 (2 * ByteString.length unread)
+  let size = max baseCapacity (2 * ByteString.length unread)
   memory <- mallocForeignPtrBytes size
   withForeignPtr memory $ \to ->
     ByteString.Unsafe.unsafeUseAsCStringLen unread $ \(from, count) -> copyBytes to (castPtr from) count
@@ -164,8 +168,12 @@ reading listener handOn = do
           | otherwise -> transportWaitReadable transport *> receive bytes filled room
 
     -- Moves the undecoded bytes to the start, and doubles the buffer if they fill it: so there is
-    -- always room behind them.
+    -- always room behind them. A buffer that a large message has enlarged is given back once it is
+    -- empty.
     compact buffer@(Buffer bytes capacity) next filled
+      | left == 0 && capacity > baseCapacity = do
+        smaller <- mallocForeignPtrBytes baseCapacity
+        pure (Buffer smaller baseCapacity, 0)
       | left == capacity = do
         larger <- mallocForeignPtrBytes (2 * capacity)
         withForeignPtr larger $ \to -> withForeignPtr bytes $ \from -> copyBytes to from left

@@ -108,14 +108,16 @@ newMultiplexPool poolSetup poolRole poolOnTrouble poolEndpoint = do
 -- the first one short.
 closeMultiplexPool :: Double -> MultiplexPool -> IO ()
 closeMultiplexPool grace pool = do
-  (attempt, draining) <- withMVar (poolState pool) $ \state -> do
+  -- From now on no cell gets a connection. One that is dropped meanwhile is closed here, too.
+  (attempt, muxes) <- withMVar (poolState pool) $ \state -> do
     atomically (writeTVar (poolClosed pool) True)
-    pure (stateAttempt state, stateDraining state)
-  -- The attempt sees that the pool is closed, closes its connection, and ends.
-  for_ attempt (atomically . void . readTMVar . attemptResult)
-  muxes <- liveMuxes pool
+    live <- liveMuxes pool
+    pure (stateAttempt state, live <> stateDraining state)
   -- All at once, or the grace periods would add up.
-  waits <- mapM closeInBackground (muxes <> draining)
+  waits <- mapM closeInBackground muxes
+  -- The attempt sees that the pool is closed, closes its connection, and ends. It may take long:
+  -- while it runs the user's code, that decides when it is interrupted.
+  for_ attempt (atomically . void . readTMVar . attemptResult)
   mapM_ takeMVar waits
   where
     closeInBackground mux = do
@@ -173,9 +175,9 @@ data Submitter
   deriving stock (Eq)
 
 -- | Submits a command and waits for its outcome, for at most the given time, or the client's
--- command timeout if none is given. Commands of another thread neither delay it nor move it to
--- another connection, unless both threads have commands in flight that they did not wait for and
--- are counted in one cell.
+-- command timeout if none is given; if a connection must be opened first, for as long again.
+-- Commands of another thread neither delay it nor move it to another connection, unless both threads
+-- have commands in flight that they did not wait for and are counted in one cell.
 submitToNode :: MultiplexPool -> Maybe Nanos -> Request -> IO Arrival
 submitToNode pool patience encoded = do
   slot <- newResponseSlot
@@ -183,11 +185,11 @@ submitToNode pool patience encoded = do
   waitArrival slot
 {-# INLINE submitToNode #-}
 
--- | Submits a command and returns without waiting for its reply. Blocks in three cases: while a
--- connection is opened, for at most the connect timeout (not at all if the last attempt failed);
--- while the queue is full, for at most the command's patience (not at all if all commands in flight
--- are past their deadlines); and while commands in flight that may be the thread's are on several
--- connections, for at most the command's patience. Never throws an 'Error': it arrives in the slot.
+-- | Submits a command and returns without waiting for its reply. Blocks in three cases, each time
+-- for at most the command's patience: while connections are opened, each of them within the connect
+-- timeout (not at all if the last attempt failed); while the queue is full (not at all if all
+-- commands in flight are past their deadlines); and while commands in flight that may be the
+-- thread's are on several connections. Never throws an 'Error': it arrives in the slot.
 submitToNodeAsync :: MultiplexPool -> Maybe Nanos -> Request -> IO ResponseSlot
 submitToNodeAsync pool patience encoded = do
   slot <- newResponseSlot
@@ -219,10 +221,10 @@ submitRunToNode pool patience run =
     Missing failure -> mapM_ ((`fillSlot` Failure failure) . snd) run
 
 -- | Makes sure that the calling thread's connection is open, or returns why it cannot be opened.
--- Blocks while it is opened.
+-- Blocks while it is opened: connecting has a time limit of its own, and no command waits here.
 connectNode :: MultiplexPool -> IO (Either Error ())
 connectNode pool =
-  muxOf Waits pool Nothing >>= \case
+  muxOf Waits pool (Just maxBound) >>= \case
     Found _ _ -> pure (Right ())
     Missing failure -> pure (Left failure)
 
@@ -313,10 +315,15 @@ settleOrder pool mine key patience = coarseNanos >>= go (0 :: Int)
 patienceOf :: MultiplexPool -> Maybe Nanos -> Nanos
 patienceOf pool = fromMaybe (fromMaybe maxBound (muxCommandTimeout (sharedSettings (poolSetup pool) (poolEndpoint pool) 0)))
 
--- | Opens the multiplexer of a cell, or waits for the attempt that is under way. While attempts
--- fail, only a caller that waits for its reply anyway waits for the next attempt.
+-- | Opens the multiplexer of a cell, or waits for the attempt that is under way, for at most the
+-- command's patience in all: attempts for other cells may come first. While attempts fail, only a
+-- caller that waits for its reply anyway waits for the next attempt.
 openCell :: Submitter -> MultiplexPool -> Maybe Nanos -> Int -> IO (Either Error Multiplexer)
-openCell submitter pool patience index = join . mask_ . modifyMVar (poolState pool) $ \state -> do
+openCell submitter pool patience index = coarseNanos >>= openCellSince submitter pool patience index
+
+-- | Like 'openCell', for a caller that began to wait at this time.
+openCellSince :: Submitter -> MultiplexPool -> Maybe Nanos -> Int -> Nanos -> IO (Either Error Multiplexer)
+openCellSince submitter pool patience index began = join . mask_ . modifyMVar (poolState pool) $ \state -> do
   present <- readIORef cell
   open <- maybe (pure False) isOpen present
   now <- coarseNanos
@@ -340,11 +347,12 @@ openCell submitter pool patience index = join . mask_ . modifyMVar (poolState po
     limit = patienceOf pool patience
     -- By a timer in the transaction: no exception is thrown to the caller when its time is over.
     awaitAttempt attempt = do
-      over <- if limit == maxBound then newTVarIO False else registerDelay (fromIntegral (min 1000000000000000 limit `quot` 1000))
+      waited <- subtract began <$> coarseNanos
+      over <- if limit == maxBound then newTVarIO False else registerDelay (fromIntegral (max 0 (min 1000000000000000 limit - waited) `quot` 1000))
       result <- atomically ((Just <$> readTMVar (attemptResult attempt)) `orElse` (Nothing <$ (readTVar over >>= check)))
       case result of
         Just (Left cause) -> pure (notSent cause)
-        Just (Right ()) -> openCell submitter pool patience index
+        Just (Right ()) -> openCellSince submitter pool patience index began
         Nothing -> pure (Left (TimeoutError (TimeoutFailure NotSent (durationFromNanos limit))))
 
 -- | The body of an attempt: opens one connection, and tells the callers that wait for it.

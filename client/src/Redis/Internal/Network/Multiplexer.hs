@@ -235,14 +235,16 @@ plus :: Nanos -> Nanos -> Nanos
 plus now patience = if patience >= maxBound - now then maxBound else now + max 0 patience
 {-# INLINE plus #-}
 
--- | Whether all commands in flight are past their deadlines, so that nobody can tell when there
--- will be room. Then no caller waits for room: a thread that submits many commands to a frozen
--- server would wait anew for each. A late reply ends this state. Call it under the lock.
+-- | Whether commands are in flight and all of them are past their deadlines, so that nobody can
+-- tell when there will be room. Then no caller waits for room: a thread that submits many commands
+-- to a frozen server would wait anew for each. A late reply ends this state. Call it under the
+-- lock.
 allOverdue :: Multiplexer -> IO Bool
 allOverdue mux = do
   same <- (==) <$> readWord mux wordOverdue <*> ringTail (muxRing mux)
   unanswered <- (==) <$> readWord mux wordOverdueFrom <*> ringHead (muxRing mux)
-  pure (same && unanswered)
+  busy <- inFlight mux
+  pure (same && unanswered && busy > 0)
 
 -- | Sends a PING, as a request for a sign of life. Does nothing if there is no room: with a full
 -- queue the peer has enough commands that it could answer. The watchdog calls this, so it must not

@@ -212,7 +212,7 @@ consume reader input = do
   case result of
     NeedMore frames next _ ->
       pure (Received input {inStart = next, inFrames = frames} Haul {haulReplies = after - before, haulBytes = next - inStart input})
-    Done value _ -> pure (Ended (unasked before value))
+    Done value _ -> pure (Ended (unasked after value))
     Malformed reason -> do
       first <- if before == 0 then firstBytes else pure ByteString.empty
       pure (Ended (if beginsLikeTls first then wantsTls else ProtocolViolation reason))

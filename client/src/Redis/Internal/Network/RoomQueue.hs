@@ -189,8 +189,8 @@ promise queue waiter = do
   addCount queue countBytes (wishBytes (waiterWish waiter))
   putMVar (waiterCall waiter) ComeIn
 
--- | Tells the callers whose deadlines have passed at this time. \(O(1)\) if there are none,
--- otherwise \(O(n)\).
+-- | Tells the callers whose deadlines have passed at this time. Then those behind them must be
+-- called ('callWhile'). \(O(1)\) if there are none, otherwise \(O(n)\).
 callLate :: RoomQueue -> Nanos -> IO ()
 callLate queue now = do
   earliest <- readIORef (roomEarliest queue)

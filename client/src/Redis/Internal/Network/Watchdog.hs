@@ -55,7 +55,8 @@ watchdogLoop mux sendProbe = do
       unless (life == Dead) $ do
         pause mux
         now <- coarseNanos
-        withLock mux (callLate (muxRoom mux) now *> transition mux Ticked) >>= wake mux
+        -- There may be room for callers that stood behind one whose time is over.
+        withLock mux (callLate (muxRoom mux) now *> admitWaiting mux *> transition mux Ticked) >>= wake mux
         busy <- anythingWaitedFor mux
         (if busy then look now watch {watchIdle = 0} else idle now watch) >>= loop
 

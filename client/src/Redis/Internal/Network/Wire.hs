@@ -10,7 +10,7 @@ module Redis.Internal.Network.Wire
   )
 where
 
-import Control.Exception (IOException, handle, mask_, onException, throwIO, try)
+import Control.Exception (IOException, handle, interruptible, mask_, onException, throwIO, try)
 import Control.Monad (unless)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
@@ -63,9 +63,9 @@ openWire setup@ConnectionSetup {setupConfig = config, setupConnector = connector
         Left cause -> pure (Left cause)
         Right transport -> do
           wire <- Wire transport (decodeLimitsOf (configLimits config)) <$> newIORef ByteString.empty
-          agreed <- agree wire issue `onException` transportClose transport
+          agreed <- agree wire issue `onException` closeWire wire
           case agreed of
-            Left cause -> Left cause <$ transportClose transport
+            Left cause -> Left cause <$ closeWire wire
             Right () -> pure (Right wire)
 
     agree wire issue = handshakeBy config (issueCredentials issue) purposeUse $ \requests -> do
@@ -87,12 +87,16 @@ openWire setup@ConnectionSetup {setupConfig = config, setupConnector = connector
         (Push _, _) -> answer wire
         (reply, _) -> pure reply
 
--- | Frees the descriptor; nobody may use the wire any more.
+-- | Ends the connection and frees the descriptor; nobody may use the wire any more. Never waits for
+-- the peer.
 closeWire :: Wire -> IO ()
-closeWire = transportClose . wireTransport
+closeWire Wire {wireTransport} = mask_ $ do
+  -- With TLS this sends the parting message.
+  transportShutdown wireTransport
+  transportClose wireTransport
 
--- | Sends all the bytes. Blocks while the peer takes nothing. Throws 'ConnectionError' if the
--- connection breaks.
+-- | Sends all the bytes. Blocks while the peer takes nothing; if that is interrupted, a part of them
+-- may have been sent. Throws 'ConnectionError' if the connection breaks.
 --
 -- @since 0.1.0.0
 sendBytes :: Wire -> ByteString -> IO ()
@@ -107,11 +111,12 @@ sendBytes Wire {wireTransport} bytes =
         else awaitAttempt wireTransport sent >> go from left
 
 -- | Receives the bytes that have come, up to so many (at least one); empty when the peer has
--- finished. Blocks until there is something. Throws 'ConnectionError' if the connection breaks.
+-- finished. Blocks until there is something; if that is interrupted, no bytes are lost. Throws
+-- 'ConnectionError' if the connection breaks.
 --
 -- @since 0.1.0.0
 receiveBytes :: Wire -> Int -> IO ByteString
-receiveBytes Wire {wireTransport, wireUnread} wanted = do
+receiveBytes Wire {wireTransport, wireUnread} wanted = mask_ $ do
   unread <- readIORef wireUnread
   if ByteString.null unread
     then unbroken wireTransport (ByteString.Internal.createAndTrim most attempt)
@@ -126,40 +131,47 @@ receiveBytes Wire {wireTransport, wireUnread} wanted = do
 
 -- | Receives one reply, or one push, and its exact bytes: a 'Value' does not say whether a double
 -- came as @,1e3@ or as @,1000@. \(O(n)\) in the bytes of the reply. Blocks until the reply is
--- whole. Throws 'ConnectionError' if the connection breaks, if the peer has finished, or if the
--- bytes are no reply or exceed a limit of the configuration; then the wire cannot be used any more.
+-- whole; if that is interrupted, the next call receives the same reply. Throws 'ConnectionError' if
+-- the connection breaks, if the peer has finished, or if the bytes are no reply or exceed a limit of
+-- the configuration; then the wire cannot be used any more.
 --
 -- @since 0.1.0.0
 receiveReply :: Wire -> IO (Value, ByteString)
-receiveReply wire = received >>= go startExact
+receiveReply wire = mask_ (received [] >>= go startExact [])
   where
-    received = do
-      more <- receiveBytes wire 16384
+    -- The argument is what has come of the reply, the last part first.
+    received before = do
+      more <- (interruptible (pure ()) *> receiveBytes wire 16384) `onException` giveBack (ByteString.concat (reverse before))
       if ByteString.null more then broken ClosedByPeer else pure more
 
-    go begun bytes =
+    giveBack bytes = modifyIORef' (wireUnread wire) (bytes <>)
+
+    -- The parts that are decoded come first, then the bytes behind them.
+    go begun decoded bytes =
       step begun bytes >>= \case
-        ExactDone value frame next -> (value, frame) <$ writeIORef (wireUnread wire) (ByteString.drop next bytes)
+        ExactDone value frame next -> (value, frame) <$ giveBack (ByteString.drop next bytes)
         ExactMore begun' next missing -> do
-          let rest = ByteString.drop next bytes
-          atLeast (missing - ByteString.length rest) [rest] >>= go begun'
+          let (used, rest) = ByteString.splitAt next bytes
+              decoded' = used : decoded
+          atLeast decoded' (missing - ByteString.length rest) [rest] >>= go begun' decoded'
         ExactMalformed why -> broken (if beginsLikeTls bytes then wantsTls else ProtocolViolation why)
 
     -- Receives so many bytes (at least one) and puts them behind these parts, the last of which
     -- comes first. A long string comes in many reads, and is copied once.
-    atLeast :: Int -> [ByteString] -> IO ByteString
-    atLeast wanted parts = do
-      more <- received
+    atLeast :: [ByteString] -> Int -> [ByteString] -> IO ByteString
+    atLeast decoded wanted parts = do
+      more <- received (parts <> decoded)
       let left = wanted - ByteString.length more
       if left > 0
-        then atLeast left (more : parts)
+        then atLeast decoded left (more : parts)
         else pure (ByteString.concat (reverse (more : parts)))
 
     step begun bytes =
       ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(start, size) ->
         decodeExact (wireLimits wire) (castPtr start) 0 size begun
 
-    broken = throwIO . ConnectionError . ConnectionFailure NotSent (transportEndpoint (wireTransport wire))
+    -- Nobody knows which of the commands that were sent before have run.
+    broken = throwIO . ConnectionError . ConnectionFailure MaybeExecuted (transportEndpoint (wireTransport wire))
 
 awaitAttempt :: Transport -> Attempt -> IO ()
 awaitAttempt transport attempt

@@ -1,7 +1,8 @@
 {-# LANGUAGE MagicHash #-}
 
 -- | The only module that starts threads. It is also the only one that throws to a thread, but for
--- the thread that "Redis.Internal.Network.Socket" starts in a runtime without @-threaded@.
+-- the thread that "Redis.Internal.Network.Socket" starts in a runtime without @-threaded@, and for
+-- three threads with a @timeout@ of their own.
 --
 -- A worker is labelled, begins masked, and is tied to one capability: a
 -- connection's threads share a cache with the callers they serve, and two

@@ -51,18 +51,21 @@ where
 import Data.Bits (countLeadingZeros, unsafeShiftL, unsafeShiftR, xor, (.|.))
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Internal qualified as ByteString.Internal
 import Data.ByteString.Short (ShortByteString)
 import Data.ByteString.Short qualified as Short
 import Data.ByteString.Short.Internal qualified as Short (ShortByteString (SBS))
 import Data.ByteString.Unsafe qualified as ByteString.Unsafe
 import Data.List qualified as List
+import Data.Maybe (fromMaybe, isJust)
 import Data.Word (Word64, Word8)
 import Foreign.C.Types (CInt (..), CSize (..))
 import Foreign.Marshal.Utils (copyBytes)
 import Foreign.Ptr (Ptr, castPtr, plusPtr)
 import Foreign.Storable (peekByteOff, poke)
 import GHC.Exts (ByteArray#)
+import Redis.Internal.Protocol.Line (lineWords)
 import System.IO.Unsafe (unsafeDupablePerformIO)
 
 -- | The words of one command, ready to be written to memory.
@@ -113,7 +116,7 @@ headerOf nameWords =
             pokeCount at count
             pokeBulks (at `plusPtr` countSize count) nameWords
 
--- | The name and the arguments, in order. \(O(n)\). A line is one word.
+-- | The name and the arguments, in order; of a line, the words that a server makes of it. \(O(n)\).
 requestWords :: Request -> [ByteString]
 requestWords = \case
   Words0 header -> headerWords header
@@ -122,7 +125,8 @@ requestWords = \case
   Words3 _ header a b c -> headerWords header <> [a, b, c]
   Words _ allWords -> allWords
   Shortened _ allWords _ -> allWords
-  Line line -> [line]
+  -- No server takes a line without such words. People see these, without the secrets.
+  Line line -> fromMaybe (Char8.words line) (lineWords line)
 
 -- | The number of bytes that will be written. \(O(1)\).
 requestSize :: Request -> Int
@@ -231,11 +235,19 @@ requestExceeds encoded most =
 
 -- | Whether a server takes the request for one command. A line could hold several commands; it
 -- could begin one in the other form, which takes in what follows; and servers do not look for the
--- end of a line behind a zero byte. \(O(n)\) for a line, otherwise \(O(1)\).
+-- end of a line behind a zero byte. They close the connection if a quote is left open, or if a line
+-- is too long. \(O(n)\) for a line, otherwise \(O(1)\).
 requestIsOne :: Request -> Bool
 requestIsOne = \case
-  Line line -> not ("*" `ByteString.isPrefixOf` line || ByteString.any (`elem` [0, 10, 13]) line)
+  Line line ->
+    ByteString.length line < longestLine
+      && not ("*" `ByteString.isPrefixOf` line || ByteString.any (`elem` [0, 10, 13]) line)
+      && isJust (lineWords line)
   _ -> True
+
+-- | The number of bytes, the line break included, in which servers must find the end of a line.
+longestLine :: Int
+longestLine = 64 * 1024
 
 -- | The bytes of a request, in memory that the collector can move: of many such copies that are
 -- kept for long, each holds no more memory than its own. \(O(n)\).

@@ -362,11 +362,12 @@ announce cluster = atomically (modifyTVar' (clusterNews cluster) (+ 1))
 
 act :: ClusterClient -> Action -> IO ()
 act cluster = \case
-  AskNodes refresh limit endpoints -> for_ endpoints $ \endpoint ->
-    asking refresh limit endpoint (askKnown cluster endpoint)
+  AskNodes refresh limit endpoints -> do
+    for_ endpoints $ \endpoint -> asking refresh limit endpoint (askKnown cluster endpoint)
+    lookAfterReplicas limit endpoints
   AskSeeds refresh limit endpoints -> do
     for_ endpoints $ \endpoint -> asking refresh limit endpoint (askSeed cluster endpoint)
-    when (clusterIsGroup cluster) (lookAfterReplicas limit)
+    lookAfterReplicas limit []
   Publish slotMap -> do
     before <- currentSlotMap cluster
     publish cluster slotMap
@@ -402,14 +403,18 @@ act cluster = \case
       for_ (demoted `Set.intersection` slotMapNodes now) $
         knownNode (clusterNodes cluster) >=> traverse_ (demoteNode demotionGrace)
 
-    -- A replica that counts as down gets no commands, and sentinels are asked instead of the
-    -- replicas; so only this shows that it is back.
-    lookAfterReplicas limit = do
+    -- A replica that counts as down gets no commands, and a refresh asks sentinels, or only a few
+    -- nodes of a cluster; so only this shows that it is back.
+    lookAfterReplicas limit asked = do
       replicas <- slotMapReplicas <$> currentSlotMap cluster
       known <- readIORef (clusterHealth cluster)
-      for_ [endpoint | (endpoint, health) <- Map.toList known, isDown health, endpoint `Set.member` replicas] $ \endpoint ->
-        inquire limit endpoint (reach cluster endpoint (\submit -> answerOf <$> (submit (request ["PING"]) >>= waitSlotResult))) $
+      for_ [endpoint | (endpoint, health) <- Map.toList known, isDown health, endpoint `Set.member` replicas, endpoint `notElem` asked] $ \endpoint ->
+        inquire limit endpoint (apart endpoint (\submit -> answerOf <$> (submit (request ["PING"]) >>= waitSlotResult))) $
           either (\_ -> pure ()) (\_ -> observeNode cluster endpoint AnsweredCommand)
+    -- In a cluster, a node's own connections would ask for the next refresh when they fail.
+    apart endpoint
+      | clusterIsGroup cluster = reach cluster endpoint
+      | otherwise = anew (clusterSetup cluster) endpoint
     answerOf = \case
       Reply _ -> Right ()
       Failure failure -> Left failure
@@ -494,14 +499,12 @@ primaryName config = case configTopology config of
   Sentinels name _ -> name
   _ -> ""
 
--- | Asks a node over the connections that are open to it.
+-- | Asks a node over the connections that are open to it. Does not make the node again if it is
+-- gone.
 askKnown :: ClusterClient -> Endpoint -> IO (Either Error View)
 askKnown cluster endpoint
   | clusterIsGroup cluster = askMember (reachMapped cluster) endpoint
-  | otherwise =
-    nodeAt (clusterNodes cluster) endpoint >>= \case
-      Left failure -> pure (Left failure)
-      Right node -> askClusterNode (askedAt cluster endpoint) (submitToNodeAsync (nodePool node) Nothing)
+  | otherwise = reach cluster endpoint (askClusterNode (askedAt cluster endpoint))
 
 -- | Asks a seed over a connection that is made for the question.
 askSeed :: ClusterClient -> Endpoint -> IO (Either Error View)

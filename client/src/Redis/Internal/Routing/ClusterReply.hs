@@ -159,7 +159,7 @@ endpointAt :: Asked -> Maybe ByteString -> Port -> Maybe Endpoint
 endpointAt Asked {askedEndpoint, askedMapping} named port = fmap (mappedAddress askedMapping) $ case named of
   Just "?" -> Nothing
   Just name
-    | ByteString.length name <= 255 -> Just (TcpEndpoint name port)
+    | ByteString.length name <= 255 && ByteString.all (\byte -> byte > 0x20 && byte < 0x7f) name -> Just (TcpEndpoint name port)
     | otherwise -> Nothing
   Nothing -> case askedEndpoint of
     TcpEndpoint name _ -> Just (TcpEndpoint name port)

@@ -16,32 +16,42 @@ where
 import Control.Applicative ((<|>))
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Maybe (fromMaybe, listToMaybe)
+import Data.Maybe (fromMaybe, isNothing, listToMaybe)
 import Redis.Error
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Protocol.Encode (Request, request)
 import Redis.Internal.Routing.ClusterReply
 import Redis.Internal.Routing.GroupReply
+import Redis.Internal.Routing.SlotMap (SlotMap, slotMapCovered, slotMapUncovered)
 import Redis.Internal.Routing.View
 import Redis.Value
 
 -- | A question, given the action that submits a request to the server.
 type Question a = (Request -> IO ResponseSlot) -> IO (Either Error a)
 
--- | The view of one node: CLUSTER SHARDS, or CLUSTER SLOTS if that fails, and the epoch.
+-- | The view of one node: CLUSTER SHARDS, or CLUSTER SLOTS if that fails or covers more slots, and
+-- the epoch. After a fail-over most nodes of Redis 7.2 and Valkey 7.2 leave the slots of the shard
+-- out of CLUSTER SHARDS until the old primary is back (redis/redis#13414).
 askClusterNode :: Asked -> Question View
 askClusterNode asked submit = do
   shards <- submit (request ["CLUSTER", "SHARDS"])
   info <- submit (request ["CLUSTER", "INFO"])
   shardsAnswer <- answered shards
   infoAnswer <- answered info
-  slotMap <- case shardsAnswer of
-    Right value -> pure (parsed (parseClusterShards asked value))
-    Left _ -> do
+  slotMap <- case shardsAnswer >>= parsed . parseClusterShards asked of
+    Right whole | isNothing (slotMapUncovered whole) -> pure (Right whole)
+    fromShards -> do
       slotsAnswer <- answered =<< submit (request ["CLUSTER", "SLOTS"])
-      pure (slotsAnswer >>= parsed . parseClusterSlots asked)
+      pure (fuller fromShards (slotsAnswer >>= parsed . parseClusterSlots asked))
   let viewEpoch = either (const Nothing) epochFromInfo infoAnswer
   pure ((\viewMap -> View {viewMap, viewEpoch, viewGroup = Nothing}) <$> slotMap)
+
+-- | The map that covers more slots; of two errors the second.
+fuller :: Either Error SlotMap -> Either Error SlotMap -> Either Error SlotMap
+fuller one other = case (one, other) of
+  (Right first, Right second) | slotMapCovered second > slotMapCovered first -> other
+  (Right _, _) -> one
+  (Left _, _) -> other
 
 parsed :: Either DecodeError a -> Either Error a
 parsed = either (Left . UnexpectedReply) Right

@@ -181,7 +181,8 @@ demoteNode grace node = do
 -- | Closes all nodes, including removed ones, waiting up to so many seconds for commands in
 -- flight.
 closeNodes :: Double -> Nodes -> IO ()
-closeNodes grace nodes = do
+closeNodes grace nodes = mask_ $ do
+  -- Masked, because a caller that is interrupted here would leave nodes that nobody finds again.
   present <- modifyMVar (nodesOpen nodes) $ \_ -> do
     present <- Map.elems <$> readIORef (nodesMap nodes)
     writeIORef (nodesMap nodes) Map.empty

@@ -14,7 +14,7 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Builder qualified as Builder
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Lazy qualified as Lazy
-import Data.Char (isAlphaNum, isAscii)
+import Data.Char (isAlphaNum, isAscii, isDigit)
 import Data.IntMap.Strict qualified as IntMap
 import Data.IntSet qualified as IntSet
 import Data.Map.Strict qualified as Map
@@ -158,11 +158,11 @@ slotFrom text = do
   slot <- wholeNumber text
   slot <$ guard (slot < slotCount)
 
--- A number that is not negative.
+-- A number that is not negative, of few enough digits for an 'Int'.
 wholeNumber :: ByteString -> Maybe Int
 wholeNumber text = do
-  (value, rest) <- Char8.readInt text
-  value <$ guard (ByteString.null rest && value >= 0)
+  guard (ByteString.length text <= 18 && Char8.all isDigit text)
+  fst <$> Char8.readInt text
 
 endpointFrom :: [ByteString] -> Maybe Endpoint
 endpointFrom = \case

@@ -275,13 +275,13 @@ adviseOnReply policy course FailedAttempt {failedNode, failedRole} redirect = ca
     | courseReauthenticated course -> ([], HandOver)
     | otherwise -> (maybe [] (\node -> [Reconnect node]) failedNode, Later SameRoute)
   Redirected destination
-    | not (policyRedirected policy) -> ([], HandOver)
     | Just node <- failedNode,
       Just target <- resolved destination,
       node /= target ->
-      ([Tell (LearntRedirect node target)], Elsewhere (ToNode target))
+      ([Tell (LearntRedirect node target)], if policyRedirected policy then Elsewhere (ToNode target) else HandOver)
     -- The server follows no primary just now.
-    | otherwise -> ([], Later SameRoute)
+    | policyRedirected policy -> ([], Later SameRoute)
+    | otherwise -> ([], HandOver)
   _ | not clustered -> ([], HandOver)
   Moved slot destination -> case resolved destination of
     Just target
@@ -323,8 +323,9 @@ adviseOnReply policy course FailedAttempt {failedNode, failedRole} redirect = ca
 -- may have run is known from the delivery; what would help, from the cause.
 adviseOnConnection :: Policy -> FailedAttempt -> Endpoint -> ConnectionCause -> ([Effect], Advice)
 adviseOnConnection policy FailedAttempt {failedError, failedRole} node cause
-  | lastingCause cause || suspect = (lost, HandOver)
+  | suspect = (lost, HandOver)
   | clustered && failedRole == Replica = (lost, Elsewhere PrimaryRoute)
+  | lastingCause cause = (lost, HandOver)
   -- The first time at once: many reads in flight of one thread would otherwise wait one
   -- after another. If the node's own backoff does not allow a new connection yet, the next
   -- failure says so, and is followed by a delay.

@@ -47,7 +47,8 @@ module Redis.Internal.Routing.Router
 where
 
 import Control.Concurrent.STM
-import Control.Monad (unless, when)
+import Control.Exception (mask_)
+import Control.Monad (when)
 import Data.ByteString (ByteString)
 import Data.Foldable (for_, traverse_)
 import Data.IORef
@@ -74,7 +75,7 @@ import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Readers
 import Redis.Internal.Routing.Retry (Effect (..), Role (..))
 import Redis.Internal.Routing.SlotMap
-import Redis.Internal.Routing.Topology (Trigger (LearntRedirect, SawNobody, SawUncovered))
+import Redis.Internal.Routing.Topology (Trigger (LearntRedirect, LostNode, SawNobody, SawUncovered))
 import System.Random (randomRIO)
 
 -- | How a client finds its servers.
@@ -127,18 +128,20 @@ newAlone setup endpoint = do
       alonePlace <- newIORef aloneSeed
       aloneNews <- newTVarIO 0
       let alone = Alone {aloneNodes, aloneSeed, alonePlace, aloneNews}
-      writeIORef lost $ \failed -> replaceServer alone (\inUse -> if inUse == failed then Just aloneSeed else Nothing)
+      writeIORef lost (lostServer alone)
       pure (Right (StandaloneRouter alone))
 
--- | Replaces the server in use, if the function returns another one.
-replaceServer :: Alone -> (Endpoint -> Maybe Place) -> IO ()
-replaceServer alone choose = do
-  replaced <- atomicModifyIORef' (alonePlace alone) $ \place ->
-    case choose (endpointOf place) of
-      Just other | endpointOf other /= endpointOf place -> (other, True)
-      _ -> (place, False)
+-- | Goes back to the configured server, if the server at this endpoint is in use.
+lostServer :: Alone -> Endpoint -> IO ()
+lostServer alone failed = replaceServer alone failed (aloneSeed alone)
+
+-- | Puts another server in use, if the server at this endpoint is in use.
+replaceServer :: Alone -> Endpoint -> Place -> IO ()
+replaceServer alone replaced other = mask_ $ do
+  isNews <- atomicModifyIORef' (alonePlace alone) $ \place ->
+    if endpointOf place == replaced && endpointOf other /= replaced then (other, True) else (place, False)
   -- After the place, so that a thread that sees the news finds the new server.
-  when replaced (atomically (modifyTVar' (aloneNews alone) (+ 1)))
+  when isNews (atomically (modifyTVar' (aloneNews alone) (+ 1)))
   where
     endpointOf = nodeEndpoint . placeNode
 
@@ -282,14 +285,18 @@ reader cluster elsewhere slot = do
 
 -- | The error that no node was found, with the reasons of the last refresh.
 nobodyFor :: Router -> Aim -> IO Error
-nobodyFor router aim =
-  RoutingError . RoutingFailure NotSent <$> case router of
-    StandaloneRouter _ -> pure (NoReachableNode [])
-    ClusterRouter _ cluster -> do
-      reasons <- newsReasons cluster
-      pure $ case (reasons, slotOf aim) of
-        ([], Just slot) | not (clusterIsGroup cluster) -> UncoveredSlot (slotNumber slot)
-        _ -> NoReachableNode reasons
+nobodyFor router aim = case router of
+  StandaloneRouter _ -> pure $ case aim of
+    -- Its nodes are removed only when the client is closed.
+    AtNode _ -> ClientClosed
+    _ -> unrouted (NoReachableNode [])
+  ClusterRouter _ cluster -> do
+    reasons <- newsReasons cluster
+    pure . unrouted $ case (reasons, slotOf aim) of
+      ([], Just slot) | not (clusterIsGroup cluster) -> UncoveredSlot (slotNumber slot)
+      _ -> NoReachableNode reasons
+  where
+    unrouted = RoutingError . RoutingFailure NotSent
 
 -- | Asks for news of the cluster, because no node was found.
 missedNode :: Router -> Aim -> IO ()
@@ -320,7 +327,7 @@ routerStopped = \case
 
 -- | Looks for something. If that finds nothing, asks for news, waits for one piece of news for
 -- at most so many seconds, and looks once more. Does not wait if the last refresh failed in a
--- way that will last.
+-- way that will last, nor with a standalone server, for which no news would help.
 eventually :: Router -> Maybe Double -> Aim -> IO (Maybe a) -> IO (Maybe a)
 eventually router remaining aim look = do
   before <- atomically (routerNews router)
@@ -328,7 +335,7 @@ eventually router remaining aim look = do
     Just found -> pure (Just found)
     Nothing -> do
       lasting <- nobodyLasts router
-      unless lasting $ do
+      when (isFollowed router && not lasting) $ do
         missedNode router aim
         news before
       look
@@ -436,12 +443,13 @@ carryOut router began = \case
   Tell trigger -> case router of
     ClusterRouter _ cluster -> tellCluster cluster trigger
     StandaloneRouter alone -> case trigger of
-      LearntRedirect _ target -> nodeAt (aloneNodes alone) target >>= traverse_ (replaceServer alone . const . Just . onPrimary)
+      LearntRedirect from target -> nodeAt (aloneNodes alone) target >>= traverse_ (replaceServer alone from . onPrimary)
+      LostNode endpoint -> lostServer alone endpoint
       _ -> pure ()
   Reconnect endpoint ->
     -- Does not make the node again if it is gone.
-    knownNodes (routerNodes router) >>= \nodes ->
-      for_ [node | node <- nodes, nodeEndpoint node == endpoint] $ \node -> do
+    knownNode (routerNodes router) endpoint >>= \known ->
+      for_ known $ \node -> do
         reconnectNode (nodePool node) began
         reconnectNode (nodeReplicaPool node) began
         reconnectNode (nodeControlPool node) began
@@ -457,10 +465,12 @@ noteAnswer router place = case router of
 
 -- | Records that a node did not answer, or could not be reached.
 noteFailure :: Router -> Place -> Error -> IO ()
-noteFailure router place failure = case router of
-  StandaloneRouter _ -> pure ()
-  ClusterRouter _ cluster -> for_ observation (observeNode cluster (nodeEndpoint (placeNode place)))
+noteFailure router place failure = for_ observation $ \seen -> case router of
+  -- A lent connection does not report by itself that it was lost.
+  StandaloneRouter alone -> when (seen == LostConnection) (lostServer alone endpoint)
+  ClusterRouter _ cluster -> observeNode cluster endpoint seen
   where
+    endpoint = nodeEndpoint (placeNode place)
     observation = case failure of
       TimeoutError (TimeoutFailure MaybeExecuted _) -> Just MissedReply
       ConnectionError (ConnectionFailure _ _ ClosedLocally) -> Nothing

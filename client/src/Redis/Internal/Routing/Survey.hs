@@ -16,7 +16,7 @@ module Redis.Internal.Routing.Survey
 where
 
 import Control.Concurrent.STM
-import Control.Exception (SomeException, try)
+import Control.Exception (SomeException, mask_, try)
 import Control.Monad (replicateM, unless, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
@@ -92,7 +92,8 @@ want survey = \case
   where
     asking known add = do
       already <- known <$> readTVarIO (surveyWanted survey)
-      unless already $ do
+      -- Masked, because nobody else starts the thread if the first caller is interrupted here.
+      unless already . mask_ $ do
         first <- atomically $ do
           wanted <- readTVar (surveyWanted survey)
           writeTVar (surveyWanted survey) (add wanted)

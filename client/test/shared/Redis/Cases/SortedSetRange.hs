@@ -103,6 +103,7 @@ countCases =
       ["ZCOUNT", "k", "(-inf", "(inf"]
       (Gives 3),
     after [abc] "zcount" (zcount "k" (ScoreInclusive (0 / 0)) ScoreHighest) ["ZCOUNT", "k", "nan", "+inf"] Unfit,
+    after [abc] "zcount" (zcount "k" (ScoreExclusive (0 / 0)) ScoreHighest) ["ZCOUNT", "k", "nan", "+inf"] Unfit,
     after [same] "zlexcount" (zlexcount "k" LexLowest (LexInclusive "b")) ["ZLEXCOUNT", "k", "-", "[b"] (Gives 2),
     after [abc] "zremrangebyrank" (zremrangebyrank "k" (-2) (-1)) ["ZREMRANGEBYRANK", "k", "-2", "-1"] (Gives 2),
     after

@@ -16,7 +16,7 @@ import Data.ByteString.Builder qualified as Builder
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Unsafe qualified as Unsafe
 import Data.Int (Int64)
-import Network.HTTP.Types (parseQuery, urlDecode)
+import Network.HTTP.Types (urlDecode)
 import Network.Wai (Application, Request, RequestBodyLength (..), Response, getRequestBodyChunk, rawPathInfo, rawQueryString, requestBodyLength, requestMethod, responseBuilder)
 import Rest.Json.Read (readUserInput)
 import Rest.Reply
@@ -63,12 +63,14 @@ withInput request action =
 
 data Path = AllUsers | OneUser ByteString | Elsewhere
 
--- | The path of a request; a slash at the end makes no difference.
+-- | The path of a request; a slash at the end makes no difference, and one that is written @%2F@
+-- separates nothing.
 pathOf :: ByteString -> Path
 pathOf raw
-  | Char8.elem '%' raw = plain (urlDecode False raw)
+  | Char8.elem '%' raw = plain (Char8.intercalate "/" (map decoded (Char8.split '/' raw)))
   | otherwise = plain raw
   where
+    decoded part = let text = urlDecode False part in if Char8.elem '/' text then part else text
     plain path = case Char8.stripPrefix "/users" path of
       Nothing -> Elsewhere
       Just rest -> case Char8.uncons rest of
@@ -92,14 +94,17 @@ digits most text
     Just (ByteString.foldl' (\total byte -> total * 10 + fromIntegral (byte - 0x30)) 0 text)
   | otherwise = Nothing
 
--- | The page and the limit in a query string.
+-- | The page and the limit in a query string. Only an ampersand separates parameters.
 parsePage :: ByteString -> Maybe (Int64, Int64)
 parsePage raw = (,) <$> given "page" 1 <*> (min 100 <$> given "limit" 20)
   where
-    parameters = parseQuery raw
+    -- It begins with the question mark.
+    parameters = map parameter (Char8.split '&' (ByteString.drop 1 raw))
+    -- Without a value it has the empty one, which is no number.
+    parameter text = let (key, rest) = Char8.break (== '=') text in (urlDecode True key, urlDecode True (ByteString.drop 1 rest))
     given name absent = case [value | (key, value) <- parameters, key == name] of
       [] -> Just absent
-      [Just text] -> digits 9 text >>= \value -> if value == 0 then Nothing else Just value
+      [text] -> digits 9 text >>= \value -> if value == 0 then Nothing else Just value
       _ -> Nothing
 
 -- | The whole body, if it is at most 64 KiB. Stops reading as soon as the body is larger.

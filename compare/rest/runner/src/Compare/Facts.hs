@@ -9,7 +9,7 @@ module Compare.Facts
   )
 where
 
-import Data.Aeson (decodeFileStrict, encodeFile)
+import Data.Aeson (decodeFileStrict, encode)
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
@@ -25,6 +25,7 @@ import System.Process (readProcessWithExitCode)
 import Tool.Bench.Document (Manifest (..))
 import Tool.Bench.Environment qualified as Environment
 import Tool.Bench.ServerFacts (startedServerHash)
+import Tool.Campaign.Store (writeWhole)
 
 -- | Adds to the folder's manifest the facts that do not change within a run: the machine and the
 -- programs, with the names of the rows in C#.
@@ -82,7 +83,8 @@ noteFacts out new = do
   let path = out </> "manifest.json"
   there <- doesFileExist path
   old <- if there then fromMaybe Map.empty <$> decodeFileStrict path else pure Map.empty
-  encodeFile path (joinedFacts old new)
+  -- An interrupted run must not cost what earlier ones have noted.
+  writeWhole path (encode (joinedFacts old new))
 
 -- | The facts of both; where they differ, the older one comes first.
 joinedFacts :: Map Text Text -> Map Text Text -> Map Text Text

@@ -9,6 +9,7 @@ module Compare.Plan
     studyGroups,
     quickGroups,
     cellsOf,
+    unlike,
 
     -- * Time
     cellSeconds,
@@ -20,6 +21,8 @@ import Compare.Cell
 import Compare.Load (Scenario (..))
 import Compare.Rows (Row (..), coldSeconds, goalRows, naiveRows, otherVersions, spreadRows, studyRows, warmSeconds)
 import Data.List qualified as List
+import Data.Map.Strict qualified as Map
+import Data.Text (Text)
 import Data.Text qualified as Text
 import Text.Printf (printf)
 
@@ -90,6 +93,24 @@ cellsOf iterations group =
     | number <- [1 .. iterations],
       row' <- (if even number then reverse else id) (groupRows group)
   ]
+
+-- | What would be measured in another way in these cells than in the results of their groups that
+-- are there already. They must not be added: a group's services are compared. Takes the seconds of a
+-- measurement.
+unlike :: Int -> [(Group, Row, Cell)] -> [Result] -> [Text]
+unlike closed cells results =
+  List.nub
+    [ name <> " " <> before <> ", now " <> now
+      | (_, row', this) <- cells,
+        result <- results,
+        cellGroup (cell result) == cellGroup this,
+        (name, now) <- [("seconds", shown closed), ("warm-up", shown (rowWarmup row'))],
+        Just before <- [Map.lookup name (facts result)],
+        before /= now
+    ]
+  where
+    shown :: Int -> Text
+    shown = Text.pack . show
 
 -- | About how many seconds a cell takes, given those of its closed and its open loop: adds the
 -- warm-up, and the start and the end of the service.

@@ -101,10 +101,19 @@ run options = do
         [] -> [""]
         words' -> words'
       raw = out </> "cells.jsonl"
-  done <- Set.fromList . map cell <$> readResults raw
-  let missing = [(group, row', this) | group <- groups, (row', this) <- cellsOf iterations group, not (Set.member this done)]
+  results <- readResults raw
+  let done = Set.fromList (map cell results)
+      -- The parts have cells in common.
+      missing =
+        List.nubBy (\(_, _, one) (_, _, other) -> one == other) $
+          [(group, row', this) | group <- groups, (row', this) <- cellsOf iterations group, not (Set.member this done)]
       seconds = cellSeconds closedSeconds openSeconds
+      different = unlike closedSeconds missing results
+  unless (all (`elem` ["goals", "study", "quick"]) wanted) wrongUsage
   when (null groups) $ hPutStrLn stderr "no group has such a name" >> exitWith (ExitFailure 2)
+  unless (null different) $ do
+    hPutStrLn stderr ("the folder of results has these groups with other settings: " <> Text.unpack (Text.intercalate "; " different) <> "; name another folder (OUT)")
+    exitWith (ExitFailure 2)
   when (null missing) $ putStrLn "nothing is missing in the folder of results; another one (OUT) begins anew"
   mapM_ putStrLn (planLines seconds groupName' missing)
   unless (planOnly || null missing) $ do

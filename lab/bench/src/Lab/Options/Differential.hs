@@ -69,5 +69,6 @@ differentialProblem options =
     <|> between "--keys" 1 10000000 (differentialKeys options)
     <|> between "--value-size" 1 (1024 * 1024) (differentialValueSize options)
     <|> between "--iterations" 1 1000 (differentialIterations options)
-    <|> (if differentialDuration options < 0.5 || differentialDuration options > 3600 then Just "--duration must be from 0.5 to 3600" else Nothing)
+    -- What is no number is not within, either.
+    <|> (if differentialDuration options >= 0.5 && differentialDuration options <= 3600 then Nothing else Just "--duration must be from 0.5 to 3600")
     <|> (if nub (differentialTests options) /= differentialTests options then Just "--test names a test twice" else Nothing)

@@ -130,7 +130,7 @@ state reply =
 -- @since 0.1.0.0
 cancelJob :: Client -> Queue -> JobId -> IO (Maybe JobState)
 cancelJob client queue job =
-  run client (callScriptWith queue cancelScript [jobKey queue job] [jobIdBytes job] `decodedBy` Decode.nullable state)
+  run client (callScriptWith queue cancelScript [jobKey queue job] [jobIdBytes job, jobGroup] `decodedBy` Decode.nullable state)
 
 -- | Puts a job that failed for good, or was cancelled, back into the queue with all its tries;
 -- returns whether it did. One round trip.

@@ -117,14 +117,17 @@ begin client queue turn = run client (repeatable (callScriptWith queue beginScri
       (runningPayload, runningAttempt, runningTries) <- Decode.triple Decode.bytes Decode.integer Decode.integer reply
       pure Running {runningId = turnJob turn, runningPayload, runningAttempt, runningTries, runningQueue = queue, runningClient = client}
 
--- | Reports the progress of a job, from 0 to 1, with a note. 'False' if the job was cancelled, or
--- does not run any more because another worker took it over and settled it: the handler may then
--- end with an exception. One round trip.
+-- | Reports the progress of a job, from 0 to 1, with a note. Smaller and greater numbers count as 0
+-- and 1, and NaN as 0. 'False' if the job was cancelled, or does not run any more because another
+-- worker took it over and settled it: the handler may then end with an exception. One round trip.
 --
 -- @since 0.1.0.0
 reportProgress :: Running -> Double -> ByteString -> IO Bool
 reportProgress Running {runningId, runningQueue, runningClient} progress note =
-  run runningClient (repeatable (callScriptWith runningQueue progressScript [jobKey runningQueue runningId] [number progress, note]) `decodedBy` Decode.boolean)
+  run runningClient (repeatable (callScriptWith runningQueue progressScript [jobKey runningQueue runningId] [number amount, note]) `decodedBy` Decode.boolean)
+  where
+    -- 'jobInfo' could not read the words that Haskell has for what is no number.
+    amount = if isNaN progress then 0 else max 0 (min 1 progress)
 
 -- | Moves jobs that are due into the queue. Returns in how many milliseconds the next one is due.
 -- It first asks the server which they are, since a script must name the keys of the jobs that it

@@ -73,20 +73,21 @@ withPrelude text =
       <> text
 
 -- | Keys: the job's and, if there is one, the unique key. Arguments:
--- @id due|delay time priority tries keep keepfailed uniquetime payload@. The id, and whether it
--- is a new job.
+-- @id due|delay time priority tries keep keepfailed uniquetime payload call@. Returns the id, and
+-- whether this call created the job: one that is sent twice finds its own name at the job.
 enqueueScript :: Script
 enqueueScript =
   withPrelude
     "local id = ARGV[1]\n\
+    \local mine = redis.call('HGET', job, 'call') == ARGV[10] and 1 or 0\n\
     \if beside then\n\
     \  local present = redis.call('GET', beside)\n\
-    \  if present then return {present, 0} end\n\
+    \  if present then return {present, present == id and mine or 0} end\n\
     \end\n\
-    \if redis.call('EXISTS', job) == 1 then return {id, 0} end\n\
+    \if redis.call('EXISTS', job) == 1 then return {id, mine} end\n\
     \if beside then redis.call('SET', beside, id, 'PX', ARGV[8]) end\n\
     \redis.call('HSET', job, 'payload', ARGV[9], 'priority', ARGV[4], 'tries', ARGV[5], 'keep', ARGV[6],\n\
-    \  'keepfailed', ARGV[7], 'created', now, 'attempts', 0)\n\
+    \  'keepfailed', ARGV[7], 'created', now, 'attempts', 0, 'call', ARGV[10])\n\
     \local due = tonumber(ARGV[3])\n\
     \if ARGV[2] == 'delay' then due = now + due end\n\
     \if due > now then delay(id, due) else ready(id, ARGV[4]) end\n\
@@ -204,7 +205,8 @@ progressScript =
     \redis.call('HSET', job, 'progress', ARGV[1], 'note', ARGV[2])\n\
     \if state[2] then return 0 else return 1 end"
 
--- | Key: the job's. Arguments: @id@. Returns the previous state, if there is such a job.
+-- | Key: the job's. Arguments: @id group@. Returns the previous state, if there is such a job. A
+-- worker that has the entry of a waiting job has not begun the job, and will not.
 cancelScript :: Script
 cancelScript =
   withPrelude
@@ -212,7 +214,10 @@ cancelScript =
     \if at[1] == 'running' then redis.call('HSET', job, 'cancel', 1) end\n\
     \if at[1] == 'delayed' or at[1] == 'waiting' then\n\
     \  redis.call('ZREM', delayed, ARGV[1])\n\
-    \  if at[1] == 'waiting' then redis.call('XDEL', KEYS[tonumber(at[3])], at[2]) end\n\
+    \  if at[1] == 'waiting' then\n\
+    \    redis.call('XACK', KEYS[tonumber(at[3])], ARGV[2], at[2])\n\
+    \    redis.call('XDEL', KEYS[tonumber(at[3])], at[2])\n\
+    \  end\n\
     \  redis.call('HSET', job, 'state', 'cancelled', 'ended', now)\n\
     \  keep('keep')\n\
     \end\n\

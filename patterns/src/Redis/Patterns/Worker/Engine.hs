@@ -12,7 +12,6 @@ module Redis.Patterns.Worker.Engine
   ( Handling (..),
     Settled (..),
     runEngine,
-    newName,
     untilAnswered,
     reason,
   )
@@ -26,7 +25,6 @@ import Control.Exception
 import Control.Monad (forM_, forever, unless, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Builder qualified as Builder
-import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Lazy qualified as Lazy
 import Data.IORef
 import Data.List.NonEmpty qualified as NonEmpty
@@ -38,10 +36,10 @@ import Redis
 import Redis.Commands (PendingEntry (..), StreamBound (..), StreamId)
 import Redis.Duration (inMicroseconds, inSeconds)
 import Redis.Patterns.Internal.Time (named)
+import Redis.Patterns.Internal.Token
 import Redis.Patterns.Worker.Group
 import Redis.Patterns.Worker.Pending
 import Redis.Patterns.Worker.Settings
-import System.Random (randomRIO)
 
 -- | How to handle an entry. If it throws, the entry rests, or becomes a dead letter. It is given a
 -- 'try' that does not catch the exception by which a stopping worker interrupts it.
@@ -83,7 +81,7 @@ tell engine event = void (try @SomeException (workerReport (settings engine) eve
 -- no handler runs any more.
 runEngine :: Client -> Worker -> Handling -> IO ()
 runEngine client placeSettings engineHandling = do
-  placeConsumer <- maybe (("worker-" <>) <$> newName) pure (workerConsumer placeSettings)
+  placeConsumer <- maybe (("worker-" <>) <$> newToken 10) pure (workerConsumer placeSettings)
   let enginePlace = Place {placeClient = client, placeSettings, placeConsumer}
   engineHands <- newTVarIO Map.empty
   engineHeld <- newTVarIO Map.empty
@@ -92,12 +90,6 @@ runEngine client placeSettings engineHandling = do
   engineCursors <- newIORef Map.empty
   let engine = Engine {enginePlace, engineHandling, engineHands, engineHeld, engineSaying, engineLeaving, engineCursors}
   keeping engine (loop engine >> letFinish engine) `finally` leave engine
-
--- | A unique name: 80 random bits.
-newName :: IO ByteString
-newName = do
-  numbers <- mapM (const (randomRIO (0, 35 :: Int))) [1 .. 16 :: Int]
-  pure (Char8.pack [if n < 10 then toEnum (48 + n) else toEnum (87 + n) | n <- numbers])
 
 -- | Runs the action beside a thread that reports the entries in hand and removes consumers that are
 -- gone.
@@ -219,7 +211,7 @@ lookAt engine stream = \hands -> do
       held <- readTVarIO (engineHeld engine)
       let judged = [(one, verdict (settings engine) (Map.member (stream, pendingEntryId one) held) one) | one <- found]
           wanted = take free [(one, idle) | (one, TakeOver idle) <- judged]
-      forM_ [one | (one, Bury _) <- judged] (buryLeft engine stream)
+      forM_ [(one, idle) | (one, Bury idle) <- judged] (buryLeft engine stream)
       taken <- takeOver place stream wanted
       forM_ taken $ \entry -> do
         forM_ [pendingEntryConsumer one | (one, _) <- wanted, pendingEntryId one == entryId entry] $
@@ -233,19 +225,25 @@ lookAt engine stream = \hands -> do
         ExcludingId _ | left > 0, pages > 1 -> (length taken +) <$> page (pages - 1) next left
         _ -> length taken <$ modifyIORef' (engineCursors engine) (Map.insert stream (if left > 0 then next else LowestId))
 
--- | Makes a dead letter of an entry that no worker handles any more.
-buryLeft :: Engine -> ByteString -> PendingEntry -> IO ()
-buryLeft engine stream PendingEntry {pendingEntryId, pendingEntryDeliveries, pendingEntryConsumer} =
-  buryAs engine $
-    Letter
-      { letterStream = stream,
-        letterId = pendingEntryId,
-        letterDeliveries = pendingEntryDeliveries,
-        letterReason =
-          if pendingEntryConsumer == resting
-            then "it was given out as often as this worker does"
-            else "left by " <> pendingEntryConsumer
-      }
+-- | Makes a dead letter of an entry that no worker has touched for this long. If the server refuses
+-- only this letter, that is reported, and the worker goes on with other entries.
+buryLeft :: Engine -> ByteString -> (PendingEntry, Duration) -> IO ()
+buryLeft engine stream (PendingEntry {pendingEntryId, pendingEntryDeliveries, pendingEntryConsumer}, letterIdle) =
+  buryAs engine letter `catch` \case
+    failed@(ReplyError _) | not (isLasting failed || isGroupLost failed) -> tell engine (WorkerTrouble failed)
+    failed -> throwIO failed
+  where
+    letter =
+      Letter
+        { letterStream = stream,
+          letterId = pendingEntryId,
+          letterDeliveries = pendingEntryDeliveries,
+          letterReason =
+            if pendingEntryConsumer == resting
+              then "it was given out as often as this worker does"
+              else "left by " <> pendingEntryConsumer,
+          letterIdle
+        }
 
 buryAs :: Engine -> Letter -> IO ()
 buryAs engine letter = do
@@ -270,7 +268,7 @@ start engine entry = mask_ $ do
 -- 'leave'.
 handleEntry :: Engine -> Key -> Entry -> IO ()
 handleEntry engine key entry =
-  tryUnlessLeaving (handlingRun (engineHandling engine) tryUnlessLeaving entry) >>= \case
+  (tryUnlessLeaving (handlingRun (engineHandling engine) tryUnlessLeaving entry) `onException` interrupted) >>= \case
     Right Acknowledged -> settle (acknowledge place entry) >> letGo
     Right (SettledBy action) -> settle action >> letGo
     Left failed -> failing failed
@@ -283,6 +281,8 @@ handleEntry engine key entry =
           leaving <- readTVarIO (engineLeaving engine)
           if leaving then throwIO AsyncCancelled else pure (Left failed)
         done -> pure done
+    -- An interruption while the entry is settled is none of the handler, which has returned.
+    interrupted = tell engine (HandlerInterrupted (entryStream entry) (entryId entry))
     failing failed
       | isSpent (settings engine) (entryDeliveries entry) = settle (buryAs engine (letter failed)) >> letGo
       | otherwise = do
@@ -297,7 +297,8 @@ handleEntry engine key entry =
         { letterStream = entryStream entry,
           letterId = entryId entry,
           letterDeliveries = entryDeliveries entry,
-          letterReason = reason failed
+          letterReason = reason failed,
+          letterIdle = mempty
         }
     -- A lasting error would come again; the entry then stays pending.
     settle = void . try @Error . untilAnswered (tell engine)
@@ -332,7 +333,6 @@ leave engine = do
   running <- readTVarIO (engineHands engine)
   mapConcurrently_ cancel (Map.elems running)
   held <- Map.elems <$> readTVarIO (engineHeld engine)
-  forM_ held $ \entry -> tell engine (HandlerInterrupted (entryStream entry) (entryId entry))
   handed <- try (mapConcurrently_ (handBack place) held) :: IO (Either Error ())
   when (isRight' handed && isNothing (workerConsumer (settings engine))) $
     forM_ (workerStreams (settings engine)) $ \stream ->

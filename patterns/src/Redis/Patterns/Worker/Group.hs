@@ -191,14 +191,16 @@ data Letter = Letter
   { letterStream :: ByteString,
     letterId :: StreamId,
     letterDeliveries :: Int64,
-    letterReason :: ByteString
+    letterReason :: ByteString,
+    -- | The letter is made only if nobody has touched the entry for this long.
+    letterIdle :: Duration
   }
 
 -- | Makes a dead letter of an entry, in one step; returns whether this worker did it. A second run
 -- changes nothing. It finds the letter of the first and returns the same, unless a hundred letters
--- were added in between.
+-- were added in between. If the server refuses the letter, the entry stays pending.
 bury :: Place -> Letter -> IO Bool
-bury place@Place {placeClient, placeSettings, placeConsumer} Letter {letterStream, letterId, letterDeliveries, letterReason} =
+bury place@Place {placeClient, placeSettings, placeConsumer} Letter {letterStream, letterId, letterDeliveries, letterReason, letterIdle} =
   run placeClient (repeatable (evalScript buryScript [letterStream, deadLettersOf placeSettings letterStream] arguments) `decodedBy` Decode.boolean)
   where
     arguments =
@@ -208,16 +210,18 @@ bury place@Place {placeClient, placeSettings, placeConsumer} Letter {letterStrea
         if workerDelete placeSettings then "1" else "0",
         letterReason,
         Char8.pack (show letterDeliveries),
-        placeConsumer
+        placeConsumer,
+        Char8.pack (show (inMilliseconds letterIdle))
       ]
 
+-- The letter comes before the acknowledgement: a script that fails keeps what it has done.
 buryScript :: Script
 buryScript =
   script
     "local found = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])\n\
     \local facts = {'dead:reason', ARGV[5], 'dead:deliveries', ARGV[6], 'dead:stream', KEYS[1],\n\
     \  'dead:group', ARGV[1], 'dead:id', ARGV[2], 'dead:worker', ARGV[7]}\n\
-    \if redis.call('XACK', KEYS[1], ARGV[1], ARGV[2]) == 0 then\n\
+    \if #redis.call('XPENDING', KEYS[1], ARGV[1], 'IDLE', ARGV[8], ARGV[2], ARGV[2], 1) == 0 then\n\
     \  for _, letter in ipairs(redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 100)) do\n\
     \    local fields, same = letter[2], 0\n\
     \    for f = 1, #facts do\n\
@@ -227,13 +231,17 @@ buryScript =
     \  end\n\
     \  return 0\n\
     \end\n\
-    \if #found == 0 then return 0 end\n\
+    \if #found == 0 then\n\
+    \  redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])\n\
+    \  return 0\n\
+    \end\n\
     \local add = {'XADD', KEYS[2]}\n\
     \if ARGV[3] ~= '' then add[3], add[4], add[5] = 'MAXLEN', '~', ARGV[3] end\n\
     \add[#add + 1] = '*'\n\
     \for _, word in ipairs(found[1][2]) do add[#add + 1] = word end\n\
     \for _, word in ipairs(facts) do add[#add + 1] = word end\n\
     \redis.call(unpack(add))\n\
+    \redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])\n\
     \if ARGV[4] == '1' then redis.call('XDEL', KEYS[1], ARGV[2]) end\n\
     \return 1"
 

@@ -79,7 +79,7 @@ document =
              <*> field "runs" "The cells that were measured." documentRuns (list run)
              <*> field
                "notes"
-               "What the reader should know about all of it."
+               "Notes about the whole document."
                documentNotes
                (list text)
              <*> field
@@ -100,8 +100,8 @@ manifest =
       <*> field "started" "Nanoseconds since 1970, by this machine's clock." manifestStarted int
       <*> field "command" "The command line, without secrets." manifestCommand (list text)
       <*> field "os" "Operating system." manifestOs text
-      <*> field "architecture" "Of the processor." manifestArchitecture text
-      <*> field "kernel" "Its release." manifestKernel text
+      <*> field "architecture" "Architecture of the processor." manifestArchitecture text
+      <*> field "kernel" "Release of the kernel." manifestKernel text
       <*> field "cpu" "Model of the processor." manifestCpu (nullable text)
       <*> field "processors" "Processors that the system sees." manifestProcessors int
       <*> field "memory" "Bytes of memory in the machine." manifestMemory (nullable int)
@@ -110,26 +110,26 @@ manifest =
         "Whether the processor says that it is virtual."
         manifestVirtual
         bool
-      <*> field "clock_source" "Of the kernel." manifestClockSource text
-      <*> field "compiler" "Of the program." manifestCompiler text
-      <*> field "capabilities" "Of the program's runtime." manifestCapabilities int
-      <*> field "rts_arguments" "What the runtime was told." manifestRtsArguments (list text)
+      <*> field "clock_source" "Clock source of the kernel." manifestClockSource text
+      <*> field "compiler" "Compiler of the program." manifestCompiler text
+      <*> field "capabilities" "Capabilities of the program's runtime." manifestCapabilities int
+      <*> field "rts_arguments" "Options of the runtime." manifestRtsArguments (list text)
       <*> field "disk" "The disk that servers write to." manifestDisk (nullable disk)
-      <*> field "facts" "Whatever else is known, by name." manifestFacts (mapOf text)
+      <*> field "facts" "Further facts about the machine, by name." manifestFacts (mapOf text)
 
 disk :: Codec Disk
 disk =
   named "disk" . record "A disk." $
     Disk
-      <$> field "filesystem" "Its kind." diskFilesystem text
+      <$> field "filesystem" "Type and options of the file system." diskFilesystem text
       <*> field "fsync_ns" "How long an fsync of a small append takes." diskFsync histogram
 
 origin :: Codec Origin
 origin =
   named "origin" . record "A document that was merged." $
     Origin
-      <$> field "name" "Its file." originName text
-      <*> field "manifest" "Where it comes from." originManifest manifest
+      <$> field "name" "Name of its file." originName text
+      <*> field "manifest" "Machine and program that made it." originManifest manifest
       <*> field
         "clock"
         "Its machine's clock minus that of the first document."
@@ -140,8 +140,12 @@ clock :: Codec Clock
 clock =
   named "clock" . record "The difference of two clocks." $
     Clock
-      <$> field "offset_ns" "Nanoseconds." clockOffset int
-      <*> field "uncertainty_ns" "How far off that may be, either way." clockUncertainty int
+      <$> field "offset_ns" "The difference in nanoseconds." clockOffset int
+      <*> field
+        "uncertainty_ns"
+        "The most that the offset may be wrong, in either direction."
+        clockUncertainty
+        int
 
 run :: Codec Run
 run =
@@ -149,13 +153,17 @@ run =
     . record
       "A load against a target, measured once or more. \
       \Its first four fields are those that other harnesses write."
-    $ derived "operation" "What was sent." (specOperation . runSpec) text
+    $ derived
+      "operation"
+      "Short name of the workload, such as get or mixed."
+      (specOperation . runSpec)
+      text
       *> derived "ops_per_sec" "Commands answered correctly per second." runRate number
       *> derived "duration_sec" "Seconds measured, over all iterations." runSeconds number
       *> derived "total_ops" "Commands answered correctly, over all iterations." runOps int
       *> derived
         "latency_ns"
-        "Service times of everything. \
+        "Service times of all commands. \
         \In a batch the clock is read before every eighth submit: \
         \a time may begin up to seven submits early."
         runService
@@ -165,7 +173,7 @@ run =
       *> derived "hit_ratio" "Hits among the reads." runHitRatio (nullable number)
       *> derived
         "error_count"
-        "Everything that failed, preload and warm-up included."
+        "Commands that failed, preload and warm-up included."
         runErrorCount
         int
       *> derived
@@ -180,62 +188,86 @@ run =
         number
       *> derived "valid" "Whether the numbers may be used." runValid bool
       *> ( Run
-             <$> field "name" "Unique in the document." runName text
-             <*> field "spec" "What was asked for." runSpec spec
-             <*> field "server" "Who answered." runServer server
+             <$> field "name" "Name of the run, unique in the document." runName text
+             <*> field "spec" "What the user requested." runSpec spec
+             <*> field "server" "The server or the cluster that was measured." runServer server
              <*> field
                "iterations"
-               "What was measured, one window after the other."
+               "The measured windows, in order."
                runIterations
                (list iteration)
              <*> field
                "problems"
-               "Why the numbers must not be used; empty: they may."
+               "Why the numbers must not be used. If it is empty, they may be used."
                runProblems
                (list text)
-             <*> field "notes" "What the reader should know." runNotes (list text)
+             <*> field "notes" "Notes about the run." runNotes (list text)
              <*> field
                "redis_benchmark"
-               "What redis-benchmark reached beside it."
+               "The result of redis-benchmark under the same load."
                runReference
                (nullable reference)
          )
 
 spec :: Codec Spec
 spec =
-  named "spec" . record "What was asked for." $
+  named "spec" . record "What the user requested." $
     Spec
-      <$> field "operation" "Such as get or mixed." specOperation text
-      <*> field "workload" "All of the workload in words." specWorkload text
-      <*> field "seed" "Decides the sequence of commands." specSeed word64
-      <*> field "keys" "Different keys." specKeys int
+      <$> field "operation" "Name of the operation, such as get or mixed." specOperation text
+      <*> field "workload" "The whole workload in words." specWorkload text
+      <*> field "seed" "Seed of the sequence of commands." specSeed word64
+      <*> field "keys" "Number of different keys." specKeys int
       <*> field "key_size" "Bytes of a key." specKeySize int
       <*> field "distribution" "How keys are chosen." specDistribution text
       <*> field "value_sizes" "Bytes of values." specValueSizes text
-      <*> field "threads" "Threads that submit." specThreads int
+      <*> field "threads" "Number of threads that submit commands." specThreads int
       <*> field "batch" "Commands that a thread submits before it waits." specBatch int
       <*> field "in_flight" "The most commands that can be on their way at a time." specInFlight int
       <*> field
         "mux_count"
-        "Connections per node; null: one per capability."
+        "Connections per node. If it is null, one per capability."
         specMuxCount
         (nullable int)
       <*> field "polling" "Whether connections may poll." specPolling bool
-      <*> field "capabilities" "Of the runtime." specCapabilities int
+      <*> field "capabilities" "Capabilities of the runtime." specCapabilities int
       <*> field "loop" "When the next command is sent." specLoop loop
-      <*> field "warmup_sec" "Seconds of load before the measured window." specWarmup number
-      <*> field "duration_sec" "Seconds asked for." specDuration (nullable number)
-      <*> field "requests" "Commands asked for." specRequests (nullable int)
+      <*> field
+        "warmup_sec"
+        "Seconds of load before the measured window; of several windows, the most."
+        specWarmup
+        number
+      <*> field
+        "duration_sec"
+        "Seconds requested, if the window ends after a time."
+        specDuration
+        (nullable number)
+      <*> field
+        "requests"
+        "Commands requested, if the window ends after a number of them."
+        specRequests
+        (nullable int)
       <*> field
         "target"
-        "What was measured."
+        "Kind of the server or servers that were measured."
         specTarget
         (constants [(Text.pack (targetName kind), kind) | kind <- [minBound .. maxBound]])
-      <*> field "tls" "Whether by TLS." specTls bool
+      <*> field "tls" "Whether connections use TLS." specTls bool
       <*> field "protocol" "Version of RESP." specProtocol int
-      <*> field "network" "Such as local or relay 1 ms." specNetwork text
-      <*> field "persistence" "Of the server, where it is known." specPersistence (nullable text)
-      <*> field "axes" "What else tells this run from its neighbours." specAxes (mapOf text)
+      <*> field
+        "network"
+        "The network to the servers, such as local or relay 1 ms."
+        specNetwork
+        text
+      <*> field
+        "persistence"
+        "How the server keeps its data, if it is known."
+        specPersistence
+        (nullable text)
+      <*> field
+        "axes"
+        "What else distinguishes this run from the others of its document."
+        specAxes
+        (mapOf text)
 
 loop :: Codec Loop
 loop =
@@ -258,7 +290,7 @@ loop =
   where
     kind :: Text -> Fields a a -> Codec a
     kind name fields =
-      record "A kind of loop." (field "kind" "Which." (const name) (only name) *> fields)
+      record "A kind of loop." (field "kind" "Name of the kind." (const name) (only name) *> fields)
     only name = refined (const (Right name)) id (constants [(name, name)])
     rateOf name part = field name "Commands per second." part number
 
@@ -266,29 +298,37 @@ server :: Codec ServerFacts
 server =
   named "server" . record "A server or a cluster." $
     ServerFacts
-      <$> field "name" "Its product and version." serverName text
-      <*> field "nodes" "How many nodes serve keys." serverNodes int
-      <*> field "sha256" "Of its program file." serverSha256 (nullable text)
+      <$> field "name" "Product and version of the server." serverName text
+      <*> field "nodes" "Number of nodes that serve keys." serverNodes int
+      <*> field "sha256" "SHA-256 of the server's program file." serverSha256 (nullable text)
       <*> field "config" "Settings that are not the default." serverConfig (mapOf text)
       <*> field "clock" "The generator's clock minus the server's." serverClock (nullable clock)
-      <*> field "refused" "What it would not tell." serverRefused (list text)
+      <*> field "refused" "What the server refused to tell." serverRefused (list text)
 
 reference :: Codec Reference
 reference =
   named "reference" . record "A run of redis-benchmark." $
     Reference
       <$> field "ops_per_sec" "Commands per second." referenceOpsPerSecond number
-      <*> field "p50_ms" "As it says." referenceP50 number
-      <*> field "p99_ms" "As it says." referenceP99 number
+      <*> field
+        "p50_ms"
+        "Latency in milliseconds, as redis-benchmark prints it."
+        referenceP50
+        number
+      <*> field
+        "p99_ms"
+        "Latency in milliseconds, as redis-benchmark prints it."
+        referenceP99
+        number
       <*> field
         "cpu_ns_per_op"
         "Processor time of its process per command."
         referenceCpuPerOp
         number
-      <*> field "total_ops" "Commands." referenceCommands int
+      <*> field "total_ops" "Number of commands." referenceCommands int
       <*> field
         "command"
-        "Its command line."
+        "Command line of redis-benchmark."
         referenceArguments
         (list (refined (Right . Text.unpack) Text.pack text))
 
@@ -303,7 +343,7 @@ iteration =
                "Nanoseconds since 1970, by the generator's clock."
                iterationStarted
                int
-             <*> field "seconds" "How long the window was." iterationSeconds number
+             <*> field "seconds" "Length of the window in seconds." iterationSeconds number
              <*> field
                "common"
                "Merged windows: the part that all have in common, whose rate is the rate."
@@ -311,30 +351,38 @@ iteration =
                (nullable common)
              <*> field
                "commands"
-               "What ended inside the window, by command."
+               "Commands that ended inside the window, by name."
                iterationCommands
                (mapOf commandStats)
              <*> field
                "errors"
-               "Everything that failed, by class, preload and warm-up included."
+               "Commands that failed, by class of error, preload and warm-up included."
                iterationErrors
                (mapOf int)
              <*> field "series" "The window cut into slices." iterationSeries (list slice)
-             <*> field "nodes" "By the node's address." iterationNodes (mapOf nodeStats)
+             <*> field
+               "nodes"
+               "The replies of each node, by its address."
+               iterationNodes
+               (mapOf nodeStats)
              <*> field
                "server_samples"
-               "What the nodes said of themselves."
+               "Figures that the nodes gave about themselves."
                iterationSamples
                (list serverSample)
-             <*> field "events" "What may explain the curve." iterationEvents (list event)
+             <*> field "events" "Events that may explain the curve." iterationEvents (list event)
              <*> field "client_cpu_ns" "Processor time of the generator." iterationCpu number
              <*> field
                "client_gc_ns"
-               "The part of it that was garbage collection."
+               "The part of client_cpu_ns that was garbage collection."
                iterationGcCpu
                (nullable number)
-             <*> field "memory_bytes" "What the generator needed." iterationMemory memory
-             <*> field "trust" "Whether the generator was good enough." iterationTrust trust
+             <*> field "memory_bytes" "Memory of the generator." iterationMemory memory
+             <*> field
+               "trust"
+               "Whether the generator was fast enough for the figures to be about the server."
+               iterationTrust
+               trust
              <*> field
                "commandstats"
                "Whether the server counted the same."
@@ -346,7 +394,7 @@ common :: Codec Common
 common =
   record "A part of a window." $
     Common
-      <$> field "seconds" "How long it is." commonSeconds number
+      <$> field "seconds" "Length in seconds." commonSeconds number
       <*> field "ops" "Commands answered correctly in it." commonOps number
 
 commandStats :: Codec CommandStats
@@ -355,7 +403,7 @@ commandStats =
     CommandStats
       <$> field "hits" "Reads that found something." commandHits int
       <*> field "misses" "Reads that found nothing." commandMisses int
-      <*> field "errors" "Inside the window, by class." commandErrors (mapOf int)
+      <*> field "errors" "Errors inside the window, by class." commandErrors (mapOf int)
       <*> field "service_ns" "From the submit to the reply." commandService histogram
       <*> field
         "response_ns"
@@ -366,9 +414,9 @@ commandStats =
 
 nodeStats :: Codec NodeStats
 nodeStats =
-  named "nodeStats" . record "What one node answered." $
+  named "nodeStats" . record "The replies of one node." $
     NodeStats
-      <$> field "errors" "By class." nodeErrors (mapOf int)
+      <$> field "errors" "Errors by class." nodeErrors (mapOf int)
       <*> field "service_ns" "From the submit to the reply." nodeService histogram
 
 slice :: Codec Slice
@@ -376,8 +424,8 @@ slice =
   named "slice" . record "A part of a window." $
     Slice
       <$> field "at" "Seconds since the window began." sliceAt number
-      <*> field "span" "Seconds." sliceSpan number
-      <*> field "commands" "By command." sliceCommands (mapOf sliceStats)
+      <*> field "span" "Length in seconds." sliceSpan number
+      <*> field "commands" "Counts by command." sliceCommands (mapOf sliceStats)
 
 sliceStats :: Codec SliceStats
 sliceStats =
@@ -389,15 +437,15 @@ sliceStats =
         "From the intended start to the reply; open loops only."
         sliceResponse
         (nullable histogram)
-      <*> field "errors" "How many failed." sliceErrors int
+      <*> field "errors" "Number of commands that failed." sliceErrors int
 
 serverSample :: Codec ServerSample
 serverSample =
-  named "serverSample" . record "What a node said of itself." $
+  named "serverSample" . record "Figures that a node gave about itself." $
     ServerSample
       <$> field "at" "Seconds since the window began." sampleAt number
-      <*> field "node" "Its address." sampleNode text
-      <*> field "values" "By the names that INFO gives them." sampleValues (mapOf number)
+      <*> field "node" "Address of the node." sampleNode text
+      <*> field "values" "Figures by the names that INFO gives them." sampleValues (mapOf number)
 
 event :: Codec Event
 event =
@@ -407,23 +455,24 @@ event =
       <*> field "until" "Seconds since the window began." eventUntil number
       <*> field
         "kind"
-        "Such as aof-rewrite, bgsave, fsync-delay, failover, stall, change-point."
+        "Kind of event, such as aof-rewrite, bgsave, fsync-delay, failover, stall, change-point."
         eventKind
         text
-      <*> field "text" "In words." eventText text
+      <*> field "text" "The event in words." eventText text
 
 trust :: Codec Trust
 trust =
-  named "trust" . record "Whether the generator was good enough." $
-    Trust
+  named "trust"
+    . record "Whether the generator was fast enough for the figures to be about the server."
+    $ Trust
       <$> field
         "cpu_share"
-        "Its processor time over that of the cores it may use."
+        "The generator's processor time over that of the cores it may use."
         trustCpuShare
         (nullable number)
       <*> field
         "gc_share"
-        "Garbage collection over all its processor time."
+        "The generator's garbage collection over all its processor time."
         trustGcShare
         (nullable number)
       <*> field
@@ -434,20 +483,20 @@ trust =
         (nullable number)
       <*> field
         "little"
-        "Throughput times mean latency over the commands on their way."
+        "Throughput times mean latency, over the number of commands on their way."
         trustLittle
         (nullable number)
       <*> field "steady" "Whether the warm-up ended in a steady state." trustSteady (nullable bool)
       <*> field
         "schedule_ns"
-        "From the intended to the actual start."
+        "Schedule error: from the intended to the actual start; open loops only."
         trustSchedule
         (nullable histogram)
-      <*> field "problems" "What makes it not good enough." trustProblems (list text)
+      <*> field "problems" "Why the generator was not fast enough." trustProblems (list text)
 
 memory :: Codec Memory
 memory =
-  named "memory" . record "Bytes; 0: not known." $
+  named "memory" . record "Bytes; 0 where it is not known." $
     Memory
       <$> field "peak_resident" "The most that was ever resident." memoryPeakResident int
       <*> field "max_in_use" "The most that the runtime ever held." memoryMaxInUse int
@@ -468,14 +517,14 @@ agreement =
         variant
           (\case NotComparable reason -> Just reason; _ -> Nothing)
           NotComparable
-          (status "not compared" (field "reason" "Why not." id text))
+          (status "not compared" (field "reason" "Why there is no comparison." id text))
       ]
   where
     serverCalls = "Calls that the server counted."
     status :: Text -> Fields a a -> Codec a
     status name fields =
       record "A comparison with the server's own statistics." $
-        field "status" "How it ended." (const name) (constants [(name, name)]) *> fields
+        field "status" "Result of the comparison." (const name) (constants [(name, name)]) *> fields
     client get = field "client" "Calls that the client counted." get (mapOf int)
 
 -- The figures of a histogram for a reader. Cannot be read back.
@@ -495,7 +544,7 @@ percentiles =
     *> at "p99" 99
     *> at "p99_9" 99.9
     *> at "p99_99" 99.99
-    *> derived "count" "How many." Histogram.count int
+    *> derived "count" "Number of values." Histogram.count int
   where
     at name percent = derived name "A percentile, within 1/1024." (Histogram.percentile percent) int
 
@@ -503,7 +552,7 @@ percentiles =
 -- that this format does not carry.
 histogram :: Codec Histogram
 histogram =
-  named "histogram" . record "How values are distributed." $
+  named "histogram" . record "A distribution of values." $
     percentiles
       *> ( Histogram.restored
              <$> field "sum" "Exact." Histogram.total integer

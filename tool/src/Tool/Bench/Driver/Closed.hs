@@ -3,8 +3,8 @@
 -- With a batch of one, a thread runs a command and waits. Otherwise it submits a batch and then
 -- waits for each reply in turn. Latency is taken per command, from before its submit to the moment
 -- when this thread has its reply, whatever the batch. Within a batch the clock is read before every
--- eighth submit, so a command's start is early by at most seven submits (about 2 µs) and its
--- latency never too small.
+-- eighth submit, so a command's start is early by at most seven submits and its latency never too
+-- small.
 module Tool.Bench.Driver.Closed
   ( closed,
     Goal (..),
@@ -12,7 +12,6 @@ module Tool.Bench.Driver.Closed
 where
 
 import Control.Concurrent (threadDelay)
-import Control.Exception (handle)
 import Control.Monad (when)
 import Data.Bits (shiftR, (.&.))
 import Data.Primitive.ByteArray (MutableByteArray, newByteArray, readByteArray, writeByteArray)
@@ -25,11 +24,10 @@ import Data.Primitive.SmallArray
 import GHC.Exts (RealWorld)
 import Redis (Pending)
 import Redis qualified
-import Redis.Error (Error)
 import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Driver.Lane
 import Tool.Bench.Nodes (nodeFor)
-import Tool.Bench.Tally (Sent (..), failed)
+import Tool.Bench.Tally (Sent (..))
 import Tool.Bench.Window (windowEnd)
 import Tool.Bench.Workload (Drawn (..), Outcome (..), next, verdict)
 
@@ -102,14 +100,9 @@ batching count Lane {laneClient, laneWorkload, laneNodes, laneWindow, laneStream
       end <- windowEnd laneWindow
       when (now < end && left > 0) $ do
         let size = min left batchSize
-        good <- handle refused (send size 0 True >>= collectReplies size 0)
+        good <- send size 0 True >>= collectReplies size 0
         if good then pure () else recover
         monotonic >>= go (left - size)
-    -- A client that does not take a command at all throws the error.
-    refused :: Error -> IO Bool
-    refused problem = do
-      now <- monotonic
-      False <$ failed laneTally Sent {sentKind = 0, sentNode = -1, sentAt = now} now problem
     startOf place = 3 * batchSize + place `shiftR` 3
     send :: Int -> Int -> Bool -> IO Bool
     send !size !place !good

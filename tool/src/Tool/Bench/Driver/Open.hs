@@ -17,19 +17,26 @@ import Control.Concurrent (yield)
 import Control.Concurrent.Async (withAsyncOn)
 import Control.Concurrent.Async qualified as Async
 import Control.Concurrent.Chan (Chan, newChan, readChan, writeChan)
-import Control.Concurrent.STM (TVar, atomically, check, modifyTVar', newTVarIO, readTVar)
-import Control.Exception (finally, mask_, try)
+import Control.Concurrent.STM
+  ( TVar,
+    atomically,
+    check,
+    modifyTVar',
+    newTVarIO,
+    readTVar,
+    writeTVar,
+  )
+import Control.Exception (SomeException, finally, mask_, throwIO, try)
 import Control.Monad (unless, void)
 import Data.Foldable (for_)
 import Data.Primitive.SmallArray (SmallArray, indexSmallArray, sizeofSmallArray, smallArrayFromList)
 import Redis (Pending)
 import Redis qualified
-import Redis.Error (Error)
 import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Driver.Lane
 import Tool.Bench.Nodes (nodeCount, nodeFor)
 import Tool.Bench.Sleep (sleepUntilExactly)
-import Tool.Bench.Tally (Sent (..), failed, lagged)
+import Tool.Bench.Tally (Sent (..), lagged)
 import Tool.Bench.Window (windowEnd)
 import Tool.Bench.Workload (Drawn (..), Outcome, next, verdict)
 
@@ -47,7 +54,9 @@ data Flying = Flying
     -- node is not known.
     flyingQueues :: SmallArray (Chan [Flight]),
     -- The number of operations that run in threads of their own.
-    flyingAlone :: TVar Int
+    flyingAlone :: TVar Int,
+    -- An exception that ended one of these threads.
+    flyingBroken :: TVar (Maybe SomeException)
   }
 
 -- | Runs one lane on a capability: a pacing thread and the threads that wait for replies. Sends at
@@ -57,11 +66,20 @@ open :: Int -> [Nanos] -> Lane -> IO ()
 open capability dues lane = do
   queues <- traverse (const newChan) [0 .. nodeCount (laneNodes lane)]
   outstanding <- newTVarIO 0
+  broken <- newTVarIO Nothing
   let waiter queue others = withAsyncOn capability (await lane queue) $ \one ->
         others `finally` (writeChan queue [] >> Async.wait one)
-      flying = Flying {flyingQueues = smallArrayFromList queues, flyingAlone = outstanding}
+      flying =
+        Flying
+          { flyingQueues = smallArrayFromList queues,
+            flyingAlone = outstanding,
+            flyingBroken = broken
+          }
   foldr waiter (pacing dues lane flying) queues
-  atomically (readTVar outstanding >>= check . (== 0))
+  fault <- atomically $ do
+    readTVar outstanding >>= check . (== 0)
+    readTVar broken
+  mapM_ throwIO fault
 
 pacing :: [Nanos] -> Lane -> Flying -> IO ()
 pacing
@@ -77,7 +95,7 @@ pacing
   flying =
     go planned
     where
-      Flying {flyingQueues, flyingAlone} = flying
+      Flying {flyingQueues, flyingAlone, flyingBroken} = flying
       go dues = do
         now <- monotonic
         end <- windowEnd laneWindow
@@ -87,8 +105,10 @@ pacing
           [] -> pure ()
           due : _
             | due >= end -> pure ()
-            -- No command was due: there is time to sleep.
-            | null sent -> sleepUntilExactly (max due (now + least)) >> go rest
+            -- No command was due: there is time to sleep. Not for long, because the end of the
+            -- window may be set meanwhile.
+            | null sent ->
+              sleepUntilExactly (min (max due (now + least)) (now + longest)) >> go rest
             -- Late, but the threads that read replies must not wait for this thread.
             | otherwise -> yield >> go rest
       -- Sends at most this many commands that are due at this time. Returns the newest first.
@@ -100,21 +120,17 @@ pacing
           lagged laneTally due moment
           case drawn of
             Drawn kind key command -> do
+              pending <- Redis.submit laneClient command
               let sent =
                     Sent {sentKind = kind, sentNode = nodeFor laneNodes command, sentAt = moment}
-              try (Redis.submit laneClient command) >>= \case
-                Right pending -> do
-                  let flight =
-                        Flight
-                          { flightSent = sent,
-                            flightKey = key,
-                            flightDue = due,
-                            flightPending = pending
-                          }
-                  sendDue (left - 1) now later (flight : flights)
-                Left problem -> do
-                  failed laneTally sent moment (problem :: Error)
-                  sendDue (left - 1) now later flights
+                  flight =
+                    Flight
+                      { flightSent = sent,
+                        flightKey = key,
+                        flightDue = due,
+                        flightPending = pending
+                      }
+              sendDue (left - 1) now later (flight : flights)
             DrawnAlone kind action -> do
               alone due Sent {sentKind = kind, sentNode = -1, sentAt = moment} (action laneClient)
               sendDue (left - 1) now later flights
@@ -136,15 +152,21 @@ pacing
       -- In a thread of its own, because it may block for long.
       alone due sent action = mask_ $ do
         atomically (modifyTVar' flyingAlone (+ 1))
-        void . Async.async . flip finally (atomically (modifyTVar' flyingAlone (subtract 1))) $ do
-          result <- action
-          done <- monotonic
-          settle laneTally (Just due) sent done result
+        void $
+          Async.asyncWithUnmask $ \unmask -> do
+            outcome <- try . unmask $ do
+              result <- action
+              done <- monotonic
+              settle laneTally (Just due) sent done result
+            atomically $ do
+              modifyTVar' flyingAlone (subtract 1)
+              either (writeTVar flyingBroken . Just) (const (pure ())) outcome
       -- Few enough that the thread that waits for the first reply starts in time.
       atOnce = 64
-      -- A wake-up costs ten microseconds of processor time. So commands that are closer together
-      -- than this are sent together, late by at most this time.
+      -- A wake-up costs processor time. So commands that are closer together than this are sent
+      -- together, late by at most this time.
       least = 50000
+      longest = 250000000
 
 -- Waits for replies in the order of their commands, until it gets an empty list.
 await :: Lane -> Chan [Flight] -> IO ()

@@ -10,6 +10,7 @@ import Data.Aeson (Value, encode, object, (.=))
 import Data.Aeson.Key qualified as Key
 import Data.ByteString.Lazy (ByteString)
 import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Lazy qualified as LazyText
@@ -23,7 +24,7 @@ import Tool.Span (inMillis)
 import Tool.Text (fixed)
 
 -- | The columns of @redis-benchmark --csv@, a row for each run. A run of several kinds of commands
--- also has a row for each kind.
+-- also has a row for each kind. Latencies are those that callers saw.
 csv :: Document -> ByteString
 csv document =
   LazyText.encodeUtf8 . LazyText.fromChunks . map ((<> "\n") . Text.intercalate "," . map quoted) $
@@ -39,11 +40,11 @@ csv document =
     concatMap rows (documentRuns document)
   where
     rows run =
-      row (runName run) (runRate run) (runService run) :
+      row (runName run) (runRate run) (runLatencies run) :
         [ row
             (runName run <> " " <> Text.toUpper name)
             (share run (commandService stats))
-            (commandService stats)
+            (latenciesOf stats)
           | Map.size (runCommands run) > 1,
             (name, stats) <- Map.toList (runCommands run)
         ]
@@ -65,6 +66,10 @@ csv document =
     millis nanos = Text.pack (fixed 3 (inMillis nanos))
     quoted text = "\"" <> Text.replace "\"" "\"\"" text <> "\""
 
+-- The latencies that callers saw: response times if they are known, service times otherwise.
+latenciesOf :: CommandStats -> Histogram
+latenciesOf stats = fromMaybe (commandService stats) (commandResponse stats)
+
 -- | One object for each run, with four keys.
 seedJson :: Document -> ByteString
 seedJson document =
@@ -79,6 +84,7 @@ seedJson document =
     ]
 
 -- | The part of memtier_benchmark's @--json-out-file@ that its plotters read, for the first run.
+-- Latencies are those that callers saw.
 memtierJson :: Document -> ByteString
 memtierJson document = (<> "\n") . encode . object $ case documentRuns document of
   [] -> []
@@ -95,10 +101,14 @@ memtierJson document = (<> "\n") . encode . object $ case documentRuns document 
         .= object
           ( ["Runtime" .= runtime run]
               <> [ Key.fromText (capitalised name <> "s")
-                     .= stats run (commandService one) (Just one)
+                     .= stats
+                       run
+                       (Histogram.count (commandService one))
+                       (latenciesOf one)
+                       (Just one)
                    | (name, one) <- Map.toList (runCommands run)
                  ]
-              <> ["Totals" .= stats run (runService run) Nothing]
+              <> ["Totals" .= stats run (runOps run) (runLatencies run) Nothing]
           )
     ]
   where
@@ -115,17 +125,14 @@ memtierJson document = (<> "\n") . encode . object $ case documentRuns document 
         start = case runIterations run of
           first : _ -> iterationStarted first
           [] -> 0
-    stats :: Run -> Histogram -> Maybe CommandStats -> Value
-    stats run latencies one =
+    stats :: Run -> Int -> Histogram -> Maybe CommandStats -> Value
+    stats run count latencies one =
       object
-        [ "Count" .= Histogram.count latencies,
+        [ "Count" .= count,
           "Ops/sec"
             .= ( if runOps run == 0
                    then 0
-                   else
-                     runRate run * fromIntegral (Histogram.count latencies)
-                       / fromIntegral (runOps run) ::
-                       Double
+                   else runRate run * fromIntegral count / fromIntegral (runOps run) :: Double
                ),
           "Hits/sec" .= rate (maybe (runHits run) commandHits one),
           "Misses/sec" .= rate (maybe (runMisses run) commandMisses one),
@@ -153,4 +160,4 @@ memtierJson document = (<> "\n") . encode . object $ case documentRuns document 
         ]
       where
         rate :: Int -> Double
-        rate count = if runSeconds run <= 0 then 0 else fromIntegral count / runSeconds run
+        rate found = if runSeconds run <= 0 then 0 else fromIntegral found / runSeconds run

@@ -97,11 +97,13 @@ decode bytes = do
   (digits, r3) <- int32 r2
   (smallest, r4) <- int64 r3
   payload <- if ByteString.length r4 < 16 then Left tooShort else Right (ByteString.drop 16 r4)
-  when (digits < 0 || digits > 5 || smallest < 1) $ Left "an HDR histogram with impossible digits"
+  when (digits < 0 || digits > 5 || smallest < 1) $ Left impossible
+  let grid = layout (fromIntegral digits) smallest
+  -- The largest value of the first two rows would not fit a number.
+  when (layoutUnit grid + layoutMagnitude grid > 62) $ Left impossible
   when (fromIntegral payloadSize > ByteString.length payload) $ Left tooShort
   held <- countsIn (ByteString.take (fromIntegral payloadSize) payload)
-  let values =
-        [(middleOf (layout (fromIntegral digits) smallest) place, count) | (place, count) <- held]
+  let values = [(middleOf grid place, count) | (place, count) <- held]
       least = foldr (min . fst) maxBound values
       greatest = List.foldl' max 0 (map fst values)
       total = sum [toInteger value * toInteger count | (value, count) <- values]
@@ -109,6 +111,7 @@ decode bytes = do
     IntMap.fromListWith (+) [(Histogram.bucketOf value, count) | (value, count) <- values]
   where
     tooShort = "an HDR histogram that is cut off"
+    impossible = "an HDR histogram with impossible digits"
 
 -- Indexes and counts, without the zeros.
 countsIn :: ByteString -> Either String [(Int, Int)]
@@ -116,14 +119,17 @@ countsIn = go 0
   where
     go place bytes
       | ByteString.null bytes = Right []
-      | place > 64 * 1048576 = Left "an HDR histogram that is too long"
-      | otherwise = do
-        (value, rest) <- unZigZag bytes
-        if value < 0
-          then go (place - fromIntegral value) rest
-          else
-            (if value == 0 then id else ((place, fromIntegral value) :))
-              <$> go (place + 1) rest
+      | place > longest = tooLong
+      | otherwise =
+        unZigZag bytes >>= \case
+          (value, rest)
+            -- The place after it would not fit a number.
+            | value < negate (fromIntegral longest) -> tooLong
+            | value < 0 -> go (place - fromIntegral value) rest
+            | value == 0 -> go (place + 1) rest
+            | otherwise -> ((place, fromIntegral value) :) <$> go (place + 1) rest
+    longest = 64 * 1048576
+    tooLong = Left "an HDR histogram that is too long"
 
 -- How a histogram divides the range of values: the binary logarithms of the smallest unit and of
 -- the number of buckets in the first two rows.

@@ -1,9 +1,9 @@
 -- | The mutable form of a histogram, for recording while the clock runs.
 --
 -- One recorder belongs to the threads of one capability. They take turns on one core, so its words
--- stay in that core's near cache: with a recorder for each of 256 threads, a seventh of all
--- processor time went into fetching their tables. Recording is atomic word by word. So nothing is
--- lost when the scheduler changes threads, nor when a thread moves to another core.
+-- stay in that core's near cache: with a recorder for each of many threads, the core would fetch
+-- their tables again and again. Recording is atomic word by word. So nothing is lost when the
+-- scheduler changes threads, nor when a thread moves to another core.
 --
 -- A recorder has a cell for every possible bucket, 225 KB, of which a load touches a few pages.
 -- 'drain' leaves it empty.
@@ -51,8 +51,8 @@ record (Recorder cells) anyValue = do
   least cells slotMinimum value
   greatest cells slotMaximum value
 
--- | How many values were recorded since the recorder was empty. \(O(n)\) in the cells, some ten
--- microseconds; from any thread.
+-- | How many values were recorded since the recorder was empty. \(O(n)\) in the cells; from any
+-- thread.
 recorded :: Recorder -> IO Int
 recorded (Recorder cells) = go 0 0
   where

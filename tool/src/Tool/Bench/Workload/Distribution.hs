@@ -110,8 +110,11 @@ weightOf law count number = case law of
   Latest exponent' -> fromIntegral (count - number) ** negate exponent'
   Gaussian share ->
     let middle = fromIntegral (count - 1) / 2
-        distance = (fromIntegral number - middle) / (share * fromIntegral count)
-     in exp (negate (distance * distance) / 2)
+        distance = abs (fromIntegral number - middle)
+        -- The nearest keys have the weight 1. Of a narrow bell, all weights would be 0 otherwise.
+        nearest = if odd count then 0 else 0.5
+        width = share * fromIntegral count
+     in exp (negate ((distance - nearest) * (distance + nearest)) / (2 * width * width))
   HotSet keys draws ->
     let hot = max 1 (min (count - 1) (round (keys * fromIntegral count))) :: Int
      in if count == 1

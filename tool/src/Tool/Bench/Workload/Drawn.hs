@@ -29,7 +29,7 @@ data Outcome
   | -- | The read found nothing.
     Miss
   | -- | A value that still has to be compared with the value of the key. A decoder that compares
-    -- would be a closure for every command in flight, a tenth of what the collector copies for it.
+    -- would be a closure for every command in flight, which the collector would copy.
     Found ByteString
   | -- | The reply is wrong. The text is the reply instead.
     Wrong ByteString

@@ -1,9 +1,9 @@
 -- | The names of keys.
 --
 -- All names lie side by side in one buffer before the clock starts, and a key is a slice that is
--- made when needed: a table of ready slices costs three cache misses per command, a third of all
--- processor time in batches. The one miss that is left, on the name itself, is part of the work: a
--- sender does not know in advance which key the next caller will use.
+-- made when needed: a table of ready slices would cost further cache misses for each command. The
+-- one miss that is left, on the name itself, is part of the work: a sender does not know in advance
+-- which key the next caller will use.
 module Tool.Bench.Workload.Keys
   ( Keys,
     keyCount,
@@ -45,7 +45,7 @@ data Keys = Keys
     keysPlaces :: ByteString,
     keysPlace :: Int,
     -- | The size of every key; 0 if they are not equally long: then a place begins with the key's
-    -- size, in four bytes. A separate table of where keys begin caused one more cache miss.
+    -- size, in four bytes. A separate table of where keys begin would cost one more cache miss.
     keysSize :: Int,
     keysCount :: Int,
     keysLongest :: Int

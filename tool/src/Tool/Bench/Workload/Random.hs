@@ -1,4 +1,4 @@
--- | Random numbers that cost a nanosecond and are the same in every run.
+-- | Random numbers that cost next to nothing and are the same in every run.
 --
 -- SplitMix64 (Steele, Lea, Flood 2014): a counter and a bijection that mixes. Each thread of a run
 -- has a stream of its own, which depends only on the seed and the thread's number.

@@ -30,12 +30,21 @@ import Tool.Bench.RedisBenchmark (parseCsv)
 linesOf :: Lazy.ByteString -> [String]
 linesOf = map LazyText.unpack . LazyText.lines . LazyText.decodeUtf8
 
+-- | A run of an open loop whose callers waited for five milliseconds.
+waiting :: Run
+waiting = sample {runIterations = [sampleIteration {iterationCommands = Map.map waited (iterationCommands sampleIteration)}]}
+  where
+    waited stats = stats {commandResponse = Just (Histogram.fromValues [5000000])}
+
 spec :: Spec
 spec = describe "the forms of results" $ do
   describe "CSV" $ do
     it "is read by whoever reads redis-benchmark's" $
       -- Only the heading and the run's own row: the commands have rows of their own.
       parseCsv (Lazy.toStrict (Lazy.unlines (take 2 (Lazy.lines (csv (sampleDocument [sample])))))) `shouldBe` Just (500, 0.5, 0.99)
+
+    it "has the times that callers waited" $
+      parseCsv (Lazy.toStrict (Lazy.unlines (take 2 (Lazy.lines (csv (sampleDocument [waiting])))))) `shouldBe` Just (500, 5, 5)
 
     it "has a row for the run and one for each of its commands" $
       map (takeWhile (/= ',')) (linesOf (csv (sampleDocument [sample])))
@@ -57,6 +66,10 @@ spec = describe "the forms of results" $ do
       (found >>= field "Totals" >>= field "Ops/sec") `shouldBe` Just (Number 500)
       (found >>= field "Gets" >>= field "Percentile Latencies" >>= field "p99.00") `shouldBe` Just (Number 0.792064)
       (found >>= field "Sets" >>= field "Hits/sec") `shouldBe` Just (Number 0)
+      -- The times that callers waited, at the same rate.
+      let open = decode (memtierJson (sampleDocument [waiting])) >>= field "ALL STATS"
+      (open >>= field "Gets" >>= field "Percentile Latencies" >>= field "p99.00") `shouldBe` Just (Number 5)
+      (open >>= field "Gets" >>= field "Ops/sec") `shouldBe` Just (Number 400)
 
   describe "HDR logs" $ do
     modifyMaxSuccess (const 30) . prop "give back every count that went in" $

@@ -70,6 +70,10 @@ spec = describe "Tool.Bench.Workload.Distribution" $ do
     fits (HotSet 0.1 0.9) 300 200000
     fits (Latest 0.8) 300 200000
 
+  it "draws the keys in the middle by a bell that is narrower than a key" $ do
+    Map.keys <$> drawn (Gaussian 0.0001) 100 1 1000 `shouldReturn` [49, 50]
+    Map.keys <$> drawn (Gaussian 0.0001) 99 1 1000 `shouldReturn` [49]
+
   it "gives the hot share of the keys their share of the draws" $ do
     found <- drawn (HotSet 0.2 0.8) 100 1 100000
     let hot = fromIntegral (sum (Map.filterWithKey (\key _ -> key < 20) found)) / 100000 :: Double

@@ -105,6 +105,7 @@ untold =
       "SORT_RO",
       "SRANDMEMBER",
       "TTL",
+      "VRANDMEMBER",
       "XINFO|CONSUMERS",
       "XINFO|GROUPS",
       "XINFO|STREAM",

@@ -47,6 +47,20 @@ spec = describe "subscribing" $ do
        in Set.fromList [name | Refuse 1 name _ <- worldTold world] === refused
             .&&. Set.unions (map connKnows (Map.elems (worldConns world))) === Set.fromList names `Set.difference` refused
 
+  Hspec.it "says that what is on its way from a node is missing when its topic moves, however long it has been on its way" $
+    let sent = publish (ShardChannel "s") (worldOwner hearing) hearing
+     in checked (settledDown (look (moved (TcpEndpoint "n2" 1) (foldl' (\w _ -> later w) sent [1 .. 20 :: Int]))))
+
+  Hspec.it "says that key events may be missing that are on their way from a node that is a primary no more" $
+    let sent = publish (KeyEvents "k") (TcpEndpoint "n3" 1) hearing
+        others = filter (/= TcpEndpoint "n3" 1) (toList nodes)
+        servers = Servers {serversPrimaries = others, serversMembers = Set.fromList others, serversOwner = \_ -> Just (worldOwner sent), serversClustered = True}
+        told = worldTold (event (Look servers) sent {worldTold = []})
+     in [since | Missed 1 (KeyEvents "k") since <- told, since < worldNow sent] `shouldSatisfy` not . null
+  where
+    -- All topics are heard, and nothing is on its way.
+    hearing = quiet (event (Want 1 (toList topics)) (newWorld 0) {worldWanted = Map.fromList [((1, name), Nothing) | name <- toList topics]})
+
 -- | The events, as numbers. Each number chooses one of the possible events.
 newtype Choices = Choices [Int]
   deriving stock (Show)

@@ -37,7 +37,8 @@ spec = describe "Redis.Internal.Protocol.Redirect" $ do
         ("READONLY You can't write against a read only replica.", ReadOnly),
         ("READONLY Can not run script with write flag on readonly replica", ReadOnly),
         ("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)", SentAway),
-        ("NOAUTH Authentication required.", Unauthenticated)
+        ("NOAUTH Authentication required.", Unauthenticated),
+        ("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time", Unauthenticated)
       ]
 
   describe "takes for no redirect" $
@@ -67,6 +68,7 @@ spec = describe "Redis.Internal.Protocol.Redirect" $ do
         "LOADING dock is full",
         "MASTERDOWN",
         "READONLY account",
+        "NOAUTH for this door",
         "BUSY Redis is busy running a script.",
         "OOM command not allowed when used memory > 'maxmemory'.",
         "ERR unknown command",

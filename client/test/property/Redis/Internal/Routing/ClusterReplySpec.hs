@@ -31,6 +31,7 @@ spec = describe "Redis.Internal.Routing.ClusterReply" $ do
       [ ("takes a missing host for the one that was asked", Null, Just (TcpEndpoint "10.9.9.9" 7002)),
         ("takes an empty host for the one that was asked", BulkString "", Just (TcpEndpoint "10.9.9.9" 7002)),
         ("leaves slots of an unknown host uncovered", BulkString "?", Nothing),
+        ("leaves slots of a host with a line break uncovered", BulkString "a\nb", Nothing),
         ("takes a host name", BulkString "a.example", Just (TcpEndpoint "a.example" 7002)),
         ("takes an IPv6 address", BulkString "2001:db8::1", Just (TcpEndpoint "2001:db8::1" 7002))
       ]

@@ -70,9 +70,10 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
       `shouldBe` GiveUp
         (RoutingError (RoutingFailure RefusedBeforeRun (AttemptsExhausted [(node 1, reply "ASK 1 10.0.0.2:6379"), (node 2, reply "CLUSTERDOWN The cluster is down")])))
 
-  it "follows no redirect of a node that was named" $
-    verdictDecision (decide standalone {policyRedirected = False} writeFacts newCourse (failure (reply "REDIRECT 10.0.0.2:6379")))
-      `shouldBe` GiveUp (reply "REDIRECT 10.0.0.2:6379")
+  it "follows no redirect of a node that was named, and tells of it for other commands" $ do
+    let outcome = decide standalone {policyRedirected = False} writeFacts newCourse (failure (reply "REDIRECT 10.0.0.2:6379"))
+    (verdictDecision outcome, verdictEffects outcome)
+      `shouldBe` (GiveUp (reply "REDIRECT 10.0.0.2:6379"), [Tell (LearntRedirect (node 1) (node 2))])
 
   it "gives the plain error when one attempt is all there may be" $
     verdictDecision (decide cluster {policyMaxAttempts = 1} writeFacts newCourse (failure (reply "TRYAGAIN Multiple keys")))
@@ -210,7 +211,7 @@ writesAtPrimary =
     <> map handedOver alwaysHandedOver
     <> map handedOver [reply "MOVED 99999 10.0.0.2:6379", reply "MOVED 1 10.0.0.2:0", reply "READONLY You can't write script: y"]
     -- An error of a script that has written.
-    <> map (handedOver . reply . (<> " said the script")) ["TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY"]
+    <> map (handedOver . reply . (<> " said the script")) ["TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY", "NOAUTH"]
 
 readsAtReplica :: [Row]
 readsAtReplica =
@@ -223,6 +224,11 @@ readsAtReplica =
     (reply "READONLY You can't write", RetryNow PrimaryRoute, []),
     (lost NotSent (ConnectFailed "refused"), RetryNow PrimaryRoute, [Tell (LostNode (node 1))]),
     (lost MaybeExecuted ClosedByPeer, RetryNow PrimaryRoute, [Tell (LostNode (node 1))]),
+    -- The primary may accept the same credentials, and have another certificate.
+    (refusal, RetryNow PrimaryRoute, [Tell (LostNode (node 1))]),
+    (lost NotSent (TlsFailed "certificate has expired"), RetryNow PrimaryRoute, [Tell (LostNode (node 1))]),
+    -- The reply that cannot be parsed may be the command's own, and the primary's is the same.
+    (lost MaybeExecuted (ProtocolViolation "x"), GiveUp (lost MaybeExecuted (ProtocolViolation "x")), [Tell (LostNode (node 1))]),
     (TimeoutError (TimeoutFailure NotSent (seconds 5)), RetryNow PrimaryRoute, []),
     (TimeoutError (TimeoutFailure MaybeExecuted (seconds 5)), RetryNow PrimaryRoute, [])
   ]
@@ -240,7 +246,8 @@ readsAtPrimary =
     (TimeoutError (TimeoutFailure MaybeExecuted (seconds 5)), GiveUp (TimeoutError (TimeoutFailure MaybeExecuted (seconds 5))), []),
     -- The reply that cannot be parsed may be the command's own.
     (lost MaybeExecuted (ProtocolViolation "x"), GiveUp (lost MaybeExecuted (ProtocolViolation "x")), [Tell (LostNode (node 1))]),
-    (lost NotSent (ProtocolViolation "x"), RetryNow SameRoute, [Tell (LostNode (node 1))])
+    (lost NotSent (ProtocolViolation "x"), RetryNow SameRoute, [Tell (LostNode (node 1))]),
+    (refusal, GiveUp refusal, [Tell (LostNode (node 1))])
   ]
 
 writesAtStandalone :: [Row]

@@ -3,7 +3,6 @@
 --
 -- The model records where each key is. A process gives cursors that mean something different to
 -- every other process, and a replica reports no keys, which is the worst that it may do.
--- every other, and a replica tells nothing, which is the worst that it may do.
 module Redis.Internal.Routing.WalkSpec (spec) where
 
 import Data.ByteString.Char8 qualified as Char8
@@ -38,6 +37,9 @@ spec = describe "Redis.Internal.Routing.Walk" $ do
       let world = foldl' (flip happens) newWorld events
           position = Position {positionOf = ["SCAN", "a key, %\r\n"], positionStanding = OverKeys (worldWalk world)}
        in positionFromText (positionText position) === Just position
+
+  it "is not read from a number that is never written" $
+    [positionFromText ("walk1 SCAN,keys " <> count) | count <- ["18446744073709551617", "+1", "-1", ""]] `shouldBe` replicate 4 Nothing
 
   prop "is read, or not, from any text" $ \text ->
     forAll (resize 60 (listOf happening)) $ \events ->

@@ -5,6 +5,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isAsciiUpper)
 import Data.List (isInfixOf)
+import Redis.Command.Build qualified as Build
 import Redis.Commands
 import Redis.Config
 import Test.Hspec
@@ -39,6 +40,10 @@ spec = describe "A command that is shown" $ do
     let credentials = Credentials {credentialsUser = Just "alice", credentialsPassword = toSecret "sesame"}
     show (auth credentials) `shouldBe` "AUTH <secret> <secret>"
     show (hello HelloOptions {helloProtocol = 3, helloCredentials = Just credentials, helloClientName = Just "me"}) `shouldNotContain` "sesame"
+
+  it "never has the password of a line in it, even if no server takes the line" $
+    map (show . Build.inline) ["auth alice \"open sesame\"", "AUTH \"sesame", "AUTH sesame\r\n"]
+      `shouldBe` ["auth <secret> <secret>", "AUTH <secret>", "AUTH <secret>"]
   where
     lower char = if isAsciiUpper char then toEnum (fromEnum char + 32) else char
 

@@ -62,6 +62,19 @@ spec = describe "Redis.Internal.Protocol.Encode" $ do
             .&&. requestWords (requestWhole both) === long
             .&&. map requestIsShortened [both, requestWhole both] === [True, False]
 
+  it "has the words of a line as a server splits it" $ do
+    let wordsOf = requestWords . requestInline
+    map wordsOf ["SET key value", "  GET\t key ", "GET voil\xc3\xa0", "", " \t"]
+      `shouldBe` [["SET", "key", "value"], ["GET", "key"], ["GET", "voil\xc3\xa0"], [], []]
+    map wordsOf ["SET \"a key\" 'it\\'s'", "SET k\"e y\" \"\"", "SET \"\\x41\\xg\\n\\\"\" 'a\\n'"]
+      `shouldBe` [["SET", "a key", "it's"], ["SET", "ke y", ""], ["SET", "Axg\n\"", "a\\n"]]
+
+  it "is one command if it is a line that servers take for one" $ do
+    let isOne = requestIsOne . requestInline
+    filter (not . isOne) ["PING", "GET \"a key\"", "GET 'a\"'", "GET a*", ""] `shouldBe` []
+    filter isOne ["GET \"k", "GET k'", "GET \"k\\\"", "GET \"a\"b", "GET 'a'b", "*1", "PING\r", "PING\nPING", "PING\0"] `shouldBe` []
+    map (\size -> isOne ("GET " <> ByteString.replicate size 120)) [65531, 65532] `shouldBe` [True, False]
+
   prop "sends a line as it is, and its break" $
     forAll argument $ \line ->
       requestBytes (requestInline line) === line <> "\r\n"

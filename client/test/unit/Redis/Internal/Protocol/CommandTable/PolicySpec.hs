@@ -89,6 +89,14 @@ spec = describe "Redis.Internal.Protocol.CommandTable.Policy" $ do
     [entryName entry | entry <- allCommands, changesNothing entry, not ("|HELP" `Char8.isSuffixOf` entryName entry)]
       `shouldBe` questions
 
+  it "knows of every draw that its result may change at any time" $
+    [ entryName entry
+      | entry <- allCommands,
+        entryReadOnly entry && not (null (entryKeySpecs entry)) && not (changesUntold entry),
+        any (`Char8.isInfixOf` entryName entry) ["RANDFIELD", "RANDMEMBER"]
+    ]
+      `shouldBe` []
+
   it "splits these, and no others, by slots" $
     -- MSETEX is not split, because it counts its keys and has options after them.
     [(entryName entry, step) | entry <- allCommands, Just step <- [splitStep entry]]

@@ -1,12 +1,12 @@
-module Redis.Internal.Protocol.CommandTable.DocumentationSpec (spec) where
+module Redis.DocumentationSpec (spec) where
 
 import Data.Set qualified as Set
+import Redis.Documentation
 import Redis.Internal.Protocol.CommandTable (allCommands, entryName)
-import Redis.Internal.Protocol.CommandTable.Documentation
 import Test.Hspec
 
 spec :: Spec
-spec = describe "Redis.Internal.Protocol.CommandTable.Documentation" $ do
+spec = describe "Redis.Documentation" $ do
   it "is there for every command of the table" $
     map docName allDocumentation `shouldBe` map entryName allCommands
 

@@ -1,6 +1,5 @@
 -- | What servers write about their commands, for people: the replies to
--- @COMMAND DOCS@. No command is run by it, so it is parsed only when it is asked
--- for.
+-- @COMMAND DOCS@. The library needs none of it; the page of all commands does.
 --
 -- The generated text has one line per command:
 --
@@ -8,7 +7,7 @@
 --
 -- The fields are: name, group, the servers that have the command, the first version of each family
 -- that has it (@-@ if no server says), and the complexity, which may be missing.
-module Redis.Internal.Protocol.CommandTable.Documentation
+module Redis.Documentation
   ( Documentation (..),
     lookupDocumentation,
     allDocumentation,
@@ -21,7 +20,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (mapMaybe)
-import Redis.Internal.Protocol.CommandTable.GeneratedDocumentation (documentationText)
+import Redis.DocumentationText (documentationText)
 
 -- | The documentation of one command, or one subcommand.
 data Documentation = Documentation
