@@ -5,6 +5,7 @@ module Redis.TestKit.Address
     connectTo,
     listenOn,
     freePorts,
+    onFreePort,
   )
 where
 
@@ -85,7 +86,7 @@ listenOn address = do
 -- server that a test wants to restart.
 --
 -- Another process may still take a port before the caller does, so a caller that starts a server
--- must try again with other ports.
+-- must try again with other ports; see 'onFreePort'.
 freePorts :: Int -> IO [Int]
 freePorts count = foldM (\found _ -> (: found) <$> another found) [] [1 .. count]
   where
@@ -98,6 +99,21 @@ freePorts count = foldM (\found _ -> (: found) <$> another found) [] [1 .. count
         if free then pure port else search taken (attempts - 1)
     -- By default, Linux numbers outgoing connections from 32768 on.
     lowestToHighest = (10240, 32767)
+
+-- | Runs an action that listens on the port that it gets. Tries other ports, up to 20 in all, while
+-- those that were free have been taken.
+onFreePort :: (Int -> IO a) -> IO a
+onFreePort listening = attempt (20 :: Int)
+  where
+    attempt left =
+      freePorts 1 >>= \case
+        [] -> failure "no free port"
+        port : _ ->
+          try (listening port) >>= \case
+            Right listens -> pure listens
+            Left problem
+              | isAlreadyInUseError problem && left > 1 -> attempt (left - 1)
+              | otherwise -> ioError problem
 
 isFree :: Int -> IO Bool
 isFree port = (&&) <$> ipv4 <*> ipv6

@@ -34,10 +34,8 @@ import Data.Map.Strict qualified as Map
 import Network.Socket (Socket)
 import Network.Socket qualified as Socket
 import Network.Socket.ByteString qualified as Socket.ByteString
-import Redis.TestKit.Address (Address (..), freePorts, listenOn)
+import Redis.TestKit.Address (Address (..), listenOn, onFreePort)
 import Redis.TestKit.Command (takeRequest)
-import Redis.TestKit.Wait (failure)
-import System.IO.Error (isAlreadyInUseError)
 
 -- | A server that listens.
 data Listener = Listener
@@ -69,25 +67,12 @@ withListener host answer action = do
   listenerOpen <- newTVarIO Map.empty
   listenerEver <- newTVarIO 0
   listenerEnded <- newTVarIO False
-  bracket (listenAt host) (Socket.close . snd) $ \(listenerPort, socket) -> do
+  bracket (onFreePort listening) (Socket.close . snd) $ \(listenerPort, socket) -> do
     let listener = Listener {listenerAddress = TcpAddress host listenerPort, listenerPort, listenerOpen, listenerEver, listenerEnded}
     withAsync (accepting listener (answer listener) socket) $ \_ ->
       action listener `finally` (atomically (writeTVar listenerEnded True) *> hangUpAll listener)
-
--- | A socket that listens at a numeric address, and its port. Tries other ports while those that
--- were free have been taken.
-listenAt :: String -> IO (Int, Socket)
-listenAt host = attempt (20 :: Int)
   where
-    attempt attempts =
-      freePorts 1 >>= \case
-        [] -> failure "no free port"
-        port : _ ->
-          try (listenOn (TcpAddress host port)) >>= \case
-            Right socket -> pure (port, socket)
-            Left problem
-              | isAlreadyInUseError problem && attempts > 1 -> attempt (attempts - 1)
-              | otherwise -> ioError problem
+    listening port = (,) port <$> listenOn (TcpAddress host port)
 
 -- Each connection has a thread, which ends with it.
 accepting :: Listener -> (Caller -> [ByteString] -> IO AndThen) -> Socket -> IO ()

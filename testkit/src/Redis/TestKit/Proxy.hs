@@ -87,11 +87,10 @@ import Network.Socket.ByteString qualified as Socket.ByteString
 import Redis.TestKit.Address
   ( Address (..),
     connectTo,
-    freePorts,
     listenOn,
+    onFreePort,
   )
-import Redis.TestKit.Wait (Seconds, failure, within)
-import System.IO.Error (isAlreadyInUseError)
+import Redis.TestKit.Wait (Seconds, within)
 
 -- | The direction in which bytes travel.
 data Direction
@@ -166,30 +165,20 @@ startProxy target = do
   open <- newTVarIO Map.empty
   listener <- newMVar Nothing
   workers <- newTVarIO Map.empty
-  let attempt attempts = do
-        port <-
-          freePorts 1 >>= \case
-            free : _ -> pure free
-            [] -> failure "no free port"
-        let proxy =
-              Proxy
-                { proxyAddress = TcpAddress "127.0.0.1" port,
-                  proxyPort = port,
-                  proxyTarget = target',
-                  proxyToServer = toServer,
-                  proxyToClient = toClient,
-                  proxyAccepted = accepted,
-                  proxyOpen = open,
-                  proxyListener = listener,
-                  proxyWorkers = workers
-                }
-        try (accept proxy) >>= \case
-          Right () -> pure proxy
-          Left problem
-            | isAlreadyInUseError problem && attempts > (1 :: Int) ->
-              attempt (attempts - 1)
-            | otherwise -> ioError problem
-  attempt 20
+  onFreePort $ \port -> do
+    let proxy =
+          Proxy
+            { proxyAddress = TcpAddress "127.0.0.1" port,
+              proxyPort = port,
+              proxyTarget = target',
+              proxyToServer = toServer,
+              proxyToClient = toClient,
+              proxyAccepted = accepted,
+              proxyOpen = open,
+              proxyListener = listener,
+              proxyWorkers = workers
+            }
+    proxy <$ accept proxy
 
 quietFlow :: Flow
 quietFlow =

@@ -17,7 +17,6 @@ module Redis.Internal.Client.Trace
   )
 where
 
-import Control.Applicative ((<|>))
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -114,16 +113,18 @@ beginTrace core hook subject = newJourney >>= beginTraceOf core hook subject
 -- | Like 'beginTrace', with the notes in this journey.
 beginTraceOf :: Core -> CommandHook -> Subject -> Journey -> IO Trace
 beginTraceOf traceClient hook Subject {subjectExtent = traceExtent, subjectBegun, subjectPlace} traceJourney = do
-  -- A single server may have redirected the client to another one.
-  inUse <- case configTopology config of
-    Standalone _ -> map clientNodeEndpoint <$> routerMembers (coreRouter traceClient)
-    _ -> pure []
+  begunNode <- case subjectPlace of
+    Just (_, node) -> pure (Just node)
+    Nothing
+      -- A single server may have redirected the client to another one.
+      | Standalone _ <- configTopology config -> fmap clientNodeEndpoint . listToMaybe <$> routerMembers (coreRouter traceClient)
+      | otherwise -> pure Nothing
   traceEnding <-
     beginObserving
       hook
       subjectBegun
         { begunDatabase = fromMaybe (configDatabase config) (subjectPlace >>= fst),
-          begunNode = (snd <$> subjectPlace) <|> listToMaybe inUse
+          begunNode
         }
   traceBegan <- preciseNanos
   pure Trace {traceClient, traceExtent, traceJourney, traceBegan, traceEnding}

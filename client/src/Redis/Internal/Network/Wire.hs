@@ -137,7 +137,7 @@ receiveBytes Wire {wireTransport, wireUnread} wanted = mask_ $ do
 --
 -- @since 0.1.0.0
 receiveReply :: Wire -> IO (Value, ByteString)
-receiveReply wire = mask_ (received [] >>= go startExact [])
+receiveReply wire = mask_ (received [] >>= go startExact)
   where
     -- The argument is what has come of the reply, the last part first.
     received before = do
@@ -146,24 +146,22 @@ receiveReply wire = mask_ (received [] >>= go startExact [])
 
     giveBack bytes = modifyIORef' (wireUnread wire) (bytes <>)
 
-    -- The parts that are decoded come first, then the bytes behind them.
-    go begun decoded bytes =
+    go begun bytes =
       step begun bytes >>= \case
         ExactDone value frame next -> (value, frame) <$ giveBack (ByteString.drop next bytes)
         ExactMore begun' next missing -> do
-          let (used, rest) = ByteString.splitAt next bytes
-              decoded' = used : decoded
-          atLeast decoded' (missing - ByteString.length rest) [rest] >>= go begun' decoded'
+          let rest = ByteString.drop next bytes
+          atLeast begun' (missing - ByteString.length rest) [rest] >>= go begun'
         ExactMalformed why -> broken (if beginsLikeTls bytes then wantsTls else ProtocolViolation why)
 
     -- Receives so many bytes (at least one) and puts them behind these parts, the last of which
     -- comes first. A long string comes in many reads, and is copied once.
-    atLeast :: [ByteString] -> Int -> [ByteString] -> IO ByteString
-    atLeast decoded wanted parts = do
-      more <- received (parts <> decoded)
+    atLeast :: Exact -> Int -> [ByteString] -> IO ByteString
+    atLeast begun wanted parts = do
+      more <- received (parts <> exactSoFar begun)
       let left = wanted - ByteString.length more
       if left > 0
-        then atLeast decoded left (more : parts)
+        then atLeast begun left (more : parts)
         else pure (ByteString.concat (reverse (more : parts)))
 
     step begun bytes =

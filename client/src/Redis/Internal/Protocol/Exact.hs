@@ -9,6 +9,7 @@ module Redis.Internal.Protocol.Exact
     ExactStep (..),
     Exact,
     startExact,
+    exactSoFar,
   )
 where
 
@@ -27,6 +28,10 @@ data Exact = Exact Frames [ByteString]
 -- bytes are missing.
 startExact :: Exact
 startExact = Exact startFrames []
+
+-- | The bytes of the reply that are decoded, the last part first. \(O(1)\).
+exactSoFar :: Exact -> [ByteString]
+exactSoFar (Exact _ pieces) = pieces
 
 -- | The result of decoding the bytes; see 'Step'.
 data ExactStep
