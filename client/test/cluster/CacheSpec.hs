@@ -39,8 +39,8 @@ spec = do
       limited . settled . connected id cluster $ \client -> do
         let key = "away"
             slot = slotNumberOf key
-        home <- masterOf cluster slot
-        other <- maybe (failure "a second master") pure . lookup True . map (\(node, _) -> (node /= home, node)) =<< clusterMasters cluster
+        home <- slotPrimary cluster slot
+        other <- maybe (failure "a second primary") pure . lookup True . map (\(node, _) -> (node /= home, node)) =<< clusterPrimaries cluster
         forM_ [1 .. 3 :: Int] $ \turn -> do
           run client (Redis.set key (decimal turn))
           eventuallyReturns 5 (Just (decimal turn)) (cached client (Redis.get key))
@@ -55,11 +55,11 @@ spec = do
       within 60 . settled . connected (setMaxAttempts 100 . setCommandTimeout (Just (seconds 8))) cluster $ \client -> do
         let keys = ["{mv}" <> decimal number | number <- [1 .. 4]]
             slot = slotNumberOf "{mv}"
-        home <- masterOf cluster slot
-        masters <- map fst <$> clusterMasters cluster
+        home <- slotPrimary cluster slot
+        primaries <- map fst <$> clusterPrimaries cluster
         audit <- watching cluster keys $ \watch ->
           auditedReads client watch $
-            forM_ (filter (/= home) masters <> [home]) (migrateSlot cluster quietMigration slot)
+            forM_ (filter (/= home) primaries <> [home]) (migrateSlot cluster quietMigration slot)
         auditWrong audit `shouldBe` []
         auditFailures audit `shouldBe` []
         cacheHits <$> cacheGauges client >>= (`shouldSatisfy` (> 100))
@@ -69,8 +69,8 @@ spec = do
         let keys = ["{fo}" <> decimal number | number <- [1 .. 4]]
         audit <- watching cluster keys $ \watch ->
           auditedReads client watch . replicateM_ 2 $ do
-            master <- masterOf cluster (slotNumberOf "{fo}")
-            replicas <- replicasOf cluster master
+            primary <- slotPrimary cluster (slotNumberOf "{fo}")
+            replicas <- replicasOf cluster primary
             mapM_ (failover cluster) (take 1 replicas)
         auditWrong audit `shouldBe` []
         cacheHits <$> cacheGauges client >>= (`shouldSatisfy` (> 100))
@@ -82,8 +82,8 @@ spec = do
             slot = slotNumberOf "{kill}"
         audit <- watching cluster keys $ \watch ->
           auditedReads client watch {watchForgets = True} $ do
-            old <- killMaster cluster slot
-            void (awaitNewMaster cluster slot old)
+            old <- killPrimary cluster slot
+            void (awaitNewPrimary cluster slot old)
             eventually 10 "the slot is served" (either (const False) (const True) <$> tryRun client (Redis.get "{kill}1"))
             Server.restart (nodeServer old)
             awaitAgreement cluster
@@ -95,7 +95,7 @@ spec = do
           there <- run client (Redis.get key)
           eventuallyReturns 5 there (cached client (Redis.get key))
   where
-    options = defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1, clusterNodeTimeout = 1500}
+    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
 
     connected change cluster action = do
       addresses <- clusterAddresses cluster

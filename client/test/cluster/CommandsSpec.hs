@@ -28,7 +28,7 @@ spec = describe "commands about clusters" . aroundAll (withCluster options) $
     it "make a replica a primary" $ \cluster -> using protocol cluster replicaTakesOver
     it "move slots whole, where servers can" $ \cluster -> using protocol cluster slotsMove
   where
-    options = defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1, clusterNodeTimeout = 1500}
+    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
 
 using :: ProtocolVersion -> Cluster -> (Cluster -> Client -> IO a) -> IO a
 using protocol cluster action = limited $ do
@@ -42,9 +42,9 @@ using protocol cluster action = limited $ do
   where
     healthsIn shards = map Redis.shardNodeHealth (concatMap Redis.shardNodes shards)
 
--- | The cluster's masters, as the testkit sees them.
-mastersOf :: Cluster -> IO [Node]
-mastersOf cluster = map fst <$> clusterMasters cluster
+-- | The cluster's primaries, as the testkit sees them.
+primariesOf :: Cluster -> IO [Node]
+primariesOf cluster = map fst <$> clusterPrimaries cluster
 
 on :: Node -> Command a -> Command a
 on = onNode . addressEndpoint . nodeAddress
@@ -57,7 +57,7 @@ whereKnown client name action = do
 
 shardsAgree :: Cluster -> Client -> IO ()
 shardsAgree cluster client = do
-  masters <- mastersOf cluster
+  primaries <- primariesOf cluster
   shards <- run client Redis.clusterShards
   length shards `shouldBe` 3
   sum (map slotsIn (concatMap Redis.shardSlots shards)) `shouldBe` slotCount
@@ -66,12 +66,12 @@ shardsAgree cluster client = do
     sort (map (roleNumber . Redis.shardNodeRole) nodes) `shouldBe` [1, 2]
     map Redis.shardNodeHealth nodes `shouldBe` [Redis.NodeOnline, Redis.NodeOnline]
     map Redis.shardNodeIp nodes `shouldBe` [Just "127.0.0.1", Just "127.0.0.1"]
-  let primaries = [node | shard <- shards, node <- Redis.shardNodes shard, Redis.shardNodeRole node == Redis.ShardPrimary]
-  sort (map Redis.shardNodeId primaries) `shouldBe` sort (map nodeId masters)
-  sort (map Redis.shardNodePort primaries) `shouldBe` sort (map (Just . portOf) masters)
+  let reported = [node | shard <- shards, node <- Redis.shardNodes shard, Redis.shardNodeRole node == Redis.ShardPrimary]
+  sort (map Redis.shardNodeId reported) `shouldBe` sort (map nodeId primaries)
+  sort (map Redis.shardNodePort reported) `shouldBe` sort (map (Just . portOf) primaries)
   entries <- run client Redis.clusterSlots
   sum (map (slotsIn . Redis.slotsRange) entries) `shouldBe` slotCount
-  nub (sort (concatMap (maybe [] pure . Redis.slotsNodeId . Redis.slotsPrimary) entries)) `shouldBe` sort (map nodeId masters)
+  nub (sort (concatMap (maybe [] pure . Redis.slotsNodeId . Redis.slotsPrimary) entries)) `shouldBe` sort (map nodeId primaries)
   filter ((/= 1) . length . Redis.slotsReplicas) entries `shouldBe` []
   where
     roleNumber = \case
@@ -88,7 +88,7 @@ slotsIn range = Redis.slotRangeLast range - Redis.slotRangeFirst range + 1
 nodesAgree :: Cluster -> Client -> IO ()
 nodesAgree cluster client = do
   nodes <- clusterNodes cluster
-  masters <- mastersOf cluster
+  primaries <- primariesOf cluster
   forM_ nodes $ \node -> do
     run client (on node Redis.clusterMyid) `shouldReturn` nodeId node
     known <- run client (on node Redis.clusterNodes)
@@ -96,19 +96,19 @@ nodesAgree cluster client = do
     [Redis.clusterNodeId one | one <- known, "myself" `elem` Redis.clusterNodeFlags one] `shouldBe` [nodeId node]
     sum (map slotsIn (concatMap Redis.clusterNodeSlots known)) `shouldBe` slotCount
     map Redis.clusterNodeIp known `shouldBe` map (const "127.0.0.1") known
-    sort [primary | one <- known, Just primary <- [Redis.clusterNodePrimary one]] `shouldBe` sort (map nodeId masters)
+    sort [primary | one <- known, Just primary <- [Redis.clusterNodePrimary one]] `shouldBe` sort (map nodeId primaries)
     info <- run client (on node Redis.clusterInfo)
     (Redis.clusterInfoState info, Redis.clusterInfoSlotsOk info, Redis.clusterInfoKnownNodes info, Redis.clusterInfoSize info)
       `shouldBe` (Redis.ClusterOk, 16384, 6, 3)
     links <- run client (on node Redis.clusterLinks)
     links `shouldSatisfy` (not . null)
     filter (`notElem` map nodeId nodes) (map Redis.clusterLinkNode links) `shouldBe` []
-  forM_ masters $ \master -> do
-    replicas <- run client (on master (Redis.clusterReplicas (nodeId master)))
-    map Redis.clusterNodePrimary replicas `shouldBe` [Just (nodeId master)]
-    slaves <- run client (on master (Redis.clusterSlaves (nodeId master)))
+  forM_ primaries $ \primary -> do
+    replicas <- run client (on primary (Redis.clusterReplicas (nodeId primary)))
+    map Redis.clusterNodePrimary replicas `shouldBe` [Just (nodeId primary)]
+    slaves <- run client (on primary (Redis.clusterSlaves (nodeId primary)))
     map Redis.clusterNodeId slaves `shouldBe` map Redis.clusterNodeId replicas
-    run client (on master (Redis.clusterCountFailureReports (nodeId master))) `shouldReturn` 0
+    run client (on primary (Redis.clusterCountFailureReports (nodeId primary))) `shouldReturn` 0
   help <- run client Redis.clusterHelp
   help `shouldSatisfy` (not . null)
   whereKnown client "cluster|myshardid" $ do
@@ -149,8 +149,8 @@ walk client options = go Redis.clusterscanStart
 
 ownerOf :: Cluster -> Int -> IO Node
 ownerOf cluster slot = do
-  masters <- clusterMasters cluster
-  someOf "a node that serves the slot" [node | (node, ranges) <- masters, any (\(from, to) -> from <= slot && slot <= to) ranges]
+  primaries <- clusterPrimaries cluster
+  someOf "a node that serves the slot" [node | (node, ranges) <- primaries, any (\(from, to) -> from <= slot && slot <= to) ranges]
 
 someOf :: String -> [a] -> IO a
 someOf wanted = \case
@@ -168,7 +168,7 @@ slotsChange cluster client = do
       Redis.clusterSaveconfig
     ]
     (run client . on owner)
-  other <- mastersOf cluster >>= someOf "another primary" . filter (/= owner)
+  other <- primariesOf cluster >>= someOf "another primary" . filter (/= owner)
   let target = nodeId other
   run client (on owner (Redis.clusterSetslot 7 (Redis.SlotMigrating target)))
   known <- run client (on owner Redis.clusterNodes)
@@ -186,13 +186,13 @@ slotsChange cluster client = do
 
 replicaTakesOver :: Cluster -> Client -> IO ()
 replicaTakesOver cluster client = do
-  master <- ownerOf cluster 0
-  replica <- replicasOf cluster master >>= someOf "a replica"
+  primary <- ownerOf cluster 0
+  replica <- replicasOf cluster primary >>= someOf "a replica"
   before <- run client (on replica Redis.role)
   before `shouldSatisfy` \case
     Redis.RoleReplica found -> Redis.replicaState found == Redis.ReplicaConnected
     _ -> False
-  leader <- run client (on master Redis.role)
+  leader <- run client (on primary Redis.role)
   leader `shouldSatisfy` \case
     Redis.RolePrimary found -> length (Redis.primaryReplicas found) == 1
     _ -> False
@@ -206,7 +206,7 @@ replicaTakesOver cluster client = do
 slotsMove :: Cluster -> Client -> IO ()
 slotsMove cluster client = whereKnown client "cluster|migrateslots" $ do
   owner <- ownerOf cluster 5
-  target <- fmap nodeId . someOf "another primary" . filter (/= owner) =<< mastersOf cluster
+  target <- fmap nodeId . someOf "another primary" . filter (/= owner) =<< primariesOf cluster
   run client (on owner (Redis.clusterMigrateslots ((Redis.SlotRange 5 6 :| [Redis.SlotRange 9 9], target) :| [])))
   let moved one = Redis.slotMigrationTarget one == target && Redis.slotMigrationState one == "success"
   eventually 10 "the slots have moved" $ any moved <$> run client (on owner Redis.clusterGetslotmigrations)

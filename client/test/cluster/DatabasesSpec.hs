@@ -43,7 +43,7 @@ spec = describe "a database with a number, in a cluster" $ do
           forM_ onConnections $ \conversation ->
             takeWhile ((/= [name]) . take 1) conversation `shouldSatisfy` elem ["SELECT", "3"]
   where
-    options = defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1, clusterNodeTimeout = 1500}
+    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
 
 keys :: [ByteString]
 keys = ["db:" <> Char8.pack (show n) | n <- [1 .. 60 :: Int]]
@@ -69,18 +69,18 @@ usedIn cluster = do
     let moved = keyIn "db:moved:" (`notElem` map slotNumberOf keys)
         slot = slotNumberOf moved
     run two (Redis.get moved) `shouldReturn` Nothing
-    home <- masterOf cluster slot
-    target <- maybe (failure "a second master") pure . List.find (/= home) . map fst =<< clusterMasters cluster
+    home <- slotPrimary cluster slot
+    target <- maybe (failure "a second primary") pure . List.find (/= home) . map fst =<< clusterPrimaries cluster
     migrateSlot cluster quietMigration slot target
     run two (Redis.set moved "two")
     run two (Redis.get moved) `shouldReturn` Just "two"
     run zero (Redis.get moved) `shouldReturn` Nothing
     -- All connections are lost, and later a primary dies.
-    masters <- map fst <$> clusterMasters cluster
-    forM_ masters $ \node -> Server.command (nodeServer node) ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]
+    primaries <- map fst <$> clusterPrimaries cluster
+    forM_ primaries $ \node -> Server.command (nodeServer node) ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]
     reads' two id >>= (`shouldBe` map (const (Just "two")) (drop 1 keys)) . drop 1
-    old <- killMaster cluster (slotNumberOf "db:2")
-    void (awaitNewMaster cluster (slotNumberOf "db:2") old)
+    old <- killPrimary cluster (slotNumberOf "db:2")
+    void (awaitNewPrimary cluster (slotNumberOf "db:2") old)
     reads' two id >>= (`shouldBe` map (const (Just "two")) (drop 1 keys)) . drop 1
     Server.restart (nodeServer old)
     awaitAgreement cluster

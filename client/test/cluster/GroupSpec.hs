@@ -14,6 +14,7 @@ import Redis
 import Redis.Cache
 import Redis.CacheAudit
 import Redis.Commands qualified as Redis
+import Redis.Scan (nextPage, walkDefaults, walkScan)
 import Redis.Subscription (channel, withSubscription)
 import Redis.TestKit.Command (CommandCalls (..), Reply (..), request)
 import Redis.TestKit.Group
@@ -241,6 +242,20 @@ spec = do
             setScript primary (\_ _ -> pure (Just HangUp))
             hangUpAll primary
             eventually 5 "it has the subscription" $ (>= 1) <$> countHeard replica ["SUBSCRIBE"]
+
+    it "is followed by a walk whose first page it turns away" $
+      limited . settled . withFakeNode $ \primary -> withFakeNode $ \replica -> do
+        let scanned answer _ words' = pure . Just $ case words' of
+              "SCAN" : _ -> Say answer
+              "INFO" : _ -> Say (Text "run_id:1\r\nmaster_replid:2\r\n")
+              _ -> Say (Status "OK")
+        setScript replica (scanned (Failed ("REDIRECT " <> fakeAddress primary)))
+        setScript primary (scanned (List [Text "0", List [Text "key"]]))
+        withClient (alone replica) $ \client -> do
+          walk <- walkScan walkDefaults client Redis.scanDefaults
+          nextPage walk `shouldReturn` Just ["key"]
+          nextPage walk `shouldReturn` Nothing
+        countHeard replica ["SCAN"] `shouldReturn` 1
 
     it "is not heard any more once another is in use" $
       limited . settled . withFakeNode $ \c -> withFakeNode $ \b -> withFakeNode $ \a -> do

@@ -1,6 +1,6 @@
 -- | A real cluster under load, and the events that happen to clusters.
 --
--- One cluster of three masters with a replica each serves all tests of a group; each test leaves it
+-- One cluster of three primaries with a replica each serves all tests of a group; each test leaves it
 -- complete.
 module LiveSpec (spec) where
 
@@ -44,7 +44,7 @@ spec = do
   describe "a cluster without replicas" lonelySpec
   describe "a cluster with TLS and a password" secureSpec
   where
-    options = defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1, clusterNodeTimeout = 1500}
+    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
 
 -- A client whose seeds are all running nodes.
 connected :: (Config -> Config) -> Cluster -> (Client -> IO a) -> IO a
@@ -79,26 +79,26 @@ keysSpec = do
 
   it "lends a connection to the node of a key, to a node by name, and to any primary, for commands that nobody waits for one by one" $ \cluster ->
     limited . connected id cluster $ \client -> do
-      masters <- map fst <$> clusterMasters cluster
+      primaries <- map fst <$> clusterPrimaries cluster
       let me = raw ["CLUSTER", "MYID"]
           idOf node = BulkString (nodeId node)
       forM_ (numbered "lent:" 20) $ \key -> do
-        owner <- slotOf cluster key >>= masterOf cluster
+        owner <- slotOf cluster key >>= slotPrimary cluster
         (who, replies) <- withDedicated client (AtKey key) $ \own -> do
           who <- submitOn own me
           started <- mapM (submitOn own . raw) [["WATCH", key], ["MULTI"], ["INCR", key], ["INCRBY", key, "10"], ["EXEC"]]
           (,) <$> awaitReply who <*> mapM awaitReply started
         who `shouldBe` idOf owner
         drop 4 replies `shouldBe` [Array [Integer 1, Integer 11]]
-      forM_ masters $ \node ->
+      forM_ primaries $ \node ->
         withDedicated client (AtNode (addressEndpoint (nodeAddress node))) (`runOn` me) `shouldReturn` idOf node
       somebody <- withDedicated client Anywhere (`runOn` me)
-      somebody `shouldSatisfy` (`elem` map idOf masters)
-      -- The command needed one dedicated connection to each master, and all are back in their
+      somebody `shouldSatisfy` (`elem` map idOf primaries)
+      -- The command needed one dedicated connection to each primary, and all are back in their
       -- pools.
       lent <- map gaugeDedicated . snapshotNodes <$> clientSnapshot client
       map gaugeLent lent `shouldBe` map (const 0) lent
-      filter (/= 0) (map gaugeIdle lent) `shouldBe` map (const 1) masters
+      filter (/= 0) (map gaugeIdle lent) `shouldBe` map (const 1) primaries
 
   it "refuses keys of several slots where a split would change the meaning, before sending" $ \cluster ->
     limited . connected id cluster $ \client -> do
@@ -163,11 +163,11 @@ movingSpec = do
       -- Several keys in one slot, so that the slot is half moved for a while.
       let pairs = [("{" <> tag <> "}" <> Char8.pack (show n), Char8.pack (show n)) | n <- [1 .. 30 :: Int]]
       forM_ (NonEmpty.nonEmpty pairs) $ run client . Redis.mset
-      masters <- map fst <$> clusterMasters cluster
-      home <- masterOf cluster slot
-      asksBefore <- sum <$> mapM (calls "cluster|shards") masters
+      primaries <- map fst <$> clusterPrimaries cluster
+      home <- slotPrimary cluster slot
+      asksBefore <- sum <$> mapM (calls "cluster|shards") primaries
       audit <- audited client "mv" 4 $
-        forM_ (filter (/= home) masters <> [home]) $ \target -> do
+        forM_ (filter (/= home) primaries <> [home]) $ \target -> do
           let multi = forM_ (NonEmpty.nonEmpty (map fst pairs)) $ \keys -> run client (Redis.mget keys)
               readAll = forM_ pairs $ \(key, value) -> run client (Redis.get key) `shouldReturn` Just value
           migrateSlot
@@ -180,7 +180,7 @@ movingSpec = do
               }
             slot
             target
-      asksAfter <- sum <$> mapM (calls "cluster|shards") masters
+      asksAfter <- sum <$> mapM (calls "cluster|shards") primaries
       auditFailed audit `shouldBe` []
       verifyCounters client audit
       verifyTokens client audit
@@ -192,8 +192,8 @@ movingSpec = do
       let pairs = [("{half}" <> Char8.pack (show n), Char8.pack (show n)) | n <- [1 .. 20 :: Int]]
           slot = slotNumberOf "half"
       forM_ (NonEmpty.nonEmpty pairs) $ run client . Redis.mset
-      home <- masterOf cluster slot
-      target <- maybe (failure "a second master") pure . lookup True . map (\(node, _) -> (node /= home, node)) =<< clusterMasters cluster
+      home <- slotPrimary cluster slot
+      target <- maybe (failure "a second primary") pure . lookup True . map (\(node, _) -> (node /= home, node)) =<< clusterPrimaries cluster
       begun <- newEmptyMVar
       answers <- forM (NonEmpty.nonEmpty (map fst pairs)) $ \keys -> do
         let meanwhile moved =
@@ -212,10 +212,10 @@ movingSpec = do
     within 60 . connected id cluster $ \client -> do
       let key = "joined"
           slot = slotNumberOf key
-      home <- masterOf cluster slot
+      home <- slotPrimary cluster slot
       run client (Redis.set key "1")
       before <- openDescriptors
-      node <- addMaster cluster
+      node <- addPrimary cluster
       audit <- audited client "join" 3 $ do
         migrateSlot cluster quietMigration slot node
         eventually 10 "the new node serves" $ do
@@ -239,26 +239,26 @@ movingSpec = do
 
 replicaSpec :: SpecWith Cluster
 replicaSpec =
-  it "reads from replicas, which are told READONLY, and writes to masters" $ \cluster ->
+  it "reads from replicas, which are told READONLY, and writes to primaries" $ \cluster ->
     within 60 . settled . connected (setReadFrom PreferReplica) cluster $ \client -> do
       nodes <- clusterNodes cluster
-      masters <- map fst <$> clusterMasters cluster
-      let replicas = filter (`notElem` masters) nodes
+      primaries <- map fst <$> clusterPrimaries cluster
+      let replicas = filter (`notElem` primaries) nodes
           keys = numbered "far:" 60
       runPipeline client (traverse_ (\key -> pipelined (Redis.set key key)) keys)
       eventually 10 "the replicas have it all" $
         (== map Just keys) <$> runPipeline client (traverse (pipelined . Redis.get) keys)
-      getsOfMasters <- sum <$> mapM (calls "get") masters
+      getsOfPrimaries <- sum <$> mapM (calls "get") primaries
       getsOfReplicas <- sum <$> mapM (calls "get") replicas
       runPipeline client (traverse (pipelined . Redis.get) keys) `shouldReturn` map Just keys
       runPipeline client (traverse_ (\key -> pipelined (Redis.incr ("n" <> key))) keys)
-      getsOfMasters' <- sum <$> mapM (calls "get") masters
+      getsOfPrimaries' <- sum <$> mapM (calls "get") primaries
       getsOfReplicas' <- sum <$> mapM (calls "get") replicas
-      (getsOfMasters' - getsOfMasters, getsOfReplicas' - getsOfReplicas) `shouldBe` (0, 60)
+      (getsOfPrimaries' - getsOfPrimaries, getsOfReplicas' - getsOfReplicas) `shouldBe` (0, 60)
       readOnly <- mapM (calls "readonly") replicas
       readOnly `shouldSatisfy` all (>= 1)
-      mapM (calls "readonly") masters `shouldReturn` map (const 0) masters
-      -- When a replica is dead, its master answers.
+      mapM (calls "readonly") primaries `shouldReturn` map (const 0) primaries
+      -- When a replica is dead, its primary answers.
       forM_ (take 1 replicas) $ \victim -> do
         Server.kill9 (nodeServer victim)
         runPipeline client (traverse (pipelined . Redis.get) keys) `shouldReturn` map Just keys
@@ -274,10 +274,10 @@ failingSpec = do
       run client (Redis.set "seeded" "1")
       run client (Redis.get "seeded") `shouldReturn` Just "1"
 
-  it "a frozen master does not hold up commands to the others" $ \cluster ->
+  it "a frozen primary does not hold up commands to the others" $ \cluster ->
     limited . settled . connected (setCommandTimeout (Just (seconds 2))) cluster $ \client -> do
-      masters <- clusterMasters cluster
-      case masters of
+      primaries <- clusterPrimaries cluster
+      case primaries of
         (frozen, ranges) : _ -> do
           let inFrozen slot = any (\(from, to) -> from <= slot && slot <= to) ranges
               stuck = keyIn "stuck" inFrozen
@@ -294,33 +294,33 @@ failingSpec = do
             ended <- within 10 (mapM tryAwaitReply waiting)
             length ended `shouldBe` 20
           awaitAgreement cluster
-        [] -> expectationFailure "no master"
+        [] -> expectationFailure "no primary"
 
   it "follows a planned fail-over under load without a loss" $ \cluster ->
     within 60 . settled . connected (setCommandTimeout (Just (seconds 5)) . setMaxAttempts 100) cluster $ \client -> do
-      master <- masterOf cluster (slotNumberOf "fo:1:counter")
-      replicas <- replicasOf cluster master
+      primary <- slotPrimary cluster (slotNumberOf "fo:1:counter")
+      replicas <- replicasOf cluster primary
       audit <- audited client "fo" 6 $ mapM_ (failover cluster) (take 1 replicas)
       verifyCounters client audit
       filter ((/= MaybeExecuted) . errorDelivery) (auditFailed audit) `shouldBe` []
 
 -- This test has a cluster of its own, in which no replica was promoted before. A replica of Redis
 -- 7.0 that won an election less than two node timeouts ago takes its old votes for new ones when
--- its new master dies, and claims the slots by an epoch that no node accepts. The slots then have
--- no master until the dead one returns.
+-- its new primary dies, and claims the slots by an epoch that no node accepts. The slots then have
+-- no primary until the dead one returns.
 killedSpec :: SpecWith Cluster
 killedSpec =
-  it "goes on when a master is killed and its replica promoted: every command ends, none runs twice" $ \cluster ->
+  it "goes on when a primary is killed and its replica promoted: every command ends, none runs twice" $ \cluster ->
     within 60 . settled . connected (setCommandTimeout (Just (seconds 8)) . setMaxAttempts 200) cluster $ \client -> do
       let slot = slotNumberOf "kill:1:counter"
       audit <- audited client "kill" 6 $ do
-        old <- killMaster cluster slot
-        void (awaitNewMaster cluster slot old)
+        old <- killPrimary cluster slot
+        void (awaitNewPrimary cluster slot old)
         eventually 10 "the slot is served" $
           either (const False) (const True) <$> tryRun client (Redis.get "kill:1:counter")
         concurrently_ (Server.restart (nodeServer old)) (replicateM_ 20 (tryRun client (Redis.get "kill:1:counter")))
         awaitAgreement cluster
-      -- Writes that a master acknowledged but had not yet replicated are lost with it, but no write
+      -- Writes that a primary acknowledged but had not yet replicated are lost with it, but no write
       -- may be there twice.
       verifyNoneTwice client audit
 
@@ -348,11 +348,11 @@ lonelySpec = do
 
   it "of which one node is down, and which serves the rest, is used as far as it goes" $
     within 60 . settled . withCluster options {clusterServer = defaultServerOptions {optionsConfig = ["cluster-require-full-coverage no"]}} $ \cluster -> do
-      masters <- clusterMasters cluster
+      primaries <- clusterPrimaries cluster
       addresses <- clusterAddresses cluster
-      (dead, ranges) <- case masters of
-        master : _ -> pure master
-        [] -> failure "no master"
+      (dead, ranges) <- case primaries of
+        primary : _ -> pure primary
+        [] -> failure "no primary"
       let inDead slot = any (\(from, to) -> from <= slot && slot <= to) ranges
           lost = take 5 (keysIn "lost" inDead)
           kept = take 50 (keysIn "kept" (not . inDead))
@@ -367,7 +367,7 @@ lonelySpec = do
         forM_ lost $ \key -> run client (Redis.set key "1")
         Server.kill9 (nodeServer dead)
         eventually 20 "the others hold it to be dead" $
-          and <$> sequence [any (\view -> viewId view == nodeId dead && not (viewIsAlive view)) <$> viewOf node | (node, _) <- drop 1 masters]
+          and <$> sequence [any (\view -> viewId view == nodeId dead && not (viewIsAlive view)) <$> viewOf node | (node, _) <- drop 1 primaries]
         asFarAsItGoes client
         -- Also for a client that never knew the whole cluster.
         withClient (setCommandTimeout (Just (seconds 1)) (liveConfig addresses)) asFarAsItGoes
@@ -375,7 +375,7 @@ lonelySpec = do
         awaitAgreement cluster
         forM_ lost $ \key -> eventually 10 "its slots are served again" (either (const False) (const True) <$> tryRun client (Redis.incr key))
   where
-    options = defaultClusterOptions {clusterMasterCount = 3, clusterNodeTimeout = 1000}
+    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterNodeTimeout = 1000}
 
 secureSpec :: Spec
 secureSpec =
@@ -395,16 +395,16 @@ secureSpec =
           secured =
             setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = toSecret "open sesame"})
               . setTls (Just defaultTlsConfig {tlsCaFile = Just (certificatesAuthority certificates)})
-      withCluster defaultClusterOptions {clusterMasterCount = 2, clusterReplicasPerMaster = 1, clusterNodeTimeout = 1000, clusterServer = server} $ \cluster ->
+      withCluster defaultClusterOptions {clusterPrimaryCount = 2, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1000, clusterServer = server} $ \cluster ->
         connected (secured . setConnectTimeout (seconds 3) . setMaxAttempts 100) cluster $ \client -> do
           let keys = numbered "tls:" 50
           runPipeline client (traverse_ (\key -> pipelined (Redis.set key key)) keys)
           runPipeline client (traverse (pipelined . Redis.get) keys) `shouldReturn` map Just keys
           endpoints <- map gaugeEndpoint . snapshotNodes <$> clientSnapshot client
-          masters <- map (addressEndpoint . nodeAddress . fst) <$> clusterMasters cluster
-          sort (filter (`elem` masters) endpoints) `shouldBe` sort masters
-          master <- masterOf cluster (slotNumberOf "tls:1")
-          replicas <- replicasOf cluster master
+          primaries <- map (addressEndpoint . nodeAddress . fst) <$> clusterPrimaries cluster
+          sort (filter (`elem` primaries) endpoints) `shouldBe` sort primaries
+          primary <- slotPrimary cluster (slotNumberOf "tls:1")
+          replicas <- replicasOf cluster primary
           mapM_ (failover cluster) (take 1 replicas)
           runPipeline client (traverse (pipelined . Redis.get) keys) `shouldReturn` map Just keys
 

@@ -18,7 +18,7 @@ spec :: Spec
 spec = do
   describe "a subscription to a shard channel" $
     it "that a node ends, because its slot has moved, has the map asked for again" $
-      within 60 . settled . withCluster defaultClusterOptions {clusterMasterCount = 2} $ \cluster -> do
+      within 60 . settled . withCluster defaultClusterOptions {clusterPrimaryCount = 2} $ \cluster -> do
         let channel = "news" :: ByteString
             slot = slotNumberOf channel
         pushes <- newTVarIO []
@@ -30,8 +30,8 @@ spec = do
               _ -> pure ()
             config = setHooks noHooks {hookPush = Just heardPush, hookConnection = Just heardOf} . setCommandTimeout Nothing $ liveConfig addresses
         withClient config $ \client -> do
-          home <- masterOf cluster slot
-          others <- filter (/= home) . map fst <$> clusterMasters cluster
+          home <- slotPrimary cluster slot
+          others <- filter (/= home) . map fst <$> clusterPrimaries cluster
           -- A command before the map is known would make the client ask for the map once more.
           eventually 5 "the map is known" $ (> 0) <$> readTVarIO maps
           run client (Redis.set channel "1")

@@ -62,11 +62,11 @@
 --
 -- Nodes and fail-over
 --
--- [Isolation] LiveSpec: a frozen master does not hold up.
+-- [Isolation] LiveSpec: a frozen primary does not hold up.
 -- [Silent peers, backoff, handshake deadline] the suites of connections.
 -- [Removed nodes] SlotCacheSpec: a node that it no longer has; nodes that only a
 --   redirect named. LiveSpec: uses a node that joins, and closes.
--- [Changes of role] LiveSpec: follows a planned fail-over; goes on when a master is
+-- [Changes of role] LiveSpec: follows a planned fail-over; goes on when a primary is
 --   killed.
 -- [Scripts by their digests] ScriptsSpec.
 -- [Redirects and retries are counted and reported] ObservedSpec.

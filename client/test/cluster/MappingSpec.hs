@@ -50,7 +50,7 @@ spec = do
         length (List.nub ids) `shouldBe` 6
         used <- map gaugeEndpoint . snapshotNodes <$> clientSnapshot client
         filter (`notElem` nodes) used `shouldBe` []
-        primaries <- length <$> clusterMasters cluster
+        primaries <- length <$> clusterPrimaries cluster
         run client (onEvery Primaries Redis.dbsize) >>= (`shouldBe` primaries) . Map.size
 
     it "is followed by MOVED and ASK to where the mapping says" $ \(cluster, tunnels) ->
@@ -58,8 +58,8 @@ spec = do
         let key = "{mapped}moved"
             slot = slotNumberOf key
         run client (Redis.set key "1")
-        home <- masterOf cluster slot
-        target <- maybe (failure "a second master") pure . List.find (/= home) . map fst =<< clusterMasters cluster
+        home <- slotPrimary cluster slot
+        target <- maybe (failure "a second primary") pure . List.find (/= home) . map fst =<< clusterPrimaries cluster
         -- A key that does not exist is answered by ASK, so the client asks for it at the target.
         let absent = run client (Redis.get "{mapped}absent") `shouldReturn` Nothing
         asked <- newIORef (0 :: Int)
@@ -83,8 +83,8 @@ spec = do
                   Subscription.Message message | Subscription.messagePayload message == payload -> pure ()
                   _ -> untilHeard payload
           hears "before"
-          home <- masterOf cluster slot
-          target <- maybe (failure "a second master") pure . List.find (/= home) . map fst =<< clusterMasters cluster
+          home <- slotPrimary cluster slot
+          target <- maybe (failure "a second primary") pure . List.find (/= home) . map fst =<< clusterPrimaries cluster
           migrateSlot cluster quietMigration slot target
           hears "after"
           migrateSlot cluster quietMigration slot home
@@ -92,10 +92,10 @@ spec = do
     it "is followed through a fail-over" $ \(cluster, tunnels) ->
       within 90 . mapped (setCommandTimeout (Just (seconds 15)) . setMaxAttempts 1000) tunnels $ \client -> do
         let slot = slotNumberOf "mapped:1"
-        old <- masterOf cluster slot
+        old <- slotPrimary cluster slot
         audit <- audited client "over" 3 $ do
-          void (killMaster cluster slot)
-          void (awaitNewMaster cluster slot old)
+          void (killPrimary cluster slot)
+          void (awaitNewPrimary cluster slot old)
           run client (Redis.set "mapped:1" "after")
           run client (Redis.get "mapped:1") `shouldReturn` Just "after"
         verifyNoneTwice client audit
@@ -143,7 +143,7 @@ spec = do
           run client (Redis.get "key") `shouldReturn` Just (Char8.pack (show (fakePort b)))
           run client (Redis.get "key") `shouldReturn` Just (Char8.pack (show (fakePort b)))
   where
-    options = defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1, clusterNodeTimeout = 1500}
+    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
 
 keys :: [ByteString]
 keys = ["mapped:" <> Char8.pack (show n) | n <- [1 .. 60 :: Int]]

@@ -30,7 +30,7 @@ spec = do
     namingSpec
   describe "a real cluster, asked as one," . aroundAll (withCluster options) $ wholeSpec
   where
-    options = defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1, clusterNodeTimeout = 1500}
+    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
 
 -- | Which nodes must receive a command without keys: how many of the primaries, and whether the
 -- replica.
@@ -218,7 +218,7 @@ wholeSpec = do
 
   it "names the node that did not answer, when the others did" $ \cluster -> limited . connected cluster $ \client -> do
     _ <- run client Redis.dbsize
-    nodes <- Cluster.clusterMasters cluster
+    nodes <- Cluster.clusterPrimaries cluster
     case nodes of
       (victim, _) : _ -> do
         let endpoint = addressEndpoint (nodeAddress victim)
@@ -230,7 +230,7 @@ wholeSpec = do
           other -> failure ("expected one node to have failed, got " <> show other)
         Cluster.awaitAgreement cluster
         eventually 10 "all answer again" (either (const False) (== 0) <$> tryRun client Redis.dbsize)
-      [] -> failure "no masters"
+      [] -> failure "no primaries"
 
 connected :: Cluster -> (Client -> IO a) -> IO a
 connected cluster action = do

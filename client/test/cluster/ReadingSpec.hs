@@ -34,7 +34,7 @@ spec = do
     zonedSpec
   describe "reads of a cluster in availability zones" fakeZonesSpec
   where
-    options = defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 2, clusterNodeTimeout = 1500, clusterProxies = True}
+    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 2, clusterNodeTimeout = 1500, clusterProxies = True}
 
 connected :: (Config -> Config) -> Cluster -> (Client -> IO a) -> IO a
 connected change cluster action = do
@@ -78,7 +78,7 @@ countedAt cluster name action = do
 -- How many commands of this name the primaries and the replicas run during the action.
 divided :: Cluster -> ByteString -> IO a -> IO (Int, Int)
 divided cluster name action = do
-  primaries <- map fst <$> clusterMasters cluster
+  primaries <- map fst <$> clusterPrimaries cluster
   counted <- countedAt cluster name action
   let (here, there) = List.partition ((`elem` primaries) . fst) counted
   pure (sum (map snd here), sum (map snd there))
@@ -117,7 +117,7 @@ saidSpec = do
 
   it "go to a node that is named, whatever else is said" $ \cluster ->
     limited . connected id cluster $ \client -> do
-      owner <- masterOf cluster (slotNumberOf "read:1")
+      owner <- slotPrimary cluster (slotNumberOf "read:1")
       counted <- countedAt cluster "get" $ run client (readFrom PreferReplica (onNode (addressEndpoint (nodeAddress owner)) (Redis.get "read:1")))
       [node | (node, 1) <- counted] `shouldBe` [owner]
 
@@ -149,7 +149,7 @@ nearSpec =
   it "go to those that answer quickly, to more than one of them, and come back to one that was slow" $ \cluster ->
     within 60 . connected (setReadFrom LowestLatency) cluster $ \client -> do
       let slot = slotNumberOf "read:1"
-      primary <- masterOf cluster slot
+      primary <- slotPrimary cluster slot
       replicas <- replicasOf cluster primary
       let trio = primary : replicas
           reads' = countedAt cluster "get" . forM_ [1 .. 60 :: Int] $ \_ -> run client (Redis.get "read:1")
@@ -178,7 +178,7 @@ faultySpec = do
     it ("are answered while all replicas of a shard are frozen, and go back to them, by " <> name) $ \cluster ->
       within 60 . connected (setCommandTimeout (Just (seconds 2)) . reading) cluster $ \client -> do
         filled client
-        primary <- masterOf cluster (slotNumberOf "read:1")
+        primary <- slotPrimary cluster (slotNumberOf "read:1")
         replicas <- replicasOf cluster primary
         length replicas `shouldBe` 2
         let reads' = forM [1 .. 20 :: Int] $ \_ -> tryRun client (Redis.get "read:1")
@@ -197,7 +197,7 @@ faultySpec = do
   it "are answered while the replicas of a shard are dead" $ \cluster ->
     within 60 . connected (setMaxAttempts 100 . setReadFrom PreferReplica) cluster $ \client -> do
       filled client
-      primary <- masterOf cluster (slotNumberOf "read:1")
+      primary <- slotPrimary cluster (slotNumberOf "read:1")
       replicas <- replicasOf cluster primary
       forM_ replicas (Server.kill9 . nodeServer)
       answers <- forM [1 .. 50 :: Int] $ \_ -> tryRun client (Redis.get "read:1")
@@ -232,8 +232,8 @@ faultySpec = do
       tallies <- newTVarIO []
       concurrently_
         ( flip finally (atomically (writeTVar over True)) $ do
-            old <- killMaster cluster slot
-            void (awaitNewMaster cluster slot old)
+            old <- killPrimary cluster slot
+            void (awaitNewPrimary cluster slot old)
             -- The writes go on for a while after the fail-over.
             seen <- readTVarIO written
             eventually 20 "writes go on" ((> seen + 100) <$> readTVarIO written)
@@ -266,7 +266,7 @@ zonedSpec =
           inZone = readFrom (SameZone "z1") . Redis.get
       if zoned
         then do
-          primary <- masterOf cluster (slotNumberOf "read:1")
+          primary <- slotPrimary cluster (slotNumberOf "read:1")
           replicas <- replicasOf cluster primary
           connected (setHooks hooks) cluster $ \client -> do
             let gotSome = do

@@ -67,7 +67,7 @@ spec = describe "credentials that change in a cluster" . aroundAll (withCluster 
       withClient (setReadFrom PreferReplica (patient (setCredentialsFrom issue (liveConfig addresses)))) $ \client -> do
         (audit, lent) <- worked client "expired" $ do
           untilExpired 1
-          replica <- masterOf cluster 0 >>= replicasOf cluster >>= maybe (failure "a replica") pure . firstOf
+          replica <- slotPrimary cluster 0 >>= replicasOf cluster >>= maybe (failure "a replica") pure . firstOf
           failover cluster replica
           untilExpired 3
         -- A planned fail-over loses nothing: the client resends the commands that it interrupts.
@@ -76,7 +76,7 @@ spec = describe "credentials that change in a cluster" . aroundAll (withCluster 
         verifyCounters client audit
         verifyTokens client audit
   where
-    options = defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1}
+    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1}
     patient = setMaxAttempts 1000 . setCommandTimeout (Just (seconds 10)) . setRefreshInterval (seconds 0.5)
     firstOf = \case
       one : _ -> Just one

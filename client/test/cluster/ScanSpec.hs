@@ -28,7 +28,7 @@ spec = do
   -- is killed.
   describe "a walk over a cluster that fails" . aroundAll (withCluster options) $ failingSpec
   where
-    options = defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1, clusterNodeTimeout = 1500}
+    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
 
 movingSpec :: SpecWith Cluster
 movingSpec = do
@@ -44,8 +44,8 @@ movingSpec = do
       let slots = take 12 (Set.toList (Set.map slotNumberOf keys))
           move n = case drop (n `mod` length slots) slots of
             slot : _ -> do
-              masters <- map fst <$> clusterMasters cluster
-              forM_ (take 1 (drop (n `mod` length masters) masters)) (migrateSlot cluster quietMigration slot)
+              primaries <- map fst <$> clusterPrimaries cluster
+              forM_ (take 1 (drop (n `mod` length primaries) primaries)) (migrateSlot cluster quietMigration slot)
             [] -> pure ()
       withAsync (churning client) $ \_ -> do
         walk <- walkScan walkDefaults client only {Redis.scanMatch = Just "moving:*", Redis.scanCount = Just 100}
@@ -56,9 +56,9 @@ movingSpec = do
   it "sees all of a slot that stays half moved, without waiting for the rest of it" $ \cluster ->
     within 60 . connected cluster $ \client -> do
       keys <- stableKeys client "{half}:" 200
-      source <- slotOf cluster "{half}:1" >>= masterOf cluster
-      masters <- map fst <$> clusterMasters cluster
-      forM_ (take 1 (filter (/= source) masters)) $ \target -> do
+      source <- slotOf cluster "{half}:1" >>= slotPrimary cluster
+      primaries <- map fst <$> clusterPrimaries cluster
+      forM_ (take 1 (filter (/= source) primaries)) $ \target -> do
         looked <- newIORef []
         migrateSlot cluster quietMigration {migrationBatch = 50, migrationMoved = \moved -> halfWay client moved >>= \seen -> modifyIORef' looked (seen :)} (slotNumberOf "{half}:1") target
         walks <- readIORef looked
@@ -110,14 +110,14 @@ failingSpec =
         walk <- walkScan walkDefaults client only {Redis.scanMatch = Just "failing:*", Redis.scanCount = Just 100}
         dead <- newIORef Nothing
         (_, seen) <- pulling walk $ \case
-          10 -> killMaster cluster 0 >>= writeIORef dead . Just
+          10 -> killPrimary cluster 0 >>= writeIORef dead . Just
           20 -> failOver cluster 16383
           _ -> pure ()
         missing keys seen
         readIORef dead >>= \case
           Nothing -> failure "nobody was killed"
           Just node -> do
-            void (awaitNewMaster cluster 0 node)
+            void (awaitNewPrimary cluster 0 node)
             Server.restart (nodeServer node)
             awaitAgreement cluster
 
@@ -164,14 +164,14 @@ missing keys seen = Set.toList (keys `Set.difference` seen) `shouldBe` []
 
 -- Has the primary of this slot replaced by its replica.
 failOver :: Cluster -> Int -> IO ()
-failOver cluster slot = masterOf cluster slot >>= replicasOf cluster >>= traverse_ (failover cluster) . take 1
+failOver cluster slot = slotPrimary cluster slot >>= replicasOf cluster >>= traverse_ (failover cluster) . take 1
 
 -- Moves a slot to the primary of another slot.
 moveTo :: Cluster -> Int -> Int -> IO ()
-moveTo cluster slot other = masterOf cluster other >>= migrateSlot cluster quietMigration slot
+moveTo cluster slot other = slotPrimary cluster other >>= migrateSlot cluster quietMigration slot
 
 moveAway :: Cluster -> Int -> IO ()
 moveAway cluster slot = do
-  source <- masterOf cluster slot
-  masters <- map fst <$> clusterMasters cluster
-  forM_ (take 1 (filter (/= source) masters)) (migrateSlot cluster quietMigration slot)
+  source <- slotPrimary cluster slot
+  primaries <- map fst <$> clusterPrimaries cluster
+  forM_ (take 1 (filter (/= source) primaries)) (migrateSlot cluster quietMigration slot)

@@ -29,7 +29,7 @@ spec = do
       limited . settled . connected cluster $ \client -> do
         let shards = take 30 (keysIn "orders:" (const True))
         withSubscription client (channel "news" <> matching "user:*" <> foldMap shardChannel shards) $ \subscription -> do
-          nodes <- map fst <$> clusterMasters cluster
+          nodes <- map fst <$> clusterPrimaries cluster
           forM_ (zip nodes ["a", "b", "c"]) $ \(node, payload) -> do
             _ <- Server.command (nodeServer node) ["PUBLISH", "news", payload]
             Server.command (nodeServer node) ["PUBLISH", "user:1", payload]
@@ -49,10 +49,10 @@ spec = do
 
     it "of a shard's channel follow its slot, again and again" $ \cluster -> do
       let name = "moving"
-      home <- masterOf cluster (slotNumberOf name)
-      masters <- map fst <$> clusterMasters cluster
+      home <- slotPrimary cluster (slotNumberOf name)
+      primaries <- map fst <$> clusterPrimaries cluster
       faulty cluster (shardChannel name) (Redis.spublish name) $ \account ->
-        forM_ (filter (/= home) masters <> [home]) $ \target -> do
+        forM_ (filter (/= home) primaries <> [home]) $ \target -> do
           awaitMore account 20
           gaps <- gapsSoFar account
           migrateSlot cluster quietMigration (slotNumberOf name) target
@@ -60,8 +60,8 @@ spec = do
 
     it "of a shard's channel follow a planned fail-over" $ \cluster -> do
       let name = "failing"
-      master <- masterOf cluster (slotNumberOf name)
-      replicas <- replicasOf cluster master
+      primary <- slotPrimary cluster (slotNumberOf name)
+      replicas <- replicasOf cluster primary
       faulty cluster (shardChannel name) (Redis.spublish name) $ \account -> do
         awaitMore account 20
         forM_ (take 1 replicas) (failover cluster)
@@ -104,8 +104,8 @@ spec = do
       let name = "killed"
       faulty cluster (shardChannel name) (Redis.spublish name) $ \account -> do
         awaitMore account 20
-        old <- killMaster cluster (slotNumberOf name)
-        void (awaitNewMaster cluster (slotNumberOf name) old)
+        old <- killPrimary cluster (slotNumberOf name)
+        void (awaitNewPrimary cluster (slotNumberOf name) old)
         awaitMore account 20
         Server.restart (nodeServer old)
         awaitAgreement cluster
@@ -113,11 +113,11 @@ spec = do
   describe "subscriptions to what happens to keys, in a cluster whose primaries are killed" . aroundAll (withCluster options) $ do
     it "tell of each change of a key, or of a gap, when a node joins and leaves" $ \cluster -> do
       clusterNodes cluster >>= mapM_ telling
-      home <- masterOf cluster (slotNumberOf key)
+      home <- slotPrimary cluster (slotNumberOf key)
       ofKeys cluster $ \account -> do
         awaitMore account 20
         gaps <- gapsSoFar account
-        node <- addMaster cluster
+        node <- addPrimary cluster
         telling node
         migrateSlot cluster quietMigration (slotNumberOf key) node
         awaitMore account 20
@@ -131,8 +131,8 @@ spec = do
       clusterNodes cluster >>= mapM_ telling
       ofKeys cluster $ \account -> do
         awaitMore account 20
-        old <- killMaster cluster (slotNumberOf key)
-        void (awaitNewMaster cluster (slotNumberOf key) old)
+        old <- killPrimary cluster (slotNumberOf key)
+        void (awaitNewPrimary cluster (slotNumberOf key) old)
         awaitMore account 20
         Server.restart (nodeServer old)
         awaitAgreement cluster
@@ -142,7 +142,7 @@ spec = do
     -- The event names the key that was set, so each number is a key of its own.
     ofKeys cluster = faultyOf isSet cluster (keyevent 0 "set") (pure (\number -> 1 <$ Redis.set ("{counter}" <> number) "x"))
     isSet message = maybe False ((== "set") . keyEventName) (keyEventOf message)
-    options = defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1, clusterNodeTimeout = 1500}
+    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
 
 connected :: Cluster -> (Client -> IO a) -> IO a
 connected cluster action = do
@@ -161,12 +161,12 @@ faulty cluster topics publish = faultyOf (const True) cluster topics (pure publi
 -- test before.
 elsewhere :: Cluster -> ByteString -> (Node -> Account -> IO ()) -> IO ()
 elsewhere cluster name trouble = do
-  masters <- map fst <$> clusterMasters cluster
+  primaries <- map fst <$> clusterPrimaries cluster
   listening <- newEmptyMVar
   let publishing = do
-        at <- listeningTo name masters >>= maybe (failure "nobody listens") pure
+        at <- listeningTo name primaries >>= maybe (failure "nobody listens") pure
         putMVar listening at
-        publisher <- maybe (failure "a second primary") pure (find (/= at) masters)
+        publisher <- maybe (failure "a second primary") pure (find (/= at) primaries)
         pure (onNode (addressEndpoint (nodeAddress publisher)) . Redis.publish name)
   faultyOf (const True) cluster (channel name) publishing $ \account -> do
     awaitMore account 20

@@ -2,14 +2,16 @@
 -- caller waits for them.
 module TogetherSpec (spec) where
 
+import Control.Concurrent (threadDelay)
 import Control.Concurrent.Async (async, forConcurrently, poll, wait)
 import Control.Concurrent.STM
-import Control.Monad (forM, forM_, replicateM, replicateM_, when)
+import Control.Monad (forM, forM_, replicateM, replicateM_, void, when)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (traverse_)
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Maybe (isNothing)
 import FakeNode
+import GHC.Clock (getMonotonicTime)
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Metrics
@@ -25,6 +27,22 @@ spec = describe "many commands together" $ do
       withClient (setCommandTimeout (Just (seconds 1.5)) (clusterOf [TcpEndpoint "127.0.0.1" 1])) $ \client -> do
         results <- within 2.5 (tryEach client (replicate 1000 (Redis.get "key")))
         map (either (Just . errorDelivery) (const Nothing)) results `shouldBe` replicate 1000 (Just NotSent)
+
+  it "to several nodes, or to a named one, have of their time what the wait for the first map leaves" $
+    limited . settled . withFakeNode $ \a -> do
+      setScript a $ \_ -> \case
+        "CLUSTER" : "SHARDS" : _ -> Nothing <$ threadDelay 800000
+        "DBSIZE" : _ -> pure (Just Silence)
+        _ -> pure Nothing
+      let asks = [void . (`tryRun` Redis.dbsize), void . (`tryRun` onEvery Primaries Redis.dbsize), void . (`tryRun` onNode (fakeEndpoint a) Redis.dbsize)]
+      forM_ asks $ \ask ->
+        withClient (setCommandTimeout (Just (seconds 1.5)) (clusterOf [fakeEndpoint a])) $ \client -> do
+          began <- getMonotonicTime
+          ask client
+          ended <- getMonotonicTime
+          -- With their whole limit from the map on they would end about 0.6 s later.
+          ended - began `shouldSatisfy` (< 1.8)
+      countHeard a ["DBSIZE"] `shouldReturn` length asks
 
   it "from the first moment on wait for the first map, and for no other" $
     -- With so long a throttle, the client would ask for the next map only after a minute.

@@ -157,6 +157,21 @@ spec = describe "a command that only the server knows" $ do
         ended - began `shouldSatisfy` (< 3)
       countHeard a ["X.ADD"] `shouldReturn` 2
 
+  forM_ [("a single server", alone), ("a cluster", clustered)] $ \(what, config) ->
+    it ("has of its time limit what the questions leave, on " <> what) $
+      limited . withFakeNode $ \a -> do
+        setScript a $ \connection -> \case
+          "X.ADD" : _ -> pure (Just Silence)
+          asked@("COMMAND" : _) -> threadDelay 700000 *> describedAs (firstKey "write") connection asked
+          _ -> pure Nothing
+        withClient (setCommandTimeout (Just (seconds 1)) (config a)) $ \client -> do
+          began <- getMonotonicTime
+          _ <- tryRun client (raw ["X.ADD", high]) >>= expectError
+          ended <- getMonotonicTime
+          -- With its whole limit from the answer on it would end after 1.7 s.
+          ended - began `shouldSatisfy` (< 1.4)
+        countHeard a ["X.ADD"] `shouldReturn` 1
+
   describe "with a subcommand" $ do
     it "is what its subcommand is, and goes where that one's keys are" $
       limited . withTwoNodes $ \a b -> do

@@ -8,7 +8,7 @@
 --
 -- [@pinned@] a server on core 0
 -- [@free@] a server on whatever core it likes
--- [@cluster@] five masters on core 0
+-- [@cluster@] five primaries on core 0
 module Main (main) where
 
 import Control.Monad (void)

@@ -3,7 +3,7 @@
 -- @MONITOR@ sends every command to whoever asked, which costs the server about
 -- as much as answering the command. It is for a minute of a quiet server, not for a day of a busy one.
 --
--- In a cluster each node shows only the commands that it ran itself. So this asks all masters at
+-- In a cluster each node shows only the commands that it ran itself. So this asks all primaries at
 -- once, and records each into a file of its own. In the end it merges the lines by the times that
 -- the nodes gave them, which are as good as the nodes' clocks.
 module Tool.Record

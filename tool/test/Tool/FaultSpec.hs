@@ -13,7 +13,7 @@ import Data.Map.Strict qualified as Map
 import Data.Text qualified as Text
 import OnServer (at)
 import Redis.Config (Limits (limitInFlight), defaultLimits)
-import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, masterOf, nodeServer, withCluster)
+import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, nodeServer, slotPrimary, withCluster)
 import Redis.TestKit.Command (CommandCalls (callsRun))
 import Redis.TestKit.Server
 import Redis.TestKit.Wait (eventually)
@@ -60,8 +60,8 @@ spec :: Spec
 spec = describe "the program, in bad times" $ do
   it "counts errors against the node that died, and goes on with the others" $
     -- Without full coverage, the other nodes go on serving their slots.
-    withCluster defaultClusterOptions {clusterMasterCount = 3, clusterServer = defaultServerOptions {optionsConfig = ["cluster-require-full-coverage no"]}} $ \cluster -> do
-      victim <- nodeServer <$> masterOf cluster 0
+    withCluster defaultClusterOptions {clusterPrimaryCount = 3, clusterServer = defaultServerOptions {optionsConfig = ["cluster-require-full-coverage no"]}} $ \cluster -> do
+      victim <- nodeServer <$> slotPrimary cluster 0
       servers <- map nodeServer <$> clusterNodes cluster
       let nameOf server = serverHost server <> ":" <> show (serverPort server)
           others = filter ((/= serverPort victim) . serverPort) servers

@@ -128,7 +128,7 @@ spec = describe "the program" $ do
         `shouldBe` Right (5 :: Int, 1 :: Double)
 
     it "measures a cluster that a URL names with commands that a cluster takes" $
-      withCluster defaultClusterOptions {clusterMasterCount = 3} $ \cluster -> do
+      withCluster defaultClusterOptions {clusterPrimaryCount = 3} $ \cluster -> do
         servers <- map nodeServer <$> clusterNodes cluster
         for_ (take 1 servers) $ \server -> do
           (code, output, _) <- run' (["bench", "--url", "redis+cluster://" <> serverHost server <> ":" <> show (serverPort server), "--test", "mset,mget"] <> brief)

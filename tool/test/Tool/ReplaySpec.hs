@@ -135,9 +135,9 @@ spec = do
               why `oneLine` "WRONGPASS"
               listDirectory folder `shouldReturn` ["recording"]
 
-    it "record all masters of a cluster, merged by time" $
+    it "record all primaries of a cluster, merged by time" $
       withSystemTempDirectory "replay-spec" $ \folder ->
-        withCluster defaultClusterOptions {clusterMasterCount = 3} $ \cluster -> do
+        withCluster defaultClusterOptions {clusterPrimaryCount = 3} $ \cluster -> do
           nodes <- clusterNodes cluster
           let file = folder </> "recording"
               servers = map nodeServer nodes

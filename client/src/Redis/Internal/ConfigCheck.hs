@@ -17,6 +17,7 @@ import Data.Typeable (cast)
 import Redis.Duration (inSeconds, microseconds, seconds)
 import Redis.Error (Endpoint (..))
 import Redis.Internal.Config
+import Redis.Internal.Name (isName)
 
 -- | A setting, or a part of a URL, that cannot be used.
 --
@@ -64,14 +65,14 @@ validateConfig config = do
       check "topology" "sentinels have hosts and ports, no Unix sockets" $
         null [() | UnixEndpoint _ <- toList seeds]
       check "sentinel name" "must be printable ASCII without spaces, and not empty" $
-        not (ByteString.null name) && ByteString.all (\byte -> byte > 32 && byte < 127) name
+        isName name
     Standalone _ ->
       check "nodes to read from" "must be the primary with a single server: replicas are for a cluster (clusterConfig, redis+cluster://, or the option cluster=true) or a primary with replicas (groupConfig, redis+group://, sentinelConfig, redis+sentinel://)" $
         configReadFrom config == ReadPrimary
   check "database" "must not be negative" (configDatabase config >= 0)
   for_ (configClientName config) $ \name ->
     check "client name" "must be printable ASCII without spaces, and not empty" $
-      not (ByteString.null name) && ByteString.all (\byte -> byte > 32 && byte < 127) name
+      isName name
   for_ (configTls config) $ \tls ->
     check "server name" "TLS over a Unix socket needs one, or no verification" $
       not (tlsVerify tls) || isJust (tlsServerName tls) || null [() | UnixEndpoint _ <- endpoints]

@@ -141,7 +141,7 @@ versionOf body =
 clusterSpec :: Case -> Spec
 clusterSpec service =
   it (caseName service <> ": reads, writes and deletes in a cluster") . within 60 $
-    withCluster defaultClusterOptions {clusterMasterCount = 3} $ \cluster -> do
+    withCluster defaultClusterOptions {clusterPrimaryCount = 3} $ \cluster -> do
       nodes <- clusterNodes cluster
       port <- maybe (failure "a cluster without nodes") (pure . serverPort . nodeServer) (listToMaybe nodes)
       withWorldOf (\options -> options {serviceInCluster = True, serviceRedisPort = port}) service $ \world -> do

@@ -77,7 +77,7 @@ data Style
 data Place
   = -- | One server on core 0, the client on core 1.
     Standalone
-  | -- | Five masters on core 0, the client on core 1.
+  | -- | Five primaries on core 0, the client on core 1.
     Cluster
   | -- | One server, which shares cores 0 and 1 with the client.
     StandaloneFree

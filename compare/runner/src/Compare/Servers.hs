@@ -30,7 +30,7 @@ import Text.Read (readMaybe)
 import Tool.Bench.Preload (runNumbered)
 import Tool.Span (nanosIn)
 
--- | One server, or all masters of a cluster.
+-- | One server, or all primaries of a cluster.
 data Servers = Servers
   { serversFirst :: Server,
     serversAll :: [Server]

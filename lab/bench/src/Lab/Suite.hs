@@ -1,5 +1,5 @@
 -- | The standard runs: GET, SET and mixed, against a private server and a private cluster of five
--- masters, each beside @redis-benchmark@.
+-- primaries, each beside @redis-benchmark@.
 module Lab.Suite
   ( suite,
     standardBenchmark,

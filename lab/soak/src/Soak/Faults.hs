@@ -29,7 +29,7 @@ import GHC.Clock (getMonotonicTime)
 import Numeric (showFFloat)
 import Redis.Cluster.Slot (keySlot)
 import Redis.TestKit.Cluster
-import Redis.TestKit.Cluster.View (NodeView (viewId), viewIsMaster)
+import Redis.TestKit.Cluster.View (NodeView (viewId), viewIsPrimary)
 import Redis.TestKit.Command (infoFields, replyText, request)
 import Redis.TestKit.Proxy (Direction (..), Ending (..), Proxy)
 import Redis.TestKit.Proxy qualified as Proxy
@@ -170,8 +170,8 @@ upheavals around random =
 
     -- The pair in its current roles: primary and replica.
     roles (Pair one other) = do
-      masters <- map fst <$> clusterMasters cluster
-      pure (if one `elem` masters then (one, other) else (other, one))
+      primaries <- map fst <$> clusterPrimaries cluster
+      pure (if one `elem` primaries then (one, other) else (other, one))
 
     killFor :: (String -> IO ()) -> Node -> (Double, Double) -> IO ()
     killFor say node range = do
@@ -201,13 +201,13 @@ upheavals around random =
         else do
           say (nameOf primary <> " until " <> nameOf replica <> " has taken over")
           Server.kill9 (nodeServer primary)
-          -- In some states Redis 7.0 never elects ('killMaster').
-          void . upTo 15 $ eventually 20 "another primary" (isMasterNow replica)
+          -- In some states Redis 7.0 never elects ('killPrimary').
+          void . upTo 15 $ eventually 20 "another primary" (isPrimaryNow replica)
           pause =<< between random (0, 1)
           Server.restart (nodeServer primary)
 
     -- Whether the node regards itself as a primary.
-    isMasterNow node = any (\view -> viewId view == nodeId node && viewIsMaster view) <$> viewOf node
+    isPrimaryNow node = any (\view -> viewId view == nodeId node && viewIsPrimary view) <$> viewOf node
 
     killServer say = do
       down <- between random (0.1, 2)

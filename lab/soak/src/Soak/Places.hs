@@ -164,8 +164,8 @@ durable = defaultServerOptions {optionsConfig = ["appendonly yes", "appendfsync 
 clusterOptions :: ClusterOptions
 clusterOptions =
   defaultClusterOptions
-    { clusterMasterCount = 3,
-      clusterReplicasPerMaster = 1,
+    { clusterPrimaryCount = 3,
+      clusterReplicasPerPrimary = 1,
       clusterNodeTimeout = nodeTimeout,
       clusterProxies = True,
       clusterServer =
@@ -185,11 +185,11 @@ clusterOptions =
 -- | The pair of the last slots, and the other pairs.
 pairsOf :: Cluster -> IO (Pair, [Pair])
 pairsOf cluster = do
-  masters <- clusterMasters cluster
-  pairs <- forM masters $ \(master, ranges) ->
-    replicasOf cluster master >>= \case
-      [replica] -> pure (any ((== 16383) . snd) ranges, Pair master replica)
-      replicas -> failure (show master <> " has replicas " <> show replicas)
+  primaries <- clusterPrimaries cluster
+  pairs <- forM primaries $ \(primary, ranges) ->
+    replicasOf cluster primary >>= \case
+      [replica] -> pure (any ((== 16383) . snd) ranges, Pair primary replica)
+      replicas -> failure (show primary <> " has replicas " <> show replicas)
   case partition fst pairs of
     ([(_, electing)], others@[_, _]) -> pure (electing, map snd others)
     _ -> failure "not three pairs"
@@ -209,6 +209,6 @@ askHolder around place key question
   | placeName place == "s" = Server.command (theServer around) question
   | otherwise =
     eventuallyJust 30 ("an answer to " <> show question) $
-      try (masterOf (theCluster around) (keySlot key) >>= \node -> Server.command (nodeServer node) question) >>= \case
+      try (slotPrimary (theCluster around) (keySlot key) >>= \node -> Server.command (nodeServer node) question) >>= \case
         Right reply -> pure (Just reply)
         Left (TestKitFailure _) -> pure Nothing

@@ -16,7 +16,7 @@ import Test.Hspec
 
 spec :: Spec
 spec = do
-  describe "while slots move" . aroundAll (withCluster defaultClusterOptions {clusterMasterCount = 2, clusterNodeTimeout = 15000}) $ do
+  describe "while slots move" . aroundAll (withCluster defaultClusterOptions {clusterPrimaryCount = 2, clusterNodeTimeout = 15000}) $ do
     it "a lock is held by one at a time, with tokens in order" $ \cluster ->
       connected cluster $ \client ->
         contendedWhile client (moving cluster "{lock:many}")
@@ -31,7 +31,7 @@ spec = do
         audited [one, other] (forM_ ["audited:0", "audited:1", "audited:2"] (moving cluster))
 
   it "another leads when the primary is killed, in a greater term, and never two" $
-    withCluster defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1} $ \cluster ->
+    withCluster defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1} $ \cluster ->
       connected cluster $ \client -> do
         slot <- slotOf cluster "{lock:election:leader}"
         asking <- newTVarIO (pure False)
@@ -48,8 +48,8 @@ spec = do
           link one
           link two
           atomically (readTVar terms >>= check . not . null)
-          old <- killMaster cluster slot
-          void (awaitNewMaster cluster slot old)
+          old <- killPrimary cluster slot
+          void (awaitNewPrimary cluster slot old)
           atomically (readTVar terms >>= check . (>= 2) . length)
         seen <- reverse <$> readTVarIO terms
         zip seen (drop 1 seen) `shouldSatisfy` all (uncurry (<))

@@ -17,7 +17,7 @@ import Redis.Duration (hours, minutes)
 import Redis.Patterns.Jobs
 import Redis.Patterns.Work
 import Redis.TestKit.Address (Address (TcpAddress))
-import Redis.TestKit.Cluster (clusterAddresses, clusterMasterCount, defaultClusterOptions, withCluster)
+import Redis.TestKit.Cluster (clusterAddresses, clusterPrimaryCount, defaultClusterOptions, withCluster)
 import Redis.TestKit.Process qualified as Process
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (defaultServerOptions, serverPort, withServer)
@@ -227,7 +227,7 @@ spec = around (\test -> withServer defaultServerOptions (\server -> connected (s
       working client quick {workerGrace = milliseconds 20} (\running -> putMVar begun (runningAttempt running) >> atomically retry) $
         takeMVar begun `shouldReturn` 1
     working client quick (const (pure "")) $ finally' client job JobDone
-  it "is the same in a cluster" $ \_ -> withCluster defaultClusterOptions {clusterMasterCount = 3} $ \cluster -> do
+  it "is the same in a cluster" $ \_ -> withCluster defaultClusterOptions {clusterPrimaryCount = 3} $ \cluster -> do
     addresses <- clusterAddresses cluster
     let seeds = [TcpEndpoint (Char8.pack host) (fromIntegral port) | TcpAddress host port <- addresses]
     forM_ (nonEmpty seeds) $ \some -> withClient (clusterConfig some) $ \client -> do

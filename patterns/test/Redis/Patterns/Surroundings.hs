@@ -41,7 +41,7 @@ behindProxy action = withRedis $ \server ->
 inCluster :: (Client -> IO a) -> IO a
 inCluster action =
   -- The timeout is so long that a busy machine does not make a node count as failed.
-  withCluster defaultClusterOptions {clusterMasterCount = 1, clusterNodeTimeout = 15000} $ \cluster ->
+  withCluster defaultClusterOptions {clusterPrimaryCount = 1, clusterNodeTimeout = 15000} $ \cluster ->
     clustered cluster >>= (`withClient` action)
 
 -- | The configuration of a client of the cluster, with short times.
@@ -59,9 +59,9 @@ clustered cluster =
 moving :: Cluster -> ByteString -> IO ()
 moving cluster key = do
   slot <- slotOf cluster key
-  home <- masterOf cluster slot
-  masters <- map fst <$> clusterMasters cluster
-  forM_ (take 4 (cycle (filter (/= home) masters <> [home]))) (migrateSlot cluster quietMigration slot)
+  home <- slotPrimary cluster slot
+  primaries <- map fst <$> clusterPrimaries cluster
+  forM_ (take 4 (cycle (filter (/= home) primaries <> [home]))) (migrateSlot cluster quietMigration slot)
 
 -- | Short times, so that a fault is over soon.
 quick :: Config -> Config

@@ -22,7 +22,7 @@ import Test.Hspec
 
 spec :: Spec
 spec = do
-  around (withCluster defaultClusterOptions {clusterMasterCount = 2, clusterNodeTimeout = 15000}) . describe "while slots move" $ do
+  around (withCluster defaultClusterOptions {clusterPrimaryCount = 2, clusterNodeTimeout = 15000}) . describe "while slots move" $ do
     it "a worker handles every entry" $ \cluster -> ofCluster cluster $ \client -> do
       handled <- newTVarIO Set.empty
       stopping client numbers (collecting handled) . stopping client numbers (collecting handled) $ do
@@ -51,7 +51,7 @@ spec = do
       states <- forM jobs (fmap (fmap jobInfoState) . jobInfo client queue)
       states `shouldBe` replicate 200 (Just JobDone)
       forM_ ["urgent", "normal", "later"] $ \name -> run client (Redis.xlen ("{moved}:jobs:" <> name)) `shouldReturn` 0
-  around (withCluster defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1}) . describe "of which a primary goes" $ do
+  around (withCluster defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1}) . describe "of which a primary goes" $ do
     it "a worker handles every entry that the new one has" $ \cluster -> ofCluster cluster $ \client -> do
       withDedicated client (AtKey "numbers") $ \connection -> do
         forM_ [0 .. 199 :: Int] $ \n -> runOn connection (Redis.xadd "numbers" (("number", Char8.pack (show n)) :| []))
@@ -60,8 +60,8 @@ spec = do
       slot <- slotOf cluster "numbers"
       stopping client numbers (collecting handled) . stopping client numbers (collecting handled) $ do
         atomically (readTVar handled >>= check . (> 30) . Set.size)
-        old <- killMaster cluster slot
-        _ <- awaitNewMaster cluster slot old
+        old <- killPrimary cluster slot
+        _ <- awaitNewPrimary cluster slot old
         eventuallyReturns 40 0 (pendingCount client "numbers" "counters")
       readTVarIO handled `shouldReturn` Set.fromList (filter (not . isFailing) [0 .. 199])
       deadNumbers client "{numbers}:dead" `shouldReturn'` filter isFailing [0 .. 199]

@@ -2,7 +2,7 @@
 --
 -- It is started without @redis-cli --cluster create@, whose pauses take longer than everything
 -- else: each node gets its slots and its epoch, meets every other node, and then all nodes are
--- asked until they agree. Redis itself keeps a new master from serving for two seconds; a start
+-- asked until they agree. Redis itself keeps a new primary from serving for two seconds; a start
 -- takes little longer than that.
 --
 -- An operation that changes the cluster returns only when all running nodes agree on the result,
@@ -21,15 +21,15 @@ module Redis.TestKit.Cluster
     nodeAddress,
     clusterNodes,
     clusterAddresses,
-    clusterMasters,
+    clusterPrimaries,
     slotOf,
-    masterOf,
+    slotPrimary,
     replicasOf,
     viewOf,
 
     -- * Failing over
-    killMaster,
-    awaitNewMaster,
+    killPrimary,
+    awaitNewPrimary,
     failover,
 
     -- * Moving slots
@@ -38,7 +38,7 @@ module Redis.TestKit.Cluster
     migrateSlot,
 
     -- * Growing and shrinking
-    addMaster,
+    addPrimary,
     addReplica,
     removeNode,
 
@@ -68,8 +68,8 @@ import Redis.TestKit.Wait (Seconds, TestKitFailure (..), eventually, eventuallyJ
 
 -- | How to start a cluster. Change fields of 'defaultClusterOptions'.
 data ClusterOptions = ClusterOptions
-  { clusterMasterCount :: Int,
-    clusterReplicasPerMaster :: Int,
+  { clusterPrimaryCount :: Int,
+    clusterReplicasPerPrimary :: Int,
     -- | The milliseconds of silence after which a node counts as failed. Short for tests of
     -- fail-over; 15 000 is right if a busy machine may keep a node from running for a while.
     clusterNodeTimeout :: Int,
@@ -84,12 +84,12 @@ data ClusterOptions = ClusterOptions
   }
   deriving stock (Eq, Show)
 
--- | Five masters, no replicas, two seconds until a node counts as failed.
+-- | Five primaries, no replicas, two seconds until a node counts as failed.
 defaultClusterOptions :: ClusterOptions
 defaultClusterOptions =
   ClusterOptions
-    { clusterMasterCount = 5,
-      clusterReplicasPerMaster = 0,
+    { clusterPrimaryCount = 5,
+      clusterReplicasPerPrimary = 0,
       clusterNodeTimeout = 2000,
       clusterProxies = False,
       clusterServer = defaultServerOptions,
@@ -132,7 +132,7 @@ clientPort server = case Server.serverTlsPort server of
   Nothing -> Server.serverAddress server
 
 -- | A cluster whose nodes all agree that it is complete, for the duration of an action. Takes about
--- three seconds for five masters.
+-- three seconds for five primaries.
 withCluster :: HasCallStack => ClusterOptions -> (Cluster -> IO a) -> IO a
 withCluster options = bracket (startCluster options) disposeCluster
 
@@ -140,21 +140,21 @@ startCluster :: HasCallStack => ClusterOptions -> IO Cluster
 startCluster options = do
   cluster <- Cluster options <$> newMVar []
   flip onException (disposeCluster cluster) $ do
-    masters <- forConcurrently [1 .. count] $ \_ -> startNode cluster
-    replicas <- forConcurrently [(master, n) | master <- masters, n <- [1 .. perMaster]] $
-      \(master, _) -> (,) master <$> startNode cluster
-    forM_ (zip3 [1 ..] masters (slotRanges count)) $ \(epoch, node, (from, to)) -> do
+    primaries <- forConcurrently [1 .. count] $ \_ -> startNode cluster
+    replicas <- forConcurrently [(primary, n) | primary <- primaries, n <- [1 .. perPrimary]] $
+      \(primary, _) -> (,) primary <$> startNode cluster
+    forM_ (zip3 [1 ..] primaries (slotRanges count)) $ \(epoch, node, (from, to)) -> do
       tell node ["CLUSTER", "SET-CONFIG-EPOCH", number epoch]
       tell node ["CLUSTER", "ADDSLOTSRANGE", number from, number to]
-    meetAll (masters <> map snd replicas)
-    forConcurrently_ replicas $ \(master, replica) -> follow cluster replica master
+    meetAll (primaries <> map snd replicas)
+    forConcurrently_ replicas $ \(primary, replica) -> follow cluster replica primary
     awaitAgreement cluster
-    forM_ (masters <> map snd replicas) $ \node ->
+    forM_ (primaries <> map snd replicas) $ \node ->
       tell node ["CONFIG", "SET", "cluster-node-timeout", number (clusterNodeTimeout options)]
   pure cluster
   where
-    count = max 1 (clusterMasterCount options)
-    perMaster = clusterReplicasPerMaster options
+    count = max 1 (clusterPrimaryCount options)
+    perPrimary = clusterReplicasPerPrimary options
 
 slotRanges :: Int -> [SlotRange]
 slotRanges count =
@@ -204,10 +204,10 @@ startNode cluster = mask_ $ do
       [] -> "127.0.0.1"
     configured proxy =
       [ "cluster-announce-ip " <> host,
-        -- A master's wait before it serves again depends on this timeout, so it is short until all
+        -- A primary's wait before it serves again depends on this timeout, so it is short until all
         -- nodes are up.
         "cluster-node-timeout 1000",
-        -- A replica then always stands for election, and stays with its master.
+        -- A replica then always stands for election, and stays with its primary.
         "cluster-replica-validity-factor 0",
         "cluster-allow-replica-migration no"
       ]
@@ -251,11 +251,11 @@ migrationPort server =
   fromMaybe (Server.serverPort server) (Server.serverTlsPort server)
 
 follow :: Cluster -> Node -> Node -> IO ()
-follow cluster replica master = do
-  eventually (clusterPatience (clusterOptions cluster)) "the replica knows its master" $ do
+follow cluster replica primary = do
+  eventually (clusterPatience (clusterOptions cluster)) "the replica knows its primary" $ do
     views <- viewOf replica
-    pure (any (\view -> viewId view == nodeId master && viewIsMaster view) views)
-  tell replica ["CLUSTER", "REPLICATE", nodeId master]
+    pure (any (\view -> viewId view == nodeId primary && viewIsPrimary view) views)
+  tell replica ["CLUSTER", "REPLICATE", nodeId primary]
 
 tell :: HasCallStack => Node -> [ByteString] -> IO ()
 tell node = void . Server.command (nodeServer node)
@@ -263,7 +263,7 @@ tell node = void . Server.command (nodeServer node)
 number :: Int -> ByteString
 number = Char8.pack . show
 
--- | The nodes, running or not, in the order in which they joined; at the start, masters come before
+-- | The nodes, running or not, in the order in which they joined; at the start, primaries come before
 -- replicas.
 clusterNodes :: Cluster -> IO [Node]
 clusterNodes = readMVar . clusterMembers
@@ -289,15 +289,15 @@ anyView cluster =
     node : _ -> viewOf node
     [] -> failure "no node runs"
 
--- | The masters that are alive, with the slots they own.
-clusterMasters :: HasCallStack => Cluster -> IO [(Node, [SlotRange])]
-clusterMasters cluster = do
+-- | The primaries that are alive, with the slots they own.
+clusterPrimaries :: HasCallStack => Cluster -> IO [(Node, [SlotRange])]
+clusterPrimaries cluster = do
   nodes <- clusterNodes cluster
   views <- anyView cluster
   pure
     [ (node, viewSlots view)
       | view <- views,
-        viewIsMaster view,
+        viewIsPrimary view,
         viewIsAlive view,
         Just node <- [find ((== viewId view) . nodeId) nodes]
     ]
@@ -312,41 +312,41 @@ slotOf cluster key =
         reply -> failure ("CLUSTER KEYSLOT: " <> show reply)
     [] -> failure "no node runs"
 
--- | The master that owns the slot.
-masterOf :: HasCallStack => Cluster -> Slot -> IO Node
-masterOf cluster slot = do
-  masters <- clusterMasters cluster
-  case find (any covers . snd) masters of
+-- | The primary that owns the slot.
+slotPrimary :: HasCallStack => Cluster -> Slot -> IO Node
+slotPrimary cluster slot = do
+  primaries <- clusterPrimaries cluster
+  case find (any covers . snd) primaries of
     Just (node, _) -> pure node
     Nothing -> failure ("nobody owns slot " <> show slot)
   where
     covers (from, to) = from <= slot && slot <= to
 
--- | The live replicas of a master.
+-- | The live replicas of a primary.
 replicasOf :: HasCallStack => Cluster -> Node -> IO [Node]
-replicasOf cluster master = do
+replicasOf cluster primary = do
   nodes <- clusterNodes cluster
   views <- anyView cluster
   pure $
     flip mapMaybe views $ \view ->
-      if viewMaster view == Just (nodeId master) && viewIsAlive view
+      if viewPrimary view == Just (nodeId primary) && viewIsAlive view
         then find ((== viewId view) . nodeId) nodes
         else Nothing
 
--- | Kills the master of the slot (SIGKILL) and returns it, without waiting for the consequences.
--- Redis 7.0 never replaces a master that took over, by a planned fail-over, from a replica that had
+-- | Kills the primary of the slot (SIGKILL) and returns it, without waiting for the consequences.
+-- Redis 7.0 never replaces a primary that took over, by a planned fail-over, from a replica that had
 -- itself won an election less than two node timeouts before: that replica counts its old votes
 -- again.
-killMaster :: HasCallStack => Cluster -> Slot -> IO Node
-killMaster cluster slot = do
-  node <- masterOf cluster slot
+killPrimary :: HasCallStack => Cluster -> Slot -> IO Node
+killPrimary cluster slot = do
+  node <- slotPrimary cluster slot
   node <$ Server.kill9 (nodeServer node)
 
 -- | Blocks until all running nodes agree that another node than the given one owns the slot, and
--- returns that master.
-awaitNewMaster :: HasCallStack => Cluster -> Slot -> Node -> IO Node
-awaitNewMaster cluster slot old =
-  explained cluster . eventuallyJust patience ("slot " <> show slot <> " has a new master") $ do
+-- returns that primary.
+awaitNewPrimary :: HasCallStack => Cluster -> Slot -> Node -> IO Node
+awaitNewPrimary cluster slot old =
+  explained cluster . eventuallyJust patience ("slot " <> show slot <> " has a new primary") $ do
     nodes <- runningNodes cluster
     agreed <- tryAgreement nodes
     case agreed of
@@ -360,15 +360,15 @@ awaitNewMaster cluster slot old =
   where
     patience = clusterPatience (clusterOptions cluster)
 
--- | A planned fail-over: the replica becomes the master, with its master's
+-- | A planned fail-over: the replica becomes the primary, with its primary's
 -- consent. Blocks until all running nodes agree.
 failover :: HasCallStack => Cluster -> Node -> IO ()
 failover cluster replica = do
-  eventually patience "the replica is in step with its master" $
+  eventually patience "the replica is in step with its primary" $
     linkIsUp replica
   tell replica ["CLUSTER", "FAILOVER"]
-  eventually patience "the replica is a master" $
-    any (\view -> viewIsMaster view && "myself" `elem` viewFlags view)
+  eventually patience "the replica is a primary" $
+    any (\view -> viewIsPrimary view && "myself" `elem` viewFlags view)
       <$> viewOf replica
   awaitAgreement cluster
   where
@@ -384,9 +384,9 @@ data Migration = Migration
     -- | Runs when this many keys have moved. Requests for several keys, of which some have moved,
     -- are answered with TRYAGAIN.
     migrationMoved :: Int -> IO (),
-    -- | Runs when all keys have moved and the old master still owns the slot.
+    -- | Runs when all keys have moved and the old primary still owns the slot.
     migrationEmptied :: IO (),
-    -- | Runs when the new master owns the slot and no other node has been told.
+    -- | Runs when the new primary owns the slot and no other node has been told.
     migrationOwned :: IO ()
   }
 
@@ -401,12 +401,12 @@ quietMigration =
       migrationOwned = pure ()
     }
 
--- | Moves a slot with its keys to another master, as @redis-cli --cluster reshard@ does, while
+-- | Moves a slot with its keys to another primary, as @redis-cli --cluster reshard@ does, while
 -- clients may continue. Blocks until all running nodes agree on the new owner. Does nothing if the
 -- target owns the slot already.
 migrateSlot :: HasCallStack => Cluster -> Migration -> Slot -> Node -> IO ()
 migrateSlot cluster migration slot target = do
-  source <- masterOf cluster slot
+  source <- slotPrimary cluster slot
   unless (source == target) $ do
     tell target ["CLUSTER", "SETSLOT", number slot, "IMPORTING", nodeId source]
     tell source ["CLUSTER", "SETSLOT", number slot, "MIGRATING", nodeId target]
@@ -416,7 +416,7 @@ migrateSlot cluster migration slot target = do
     give target
     migrationOwned migration
     give source
-    others <- filter (`notElem` [source, target]) . map fst <$> clusterMasters cluster
+    others <- filter (`notElem` [source, target]) . map fst <$> clusterPrimaries cluster
     mapM_ give others
     awaitAgreement cluster
   where
@@ -449,9 +449,9 @@ migrateSlot cluster migration slot target = do
         <> ["KEYS"]
         <> keys
 
--- | Adds a master without slots; give it some with 'migrateSlot'.
-addMaster :: HasCallStack => Cluster -> IO Node
-addMaster cluster = do
+-- | Adds a primary without slots; give it some with 'migrateSlot'.
+addPrimary :: HasCallStack => Cluster -> IO Node
+addPrimary cluster = do
   before <- runningNodes cluster
   node <- startNode cluster
   mapM_ (meet node) before
@@ -459,13 +459,13 @@ addMaster cluster = do
   settle cluster node
   pure node
 
--- | Adds a replica of a master.
+-- | Adds a replica of a primary.
 addReplica :: HasCallStack => Cluster -> Node -> IO Node
-addReplica cluster master = do
+addReplica cluster primary = do
   before <- runningNodes cluster
   node <- startNode cluster
   mapM_ (meet node) before
-  follow cluster node master
+  follow cluster node primary
   awaitAgreement cluster
   settle cluster node
   pure node
@@ -476,10 +476,10 @@ settle cluster node =
   where
     timeouts = clusterNodeTimeout (clusterOptions cluster)
 
--- | Ends a node and makes all others forget it. A master must have given away its slots before.
+-- | Ends a node and makes all others forget it. A primary must have given away its slots before.
 removeNode :: HasCallStack => Cluster -> Node -> IO ()
 removeNode cluster node = do
-  owned <- fromMaybe [] . lookup node <$> clusterMasters cluster
+  owned <- fromMaybe [] . lookup node <$> clusterPrimaries cluster
   unless (null owned) $ failure ("the node still owns slots: " <> show owned)
   disposeNode node
   modifyMVar_ (clusterMembers cluster) (pure . filter (/= node))
@@ -488,7 +488,7 @@ removeNode cluster node = do
   awaitAgreement cluster
 
 -- | Blocks until every running node reports that the cluster is ok, all of them agree about the
--- nodes that have not failed, none is missing, and every replica is in step with its master.
+-- nodes that have not failed, none is missing, and every replica is in step with its primary.
 awaitAgreement :: HasCallStack => Cluster -> IO ()
 awaitAgreement cluster =
   explained cluster . eventually patience "the nodes agree that the cluster is complete" $ do
@@ -502,7 +502,7 @@ awaitAgreement cluster =
   where
     patience = clusterPatience (clusterOptions cluster)
     isReplica views node =
-      any (\view -> viewId view == nodeId node && isJust (viewMaster view)) views
+      any (\view -> viewId view == nodeId node && isJust (viewPrimary view)) views
 
 -- Adds the running nodes' views and latest log lines to a failure: once the cluster is disposed of,
 -- it is too late to ask why the nodes did not agree.

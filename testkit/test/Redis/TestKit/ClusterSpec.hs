@@ -26,27 +26,27 @@ spec = do
                    NodeView "bbb" "127.0.0.1:7001" ["slave"] (Just "aaa") 3 False []
                  ]
 
-  aroundAll (withCluster defaultClusterOptions {clusterMasterCount = 3}) $ do
+  aroundAll (withCluster defaultClusterOptions {clusterPrimaryCount = 3}) $ do
     it "covers every slot" $ \cluster -> do
-      masters <- clusterMasters cluster
-      sort (concatMap snd masters)
+      primaries <- clusterPrimaries cluster
+      sort (concatMap snd primaries)
         `shouldBe` [(0, 5460), (5461, 10921), (10922, 16383)]
 
     it "says what its nodes say when they do not agree in time" $ \cluster -> do
       nodes <- clusterNodes cluster
-      owner <- masterOf cluster 0
+      owner <- slotPrimary cluster 0
       text <-
-        try (awaitNewMaster (withPatience 0 cluster) 0 owner) >>= \case
+        try (awaitNewPrimary (withPatience 0 cluster) 0 owner) >>= \case
           Left (TestKitFailure text) -> pure text
           Right node -> failure ("nobody was promoted, and yet: " <> show node)
-      text `shouldContain` "slot 0 has a new master"
+      text `shouldContain` "slot 0 has a new primary"
       forM_ nodes $ \node -> text `shouldContain` ("\n" <> show node <> "\n")
       text `shouldContain` " myself,master "
       text `shouldContain` "Cluster state changed: ok"
 
     it "redirects with MOVED to the node it names" $ \cluster -> do
       slot <- slotOf cluster "key"
-      owner <- masterOf cluster slot
+      owner <- slotPrimary cluster slot
       others <- filter (/= owner) <$> clusterNodes cluster
       forM_ others $ \other ->
         ask other ["SET", "key", "value"]
@@ -55,7 +55,7 @@ spec = do
 
     it "moves a slot with its keys and shows every step" $ \cluster -> do
       slot <- slotOf cluster "{tag}"
-      source <- masterOf cluster slot
+      source <- slotPrimary cluster slot
       others <- filter (/= source) <$> clusterNodes cluster
       target <- case others of
         other : _ -> pure other
@@ -91,15 +91,15 @@ spec = do
           refused `shouldBe` moved
           asked `shouldBe` Text "{tag}1"
         other -> expectationFailure (show other)
-      masterOf cluster slot `shouldReturn` target
+      slotPrimary cluster slot `shouldReturn` target
       values <- forM keys $ \key -> ask target ["GET", key]
       values `shouldBe` map Text keys
 
-    it "adds a master, gives it a slot, and removes it again" $ \cluster -> do
-      home <- masterOf cluster 100
-      node <- addMaster cluster
+    it "adds a primary, gives it a slot, and removes it again" $ \cluster -> do
+      home <- slotPrimary cluster 100
+      node <- addPrimary cluster
       migrateSlot cluster quietMigration 100 node
-      masterOf cluster 100 `shouldReturn` node
+      slotPrimary cluster 100 `shouldReturn` node
       removeNode cluster node `shouldThrow` \(_ :: TestKitFailure) -> True
       migrateSlot cluster quietMigration 100 home
       removeNode cluster node
@@ -110,41 +110,41 @@ spec = do
   aroundAll
     ( withCluster
         defaultClusterOptions
-          { clusterMasterCount = 3,
-            clusterReplicasPerMaster = 1,
+          { clusterPrimaryCount = 3,
+            clusterReplicasPerPrimary = 1,
             clusterNodeTimeout = 1000,
             clusterServer = Server.defaultServerOptions {Server.optionsPassword = Just "secret"}
           }
     )
     $ do
       it "promotes a replica by a planned fail-over" $ \cluster -> do
-        master <- masterOf cluster 0
-        replicas <- replicasOf cluster master
+        primary <- slotPrimary cluster 0
+        replicas <- replicasOf cluster primary
         replica <- case replicas of
           [one] -> pure one
           other -> failure ("not one replica: " <> show other)
         failover cluster replica
-        masterOf cluster 0 `shouldReturn` replica
-        replicasOf cluster replica `shouldReturn` [master]
+        slotPrimary cluster 0 `shouldReturn` replica
+        replicasOf cluster replica `shouldReturn` [primary]
 
-      it "promotes a replica when the master is killed, who returns as a replica" $ \cluster -> do
-        dead <- killMaster cluster 0
-        promoted <- awaitNewMaster cluster 0 dead
+      it "promotes a replica when the primary is killed, who returns as a replica" $ \cluster -> do
+        dead <- killPrimary cluster 0
+        promoted <- awaitNewPrimary cluster 0 dead
         promoted `shouldNotBe` dead
         Server.restart (nodeServer dead)
         awaitAgreement cluster
         replicasOf cluster promoted `shouldReturn` [dead]
 
       it "adds a replica" $ \cluster -> do
-        master <- masterOf cluster 16383
-        replica <- addReplica cluster master
-        replicas <- replicasOf cluster master
+        primary <- slotPrimary cluster 16383
+        replica <- addReplica cluster primary
+        replicas <- replicasOf cluster primary
         replicas `shouldContain` [replica]
 
   it "announces the proxies to clients" $
-    withCluster defaultClusterOptions {clusterMasterCount = 3, clusterProxies = True} $ \cluster -> do
+    withCluster defaultClusterOptions {clusterPrimaryCount = 3, clusterProxies = True} $ \cluster -> do
       slot <- slotOf cluster "key"
-      owner <- masterOf cluster slot
+      owner <- slotPrimary cluster slot
       Proxy.proxyAddress <$> nodeProxy owner `shouldBe` Just (nodeAddress owner)
       others <- filter (/= owner) <$> clusterNodes cluster
       forM_ others $ \other ->
@@ -164,15 +164,15 @@ spec = do
           template = Server.defaultServerOptions {Server.optionsTls = Just tls}
       withCluster
         defaultClusterOptions
-          { clusterMasterCount = 3,
-            clusterReplicasPerMaster = 1,
+          { clusterPrimaryCount = 3,
+            clusterReplicasPerPrimary = 1,
             clusterServer = template
           }
         $ \cluster -> do
           slot <- slotOf cluster "key"
-          source <- masterOf cluster slot
+          source <- slotPrimary cluster slot
           _ <- ask source ["SET", "key", "value"]
-          others <- filter (/= source) . map fst <$> clusterMasters cluster
+          others <- filter (/= source) . map fst <$> clusterPrimaries cluster
           forM_ (take 1 others) $ \target -> do
             migrateSlot cluster quietMigration slot target
             ask target ["GET", "key"] `shouldReturn` Text "value"

@@ -115,13 +115,13 @@ spec = do
               refused `shouldNotBe` ExitSuccess
 
   it "replicates from another server" $
-    withServer defaultServerOptions $ \master ->
+    withServer defaultServerOptions $ \primary ->
       withServer
         defaultServerOptions
-          { optionsReplicaOf = Just (serverHost master, serverPort master)
+          { optionsReplicaOf = Just (serverHost primary, serverPort primary)
           }
         $ \replica -> do
-          _ <- command master ["SET", "key", "value"]
+          _ <- command primary ["SET", "key", "value"]
           eventuallyReturns 20 (Text "value") (command replica ["GET", "key"])
 
   it "comes back empty on the same port after SIGKILL" $

@@ -30,7 +30,7 @@ data PrivateOptions = PrivateOptions
     privateCores :: [Int]
   }
 
--- | Runs an action with a server, or with a cluster of five masters, that lives as long as the
+-- | Runs an action with a server, or with a cluster of five primaries, that lives as long as the
 -- action.
 withPrivate :: PrivateOptions -> (Target -> IO a) -> IO a
 withPrivate options action

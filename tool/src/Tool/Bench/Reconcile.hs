@@ -3,7 +3,7 @@
 -- the last, and they must have grown by exactly the number of commands that were sent.
 --
 -- Where reads go to replicas, the replica that runs a read counts it, and every replica counts a
--- write again when it repeats it. So for each command either the masters' count must be right, or
+-- write again when it repeats it. So for each command either the primaries' count must be right, or
 -- the count of all servers together.
 module Tool.Bench.Reconcile
   ( CountsBefore,
@@ -23,7 +23,7 @@ import Tool.Bench.Counts (CommandCounts (..))
 import Tool.Bench.Document (Agreement (..))
 import Tool.Connect (Target, serverCalls)
 
--- | How often each command ran, on masters and on replicas.
+-- | How often each command ran, on primaries and on replicas.
 type Calls = (CommandCounts, CommandCounts)
 
 -- | The servers' counts at the start, or why there are none.
@@ -64,10 +64,10 @@ compareCounts (Right before) (Right after) errors client
     watched = Map.fromList [("get", 0), ("set", 0)]
     right name expected
       | everywhere == expected = everywhere
-      | otherwise = onMasters
+      | otherwise = onPrimaries
       where
-        onMasters = growth fst name
-        everywhere = onMasters + growth snd name
+        onPrimaries = growth fst name
+        everywhere = onPrimaries + growth snd name
     growth side name = at (side after) name - at (side before) name
     -- Redis before 7 counts a subcommand such as script|load under its command.
     at found name =

@@ -18,7 +18,6 @@
 module Tool.Bench.Tally
   ( Tally,
     Shape (..),
-    newTally,
     Sides,
     newSides,
     tallyOf,
@@ -110,10 +109,6 @@ data Side = Side
     sideErrors :: IORef (Map (Int, Int, Text) Int)
   }
 
--- | Makes an empty tally, whose slice is that of the given moment.
-newTally :: Window -> Shape -> Nanos -> IO Tally
-newTally window shape now = newSides shape >>= \sides -> tallyOf window sides now
-
 -- | The memory of a tally.
 data Sides = Sides Side Side
 
@@ -121,7 +116,8 @@ data Sides = Sides Side Side
 newSides :: Shape -> IO Sides
 newSides shape = Sides <$> newSide shape <*> newSide shape
 
--- | Like 'newTally', with memory that was made before. No two tallies may have the same. \(O(1)\).
+-- | Makes an empty tally, whose slice is that of the given moment. No two tallies may have the same
+-- memory. \(O(1)\).
 tallyOf :: Window -> Sides -> Nanos -> IO Tally
 tallyOf window (Sides one other) now = do
   turns <- zeros 8

@@ -285,7 +285,7 @@ spec = describe "a known answer" $ do
         other -> expectationFailure (show other)
 
   it "is the count of commands, and the nodes they went to, when replicas answer the reads" $
-    withCluster defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1, clusterNodeTimeout = 15000} $ \cluster ->
+    withCluster defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 15000} $ \cluster ->
       clusterNodes cluster >>= \case
         node : _ | TcpAddress host port <- nodeAddress node -> do
           run <-

@@ -27,7 +27,7 @@ spec = describe "Tool.Bench.Reconcile" $ do
     compareCounts (Right earlier) (Right (grown 1 3)) 0 (CommandCounts (Map.fromList [("set", 3)]))
       `shouldBe` Disagrees (countsByName (counts 0 3)) (countsByName (counts 1 3))
 
-  it "counts reads where they ran, and writes on the masters only, when replicas are read" $ do
+  it "counts reads where they ran, and writes on the primaries only, when replicas are read" $ do
     let first = Right (fst earlier, counts 50 10)
     compareCounts first (Right (fst (grown 2 3), counts 55 13)) 0 client `shouldBe` Agrees (countsByName client)
     compareCounts first (Right (fst (grown 2 3), counts 54 13)) 0 client

@@ -12,6 +12,7 @@ import Redis.Error (Error (ClientClosed))
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck hiding (collect)
+import Tool.Bench.Cpu (Nanos)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Nodes
 import Tool.Bench.Part
@@ -19,6 +20,10 @@ import Tool.Bench.Progress (sparkline)
 import Tool.Bench.Tally
 import Tool.Bench.Window
 import Tool.Bench.Workload.Drawn (Outcome (..))
+
+-- | A tally with memory of its own.
+newTally :: Window -> Shape -> Nanos -> IO Tally
+newTally window shape now = newSides shape >>= \sides -> tallyOf window sides now
 
 -- | Counts in slices of 100 that begin at 1000; the window ends at 1250.
 counted :: (Tally -> IO ()) -> IO Parts

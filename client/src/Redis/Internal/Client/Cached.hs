@@ -23,11 +23,10 @@ import Redis.Internal.Client.Cache (Placed (..), Ticket)
 import Redis.Internal.Client.CacheStore
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Execute
+import Redis.Internal.Client.FanOut
 import Redis.Internal.Client.Frozen (thaw)
 import Redis.Internal.Client.Journey
-import Redis.Internal.Client.Learn
 import Redis.Internal.Client.Recoverer (allowedSeconds, attend, awaitPlace, newFlight, tracedBy, waitsForPlace)
-import Redis.Internal.Client.Together
 import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock
@@ -59,10 +58,10 @@ glance core age given = case coreCache core of
   _ -> pure (Unanswered (start core given))
   where
     asked keys =
-      learn core (execute core) (commandWords given) (Just keys) >>= \case
+      learned core given (Just keys) >>= \case
         Left failed -> pure (settled (Left failed))
-        Right (facts, route) ->
-          glance core age given {commandFacts = facts `withSettingsOf` commandFacts given, commandRoute = route} >>= \case
+        Right known ->
+          glance core age known >>= \case
             Answered result -> pure (settled result)
             Unanswered begin -> begin
 {-# INLINE glance #-}

@@ -6,6 +6,7 @@ module Redis.Internal.Client.Core
     keepOpen,
     longestArgument,
     remainingSeconds,
+    withTimeLeft,
     termsWithin,
   )
 where
@@ -87,6 +88,21 @@ remainingSeconds core facts began = case allowed of
       NonBlocking -> allowedSeconds (coreConfig core) facts
       BlocksFor limit -> (+ limit) <$> allowedSeconds (coreConfig core) facts
       BlocksForever -> factPatience facts
+
+-- | A command that began at this time and has not been sent, with what is left of its time
+-- limit: what the client did for it before, such as waiting for a map, counts too.
+withTimeLeft :: Core -> Nanos -> Command a -> IO (Command a)
+withTimeLeft core began given = do
+  spent <- (\now -> secondsFromNanos (now - began)) <$> coarseNanos
+  pure $ case limit of
+    -- A shorter time may be a tick of the clock and no wait.
+    Just whole | spent > 0.01 -> given {commandFacts = facts {factPatience = Just (max 0.001 (whole - spent))}}
+    _ -> given
+  where
+    facts = commandFacts given
+    limit = case factBlocking facts of
+      BlocksForever -> factPatience facts
+      _ -> allowedSeconds (coreConfig core) facts
 
 -- | Terms that limit the wait for a reply to so many seconds. The connection enforces the
 -- limit: a timer that throws might hit a thread that its owner throws to as well.

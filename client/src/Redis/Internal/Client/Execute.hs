@@ -25,6 +25,7 @@ module Redis.Internal.Client.Execute
     settled,
     onConnection,
     traced,
+    learned,
   )
 where
 
@@ -32,6 +33,7 @@ import Control.Applicative ((<|>))
 import Control.Concurrent.MVar
 import Control.Exception (SomeException, onException, throwIO, try)
 import Control.Monad (void, when)
+import Data.ByteString (ByteString)
 import Data.Foldable (for_)
 import Data.IORef
 import Data.List qualified as List
@@ -39,12 +41,12 @@ import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Maybe (fromMaybe)
 import GHC.Exts (lazy)
 import Redis.Error
+import Redis.Internal.Client.CommandInfo
 import Redis.Internal.Client.Core
+import Redis.Internal.Client.FanOut
 import Redis.Internal.Client.Journey
-import Redis.Internal.Client.Learn
-import Redis.Internal.Client.Own
+import Redis.Internal.Client.OwnConnection
 import Redis.Internal.Client.Recoverer
-import Redis.Internal.Client.Together
 import Redis.Internal.Client.Trace
 import Redis.Internal.Command
 import Redis.Internal.Config
@@ -350,50 +352,63 @@ startSpecial caller core given
   | Unsendable why <- commandRoute given = pure (settled (Left (RefusedError why)))
   | commandRequest given `requestExceeds` longestArgument core = refused ArgumentTooLong
   | AskServer keys chosen <- commandRoute given =
-    -- Learns the command's facts and route first, then starts it.
-    learn core (execute core) (commandWords given) (keys <|> ([] <$ chosen)) >>= \case
+    learned core given (keys <|> ([] <$ chosen)) >>= \case
       Left failed -> pure (settled (Left failed))
-      Right (facts, route) ->
-        startFor caller core given {commandFacts = facts `withSettingsOf` commandFacts given, commandRoute = fromMaybe route chosen}
+      Right known -> startFor caller core known {commandRoute = fromMaybe (commandRoute known) chosen}
   | ConnectionState <- factScope (commandFacts given) = refused NeedsDedicatedConnection
   | PerNode audience conclude <- commandRoute given =
     startTogether core given AsListed audience conclude
   | not (isClustered (coreRouter core)) = case commandRoute given of
     OneNode endpoint -> named endpoint
-    _ -> whole
+    _ -> whole given
   | otherwise = case commandRoute given of
     SameSlot keys | not (sameSlot keys) -> refused CrossSlot
     Splittable stride keys | not (sameSlot keys) -> startParts core given (partsOf given stride keys)
     Everywhere audience how -> do
       -- A merged result needs every primary: without one it would cover only part of the
       -- keys. A command that one primary runs on behalf of all does not wait for the others.
-      remaining <- coarseNanos >>= remainingSeconds core (commandFacts given)
+      began <- coarseNanos
+      remaining <- remainingSeconds core (commandFacts given) began
       covered <- if audience == Primaries && not (oneIsEnough how) then coverEventually (coreRouter core) remaining else pure (Right ())
+      hurried <- withTimeLeft core began given
       case covered of
         Left failed -> pure (settled (Left failed))
-        Right () -> startTogether core given (if how == MergeFound then InAnyOrder else AsListed) audience (decodedFrom given . mergeNodes (commandFacts given) how)
+        Right () -> startTogether core hurried (if how == MergeFound then InAnyOrder else AsListed) audience (decodedFrom given . mergeNodes (commandFacts given) how)
     NodesOwn -> refused NeedsNode
     OneNode endpoint -> named endpoint
-    _ -> whole
+    _ -> whole given
   where
     refused why = pure (settled (Left (RefusedError (why (commandName given)))))
 
     sameSlot (key :| keys) = all ((== keySlot key) . keySlot) keys
 
     named endpoint = do
-      remaining <- coarseNanos >>= remainingSeconds core (commandFacts given)
+      began <- coarseNanos
+      remaining <- remainingSeconds core (commandFacts given) began
       hasNode (coreRouter core) remaining endpoint >>= \case
         Left failed -> pure (settled (Left failed))
         Right False -> pure (settled (Left (RefusedError (NoSuchNode endpoint))))
-        Right True -> whole
+        Right True -> withTimeLeft core began given >>= whole
 
-    whole
-      | needsOwn (commandFacts given) = case caller of
+    whole one
+      | needsOwn (commandFacts one) = case caller of
         -- On the caller's own thread: a thread in between would have to be
         -- stopped when the caller is.
-        CallerWaits -> pure (Started (runOwn core given))
-        CallerGoesOn -> inBackground (runOwn core given)
-      | otherwise = startPlaced core given
+        CallerWaits -> pure (Started (runOwn core one))
+        CallerGoesOn -> inBackground (runOwn core one)
+      | otherwise = startPlaced core one
+
+-- | A command with the facts and the route that the server gives for it, and with the time that
+-- is left after the questions. The last argument is its keys, if they are known. Blocks until the
+-- server has answered.
+learned :: Core -> Command a -> Maybe [ByteString] -> IO (Either Error (Command a))
+learned core given keys = do
+  began <- coarseNanos
+  let ask question = withTimeLeft core began question {commandFacts = (commandFacts question) {factPatience = factPatience (commandFacts given)}} >>= execute core
+  learn core ask (commandWords given) keys >>= \case
+    Left failed -> pure (Left failed)
+    Right (facts, route) ->
+      Right <$> withTimeLeft core began given {commandFacts = facts `withSettingsOf` commandFacts given, commandRoute = route}
 
 -- | Starts the parts of a command over several slots, all at once. Every part is awaited even
 -- if one fails, because it has been sent.
@@ -415,20 +430,22 @@ data Order = AsListed | InAnyOrder
 -- is down must not delay the others.
 startTogether :: Core -> Command a -> Order -> Audience -> ([(Endpoint, Either Error Value)] -> Either Error a) -> IO (Started a)
 startTogether core given order audience conclude = do
-  remaining <- coarseNanos >>= remainingSeconds core (commandFacts given)
+  began <- coarseNanos
+  remaining <- remainingSeconds core (commandFacts given) began
   audienceEventually (coreRouter core) remaining audience >>= \case
     Left failed -> pure (settled (Left failed))
     Right listed -> do
+      hurried <- withTimeLeft core began given
       members <- case order of
         AsListed -> pure listed
         InAnyOrder -> map snd . List.sortOn fst <$> traverse (\member -> flip (,) member <$> randomRIO (0, 1 :: Double)) listed
-      started <- traverse (\(endpoint, route) -> (,) endpoint <$> inBackground (execute (untraced core) (single route))) members
+      started <- traverse (\(endpoint, route) -> (,) endpoint <$> inBackground (execute (untraced core) (single hurried route))) members
       pure . Started $ conclude <$> traverse (traverse awaitStarted) started
   where
-    single route =
+    single one route =
       Command
-        { commandRequest = commandRequest given,
+        { commandRequest = commandRequest one,
           commandRoute = route,
-          commandFacts = commandFacts given,
+          commandFacts = commandFacts one,
           commandDecode = Right
         }

@@ -17,7 +17,7 @@ import Redis.Command (Command, commandFacts, onNode)
 import Redis.Commands.Keys (ScanPage (..))
 import Redis.Error
 import Redis.Internal.Client.Core (Client (..), Core (coreRouter))
-import Redis.Internal.Client.Looking
+import Redis.Internal.Client.NodeIdentity
 import Redis.Internal.Client.Walker
 import Redis.Internal.Command.Scan (ScanCursor (..), scanStart)
 import Redis.Internal.Protocol.Slot (keySlot)

@@ -20,7 +20,7 @@ import Redis.Commands.Keys (ScanOptions, ScanPage (..), scanWith)
 import Redis.Duration (inSeconds)
 import Redis.Error
 import Redis.Internal.Client.Core (Client (..), Core (coreRouter))
-import Redis.Internal.Client.Looking
+import Redis.Internal.Client.NodeIdentity
 import Redis.Internal.Client.Walker
 import Redis.Internal.Command (Route)
 import Redis.Internal.Command.Scan (ScanCursor (..))

@@ -196,20 +196,18 @@ runUntracedOn dedicated given entered
 -- | Submits a command to a dedicated connection, without waiting for its reply.
 startOn :: Dedicated s -> Command a -> IO (Started a)
 startOn dedicated given = case dedicatedHook dedicated of
-  Nothing -> begin
+  Nothing -> startUntracedOn dedicated given (pure ())
   Just hook -> do
     trace <- beginTraceOn dedicated hook (oneCommand (commandWords given))
-    startTraced trace (\_ -> begin <* maybe (enteredOn dedicated trace) (\_ -> pure ()) (refusedOn dedicated given))
-  where
-    begin = startUntracedOn dedicated given
+    startTraced trace (\_ -> startUntracedOn dedicated given (enteredOn dedicated trace))
 
--- | Like 'startOn', without the hook.
-startUntracedOn :: Dedicated s -> Command a -> IO (Started a)
-startUntracedOn dedicated given
+-- | Like 'startOn', without the hook. The action runs when the command has been submitted.
+startUntracedOn :: Dedicated s -> Command a -> IO () -> IO (Started a)
+startUntracedOn dedicated given entered
   | Just refusal <- refusedOn dedicated given = pure (settled (Left (RefusedError refusal)))
   | otherwise = do
     slot <- submitOnLoan dedicated given
-    pure (onConnection given slot)
+    onConnection given slot <$ entered
 
 -- | Why a command is not sent on a lent connection.
 refusedOn :: Dedicated s -> Command a -> Maybe Refusal

@@ -57,10 +57,9 @@ tryTransactionOn dedicated transaction =
   tracedOn dedicated (transactionOf (map commandWords (transactionCommands transaction))) $ \entered -> case transactionRefusal bounds transaction of
     Just refusal -> pure (Left (RefusedError refusal))
     Nothing -> do
-      begun <- startUntracedOn dedicated multi
-      queue <- traverse (startUntracedOn dedicated) (transactionCommands transaction)
-      ended <- startUntracedOn dedicated exec
-      entered
+      begun <- startUntracedOn dedicated multi (pure ())
+      queue <- traverse (\command -> startUntracedOn dedicated command (pure ())) (transactionCommands transaction)
+      ended <- startUntracedOn dedicated exec entered
       started <- awaitStarted begun
       answers <- traverse awaitStarted queue
       result <- awaitStarted ended

@@ -107,7 +107,7 @@ rest options otherwise' still = do
 passes :: Error -> Bool
 passes problem = case problem of
   ReplyError ServerError {serverErrorCode} ->
-    serverErrorCode `elem` ["LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "MOVED", "ASK", "READONLY", "BUSY"]
+    serverErrorCode `elem` ["LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "MOVED", "ASK", "REDIRECT", "READONLY", "BUSY"]
   UnexpectedReply _ -> False
   ConnectionError _ -> not (isLasting problem)
   TimeoutError _ -> True

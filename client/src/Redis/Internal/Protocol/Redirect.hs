@@ -19,6 +19,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isDigit)
 import Redis.Error
 import Redis.Internal.Config (AddressMapping, mappedAddress)
+import Redis.Internal.Name (isHostName)
 import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
 
 -- | The meaning of an error that says nothing against the command.
@@ -90,7 +91,8 @@ parseDestination text = do
   case host of
     "" -> Just (SameHost port)
     "?" -> Just UnknownNode
-    _ -> (\plain -> NamedNode (TcpEndpoint plain port)) <$> checkedHost (withoutBrackets host)
+    _ | plain <- withoutBrackets host, isHostName plain -> Just (NamedNode (TcpEndpoint plain port))
+    _ -> Nothing
 
 -- | The endpoint at which this client reaches a destination, given the endpoint that answered.
 -- 'Nothing' if there is nothing to dial. \(O(1)\).
@@ -107,14 +109,6 @@ withoutBrackets host
   | "[" `ByteString.isPrefixOf` host && "]" `ByteString.isSuffixOf` host && ByteString.length host > 2 =
     ByteString.drop 1 (ByteString.take (ByteString.length host - 1) host)
   | otherwise = host
-
--- | A host of at most 255 visible ASCII characters.
-checkedHost :: ByteString -> Maybe ByteString
-checkedHost host
-  | ByteString.length host <= 255 && not (ByteString.null host) && ByteString.all visible host = Just host
-  | otherwise = Nothing
-  where
-    visible byte = byte > 0x20 && byte < 0x7f
 
 parsePort :: ByteString -> Maybe Port
 parsePort text = do

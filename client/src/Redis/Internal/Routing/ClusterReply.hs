@@ -26,6 +26,7 @@ import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Error
 import Redis.Internal.Config (AddressMapping, mappedAddress)
+import Redis.Internal.Name (isHostName)
 import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
 import Redis.Internal.Routing.SlotMap (Claim (..), SlotMap, slotMapFromClaims, withZones)
 import Redis.Value (Value)
@@ -159,7 +160,7 @@ endpointAt :: Asked -> Maybe ByteString -> Port -> Maybe Endpoint
 endpointAt Asked {askedEndpoint, askedMapping} named port = fmap (mappedAddress askedMapping) $ case named of
   Just "?" -> Nothing
   Just name
-    | ByteString.length name <= 255 && ByteString.all (\byte -> byte > 0x20 && byte < 0x7f) name -> Just (TcpEndpoint name port)
+    | isHostName name -> Just (TcpEndpoint name port)
     | otherwise -> Nothing
   Nothing -> case askedEndpoint of
     TcpEndpoint name _ -> Just (TcpEndpoint name port)

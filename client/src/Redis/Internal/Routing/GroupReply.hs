@@ -25,6 +25,7 @@ import Data.Maybe (catMaybes, mapMaybe)
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Error
+import Redis.Internal.Name (isHostName)
 
 -- | A server's description of itself.
 data Report = Report
@@ -140,7 +141,7 @@ parseSentinels = fmap catMaybes . Decode.list sentinel
 -- | An endpoint. 'Nothing' if it cannot be dialled.
 endpointFrom :: ByteString -> ByteString -> Maybe Endpoint
 endpointFrom host port = do
-  guard (not (ByteString.null host) && ByteString.length host <= 255 && host /= "?" && ByteString.all (\byte -> byte > 0x20 && byte < 0x7f) host)
+  guard (isHostName host && host /= "?")
   guard (ByteString.length port <= 5 && Char8.all isDigit port)
   (number, "") <- Char8.readInt port
   guard (number >= 1 && number <= 65535)

@@ -9,7 +9,7 @@ import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict qualified as Map
 import Redis.Commands hiding (keys)
 import Redis.Error
-import Redis.Internal.Client.Together
+import Redis.Internal.Client.FanOut
 import Redis.Internal.Command
 import Redis.Internal.Protocol.CommandTable.Merge (Merge (..))
 import Redis.Internal.Protocol.Slot (keySlot)

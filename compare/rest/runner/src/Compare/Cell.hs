@@ -27,7 +27,7 @@ import System.Directory (doesFileExist)
 data Topology
   = -- | One server.
     Standalone
-  | -- | Five masters.
+  | -- | Five primaries.
     Cluster
   deriving stock (Eq, Ord, Show, Enum, Bounded, Generic)
 

@@ -69,7 +69,7 @@ newtype Redis = Redis [Server]
 withRedis :: Topology -> Layout -> (Redis -> IO a) -> IO a
 withRedis Standalone layout' action = withServer (serverOptionsFor layout') (action . Redis . pure)
 withRedis Cluster layout' action =
-  withCluster defaultClusterOptions {clusterMasterCount = 5, clusterNodeTimeout = 15000, clusterServer = serverOptionsFor layout'} $ \cluster ->
+  withCluster defaultClusterOptions {clusterPrimaryCount = 5, clusterNodeTimeout = 15000, clusterServer = serverOptionsFor layout'} $ \cluster ->
     clusterNodes cluster >>= action . Redis . map nodeServer
 
 serverOptionsFor :: Layout -> ServerOptions

@@ -115,7 +115,7 @@ data Place
     Pinned
   | -- | A server on any core.
     Unpinned
-  | -- | Five masters on core 0.
+  | -- | Five primaries on core 0.
     PinnedCluster
   | -- | A server with TLS on core 0.
     PinnedTls

@@ -6,7 +6,7 @@ module Redis.TestKit.Cluster.View
     Slot,
     SlotRange,
     parseNodes,
-    viewIsMaster,
+    viewIsPrimary,
     viewIsAlive,
     viewOwns,
     Agreement,
@@ -36,7 +36,7 @@ data NodeView = NodeView
     -- | @master@, @slave@, @myself@, @fail?@, @fail@, @handshake@ …
     viewFlags :: [ByteString],
     -- | The primary that it replicates, if it is a replica.
-    viewMaster :: Maybe NodeId,
+    viewPrimary :: Maybe NodeId,
     viewEpoch :: Int,
     -- | Whether the bus link to it is up.
     viewConnected :: Bool,
@@ -48,13 +48,13 @@ data NodeView = NodeView
 parseNodes :: ByteString -> [NodeView]
 parseNodes = mapMaybe (node . Char8.words) . Char8.lines
   where
-    node (nodeId : address : flags : master : _ : _ : epoch : link : slots) =
+    node (nodeId : address : flags : primary : _ : _ : epoch : link : slots) =
       Just
         NodeView
           { viewId = nodeId,
             viewAddress = Char8.takeWhile (/= '@') address,
             viewFlags = Char8.split ',' flags,
-            viewMaster = if master == "-" then Nothing else Just master,
+            viewPrimary = if primary == "-" then Nothing else Just primary,
             viewEpoch = maybe 0 fst (Char8.readInt epoch),
             viewConnected = link == "connected",
             viewSlots = mapMaybe range slots
@@ -68,9 +68,9 @@ parseNodes = mapMaybe (node . Char8.words) . Char8.lines
         Just ('-', digits) -> (,) from . fst <$> Char8.readInt digits
         Just _ -> Nothing
 
--- | Whether it is a master, alive or not.
-viewIsMaster :: NodeView -> Bool
-viewIsMaster = elem "master" . viewFlags
+-- | Whether it is a primary, alive or not.
+viewIsPrimary :: NodeView -> Bool
+viewIsPrimary = elem "master" . viewFlags
 
 -- | Whether the node has none of the flags of a failed, suspected or unfinished node.
 viewIsAlive :: NodeView -> Bool
@@ -82,10 +82,10 @@ viewOwns :: Slot -> NodeView -> Bool
 viewOwns slot = any (\(from, to) -> from <= slot && slot <= to) . viewSlots
 
 -- | The part of a view on which all nodes must agree: the nodes, their roles, their slots, and
--- their configuration epochs (a replica has its master's). Nodes that have failed are left out.
+-- their configuration epochs (a replica has its primary's). Nodes that have failed are left out.
 --
--- The epoch is included because a replica that does not know its master's latest epoch gets no
--- votes, and never will if the master dies before it tells.
+-- The epoch is included because a replica that does not know its primary's latest epoch gets no
+-- votes, and never will if the primary dies before it tells.
 type Agreement = [(NodeId, Maybe NodeId, [SlotRange], Int)]
 
 -- | The agreement that a view expresses; 'Nothing' while a node is suspected or a handshake is in
@@ -93,7 +93,7 @@ type Agreement = [(NodeId, Maybe NodeId, [SlotRange], Int)]
 agreement :: [NodeView] -> Maybe Agreement
 agreement views
   | all viewIsAlive present =
-    Just (sort [(viewId view, viewMaster view, viewSlots view, viewEpoch view) | view <- present])
+    Just (sort [(viewId view, viewPrimary view, viewSlots view, viewEpoch view) | view <- present])
   | otherwise = Nothing
   where
     present = filter (notElem "fail" . viewFlags) views

@@ -181,8 +181,8 @@ data Step = Step
     stepName :: Text,
     stepCount :: Int,
     stepCommand :: Int -> Command Outcome,
-    -- | How much the whole step adds to the counts of calls; per master if it is done on every
-    -- master.
+    -- | How much the whole step adds to the counts of calls; per primary if it is done on every
+    -- primary.
     stepStats :: [(Text, Int)],
     -- | The number of keys that must exist after the step.
     stepKeys :: Int,
@@ -195,7 +195,7 @@ data StepPlace
     StepByKey
   | -- | By key, one after the other.
     StepInTurn
-  | -- | On every master, one after the other.
+  | -- | On every primary, one after the other.
     StepEverywhere
   deriving stock (Eq, Show)
 

@@ -1,6 +1,6 @@
 -- | Commands that several nodes answer: how a command is split into parts, and how the replies
 -- become one.
-module Redis.Internal.Client.Together
+module Redis.Internal.Client.FanOut
   ( -- * Parts by slot
     Part (..),
     partsOf,

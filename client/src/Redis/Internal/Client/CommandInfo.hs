@@ -1,6 +1,6 @@
 -- | Learns from the server what commands do, and where their keys are, if the command table
 -- lacks them.
-module Redis.Internal.Client.Learn
+module Redis.Internal.Client.CommandInfo
   ( learn,
   )
 where

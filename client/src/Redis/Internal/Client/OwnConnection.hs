@@ -3,7 +3,7 @@
 --
 -- Everything happens on the thread that calls 'runOwn', which holds the connection: if that
 -- thread is interrupted, the connection is closed and the server forgets the command.
-module Redis.Internal.Client.Own
+module Redis.Internal.Client.OwnConnection
   ( needsOwn,
     runOwn,
     conditionAfter,

@@ -1,5 +1,5 @@
 -- | Asks a node about itself, for walks.
-module Redis.Internal.Client.Looking
+module Redis.Internal.Client.NodeIdentity
   ( lookAt,
     processAt,
   )
