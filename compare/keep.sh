@@ -5,7 +5,8 @@
 measure() { # MODE NAME FLAG...
   local mode="$1" name="$2" program folder word
   shift 2
-  cabal build -v1 exe:redis-client-compare >&2
+  # The second one, too: what its build prints would be kept with the results.
+  cabal build -v1 exe:redis-client-compare exe:redis-client-peer >&2
   program="$(cabal list-bin -v0 exe:redis-client-compare)"
   for word in "$@"; do
     case "$word" in

@@ -13,7 +13,7 @@
 # (comparison.manifest.json) and what was printed (output.txt). With --output only
 # the first two, beside FILE.
 #
-# Without --host it starts a server (with --cluster five masters) of its own.
+# Without --host it starts a server (with --cluster five primaries) of its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . compare/keep.sh

@@ -195,7 +195,7 @@ def until(action, what, limit=20):
 
 
 class Servers:
-    """A server, or a cluster of five masters."""
+    """A server, or a cluster of five primaries."""
 
     def __init__(self, cluster, pin=None):
         self.cluster = cluster

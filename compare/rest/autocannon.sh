@@ -7,16 +7,26 @@
 # measured again. Its one thread is busier than the service; see README.md before
 # quoting it.
 set -euo pipefail
+out="$(realpath "$1")"
 cd "$(dirname "$0")"
 . ../../scripts/free-port.sh
 
-out="$(realpath "$1")"
 warmup="$2"
 seconds="$3"
 rounds="$4"
 shift 4
+# What is continued must be measured as it was begun: its rounds are taken together.
+settings="$seconds s after $warmup s of warm-up"
+if [ -e "$out/autocannon/settings" ] && [ "$(cat "$out/autocannon/settings")" != "$settings" ]; then
+  echo "autocannon: the folder has measurements of $(cat "$out/autocannon/settings"), not of $settings; name another one (OUT)" >&2
+  exit 2
+fi
 command -v npm >/dev/null || { echo "autocannon: npm is missing; its rows are absent" >&2; exit 3; }
 (cd autocannon && npm ci --no-audit --no-fund >/dev/null) || { echo "autocannon: npm could not install it; its rows are absent" >&2; exit 3; }
+
+mkdir -p "$out/autocannon"
+touch "$out/autocannon.jsonl"
+echo "$settings" >"$out/autocannon/settings"
 
 work="$(mktemp -d)"
 pids=()
@@ -30,16 +40,6 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 next_id() { python3 -c 'import sqlite3, sys; print(sqlite3.connect(sys.argv[1], timeout=10).execute("SELECT max(id) + 1 FROM users").fetchone()[0])' "$work/users.db"; }
-
-mkdir -p "$out/autocannon"
-touch "$out/autocannon.jsonl"
-# What is continued must be measured as it was begun: its rounds are taken together.
-settings="$seconds s after $warmup s of warm-up"
-if [ -e "$out/autocannon/settings" ] && [ "$(cat "$out/autocannon/settings")" != "$settings" ]; then
-  echo "autocannon: the folder has measurements of $(cat "$out/autocannon/settings"), not of $settings; name another one (OUT)" >&2
-  exit 2
-fi
-echo "$settings" >"$out/autocannon/settings"
 
 measure() { # NAME PROGRAM SCENARIO CONNECTIONS ROUND
   local name="$1" program="$2" scenario="$3" connections="$4" round="$5" redis port file

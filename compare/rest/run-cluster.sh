@@ -1,3 +1,3 @@
 #!/usr/bin/env bash
-# The REST comparison with a cluster of five masters: see run.sh.
+# The REST comparison with a cluster of five primaries: see run.sh.
 exec "$(dirname "$0")/run.sh" cluster "$@"
