@@ -70,6 +70,11 @@ class Report:
         count = max(len(rates) for rows in self.cells.values() for rates in rows.values())
         return dict(enumerate("none one two three four five six seven eight nine ten".split())).get(count, str(count))
 
+    def option(self, name: str) -> str:
+        """What an option was when it ran."""
+        options = self.raw["manifest"]["options"]
+        return options[options.index(name) + 1]
+
     @property
     def date(self) -> str:
         return self.run.date
@@ -211,17 +216,22 @@ def versions(report: Report) -> str:
 
 
 def busy(report: Report) -> str:
-    """What one caller costs each, for who would not see that it polls; and many, beside C."""
-    key = waiting(1)
-    other, native = rivals(report, key)
-    share = {name: round(100 * statistics.median(report.shares[key][name])) for name in [OURS, *(one[0] for one in (other, native) if one)]}
-    rest = " and ".join(f"{name} {part} %" for name, part in share.items() if name != OURS)
+    """What few callers cost each, for who would not see that it polls; and many, beside C."""
     return (
-        f"With one caller ours used {share[OURS]} % of its core, {rest}: [it polls](docs/guide/tuning.md#the-client), unless it is told not to. "
-        + "Of processor time a command takes so many times what the cheaper hiredis needs: "
+        f"With one caller {shares(report, waiting(1))}; with 16 callers {shares(report, waiting(16))}: "
+        + "[ours polls](docs/guide/tuning.md#the-client), unless it is told not to.\n"
+        + "A command costs this many times the processor time of the hiredis that needs less: "
         + ", ".join(f"{where} {beside_cheapest(report, key):.2f}" for where, key in FULL)
         + "."
     )
+
+
+def shares(report: Report, key: tuple) -> str:
+    """The part of its core that each used, of ours and of those beside it in the table."""
+    other, native = rivals(report, key)
+    share = {name: round(100 * statistics.median(report.shares[key][name])) for name in [OURS, *(one[0] for one in (other, native) if one)]}
+    rest = " and ".join(f"{name} {part} %" for name, part in share.items() if name != OURS)
+    return f"ours used {share[OURS]} % of its core, {rest}"
 
 
 def beside_cheapest(report: Report, key: tuple) -> float:
@@ -235,17 +245,23 @@ def in_services(runs: list[Run]) -> str:
     newest: dict[str, tuple[Run, list[float]]] = {}
     worst: dict[str, float] = {}
     for run in runs:
-        judged = [cell for cell in services_of(run) if cell.ratio is not None]
-        for place in {cell.place for cell in judged}:
-            cells = [cell for cell in judged if cell.place == place]
-            newest[place] = run, [cell.ratio for cell in cells]
+        for place in {cell.place for cell in services_of(run)}:
+            cells = [cell for cell in services_of(run) if cell.place == place]
+            ratios = [cell.ratio for cell in cells if cell.ratio is not None]
+            if ratios:
+                newest[place] = run, ratios
             worst[place] = min([worst.get(place, math.inf), *(cell.worst for cell in cells if cell.worst is not None)])
     said = []
     for place in filter(newest.get, PLACES.values()):
         run, ratios = newest[place]
         page = run.report.relative_to(ROOT).as_posix()
-        said.append(f"- {place}: {min(ratios):.2f} to {max(ratios):.2f} times ([{run.date}]({page})); the worst round of all runs {worst[place]:.2f}")
-    return "\n".join(["A REST service over SQLite and Redis answers so many times the requests of the same in ASP.NET Core with StackExchange.Redis, by scenario:", "", *said])
+        said.append(f"- {place}: {min(ratios):.2f} to {max(ratios):.2f} times ([{run.date}]({page}), which reached {run.goals} goals); the worst round of all runs {worst[place]:.2f}")
+    return "\n".join([
+        "We wrote one REST service over SQLite and Redis twice: with this library, and in ASP.NET Core with StackExchange.Redis.",
+        "Ours answers this many times the requests of the other, from the worst scenario to the best:",
+        "",
+        *said,
+    ])
 
 
 def readme_block(report: Report, services: list[Run], all_reports: list[Report]) -> str:
@@ -259,8 +275,9 @@ def readme_block(report: Report, services: list[Run], all_reports: list[Report])
         *lines(report, LINES, tuple(all_reports)),
         "",
         "GETs of 512 bytes, in thousands per second. *16 × 64* is 16 callers, each of which sends 64 commands and waits for all.",
-        f"Medians of {report.runs} runs in turns on {report.date}, server on one core and client on the other, compiled with `-O2` ([beside `-O1`](docs/lab/2026-11-25-optimisation.md); {surroundings(report)}).",
-        f"*Worst turn* is the lowest ratio of one run to the other's in the same turn, in any of the {len(all_reports)} reports in this repository, which include other revisions and busier hours.",
+        "The *better hiredis* is the faster of two programs: one writes and reads by itself, the other uses its asynchronous interface.",
+        f"Medians of {report.runs} runs of {report.option('--duration')} s in turns on {report.date}, server on one core and client on the other, compiled with `-O2` ([beside `-O1`](docs/lab/2026-11-25-optimisation.md); {surroundings(report)}; load average at the start {report.raw['manifest']['load_average_at_start'].split()[0]}).",
+        f"*Worst turn* is the lowest ratio within one turn of any of the {len(all_reports)} reports in this repository, each time to the client that was the fastest of its kind in that report. They include other revisions and busier hours.",
         "",
         busy(report),
         f"[The report]({where}/COMPARISON-client.md) has every row and says where others are faster; it reached {report.run.goals} [goals](docs/speed.md#what-is-aimed-at). [Raw data]({where}/raw.json).",

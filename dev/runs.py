@@ -109,13 +109,14 @@ def notebook(raw: Path) -> Run:
 
 
 def another(folder: Path) -> Run:
-    """A run of a kind that has no tables here: the first JSON in its folder, and the manifest in it or beside it."""
+    """A run of a kind that has no tables here: its lines of JSON or the first JSON in its folder, and the manifest in it or beside it."""
     found = {path: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
     if not found:
         raise SystemExit(f"{folder.relative_to(ROOT)} has no raw data")
-    raw = next((path for path in found if "manifest" not in path.name), next(iter(found)))
-    beside = next((document for path, document in found.items() if "manifest" in path.name), found[raw])
-    document = found[raw] if isinstance(found[raw], dict) else {}
+    data = sorted(folder.glob("*.jsonl")) + [path for path in found if "manifest" not in path.name]
+    raw = next(iter(data + list(found)))
+    beside = next((document for path, document in found.items() if "manifest" in path.name), found.get(raw, {}))
+    document = found[raw] if isinstance(found.get(raw), dict) else {}
     manifest = document.get("manifest") or (beside if isinstance(beside, dict) else {})
     date, facts = described(manifest)
     facts["server"] = facts["server"] or said(document.get("gate", {}), "server") or ", ".join(sorted({run["server"]["name"] for run in document.get("runs", []) if run.get("server")}))
@@ -149,8 +150,8 @@ PLACES = {
 
 @dataclass
 class Service:
-    """One cell of a REST run: ours beside the fastest in C#, by the rounds that count. Without
-    ratios where C# had too little warm-up, and without the worst of a round where none has both."""
+    """One cell of a REST run: ours beside the fastest in C#. Without ratios where C# had too little
+    warm-up in a round; the worst round is that of those in which it had enough."""
 
     place: str
     title: str
@@ -195,13 +196,19 @@ def services_of(run: Run) -> list[Service]:
             rate_of(theirs),
             min(float(one["facts"].get("warm-up", 0)) for one in theirs.values()),
         )
-        if cell.warmed >= 10:
-            rounds = [ours[each]["outcome"]["requestsPerSecond"] / theirs[each]["outcome"]["requestsPerSecond"] for each in sorted(set(ours) & set(theirs))]
+        # A round counts where C# had its warm-up; the ratio of the cell, only where it always had.
+        warm = [each for each in ours if each in theirs and warmed_up(theirs[each])]
+        cell.worst = min((ours[each]["outcome"]["requestsPerSecond"] / theirs[each]["outcome"]["requestsPerSecond"] for each in warm), default=None)
+        if all(map(warmed_up, theirs.values())):
             cell.ratio = cell.ours / cell.theirs
             cell.cpu = mean(ours, "cpuPerRequest") / mean(theirs, "cpuPerRequest")
-            cell.worst = min(rounds, default=None)
         found.append(cell)
     return found
+
+
+def warmed_up(one: dict) -> bool:
+    """Whether a service in C# had time to be compiled for good."""
+    return float(one["facts"].get("warm-up", 0)) >= 10
 
 
 def service_lines(run: Run) -> list[str]:
