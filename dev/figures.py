@@ -245,8 +245,9 @@ def in_services(runs: list[Run]) -> str:
     newest: dict[str, tuple[Run, list[float]]] = {}
     worst: dict[str, float] = {}
     for run in runs:
-        for place in {cell.place for cell in services_of(run)}:
-            cells = [cell for cell in services_of(run) if cell.place == place]
+        found = services_of(run)
+        for place in {cell.place for cell in found}:
+            cells = [cell for cell in found if cell.place == place]
             ratios = [cell.ratio for cell in cells if cell.ratio is not None]
             if ratios:
                 newest[place] = run, ratios

@@ -40,7 +40,7 @@ spec = describe "many commands together" $ do
           began <- getMonotonicTime
           ask client
           ended <- getMonotonicTime
-          -- With their whole limit from the map on they would end about 0.6 s later.
+          -- With their whole limit from the map on they would end 0.8 s later.
           ended - began `shouldSatisfy` (< 1.8)
       countHeard a ["DBSIZE"] `shouldReturn` length asks
 

@@ -78,31 +78,33 @@ data Learnt
 -- | The seconds left for a command that began at this time. They include the time that the
 -- command may wait on the server. 'Nothing' if it has no limit.
 remainingSeconds :: Core -> Facts -> Nanos -> IO (Maybe Double)
-remainingSeconds core facts began = case allowed of
+remainingSeconds core facts began = case (+ waiting) <$> ownSeconds core facts of
   Nothing -> pure Nothing
   Just limit -> do
     now <- coarseNanos
     pure (Just (limit - secondsFromNanos (now - began)))
   where
-    allowed = case factBlocking facts of
-      NonBlocking -> allowedSeconds (coreConfig core) facts
-      BlocksFor limit -> (+ limit) <$> allowedSeconds (coreConfig core) facts
-      BlocksForever -> factPatience facts
+    waiting = case factBlocking facts of
+      BlocksFor limit -> limit
+      _ -> 0
+
+-- | The time limit of a command in seconds, without the time that it may wait on the server.
+ownSeconds :: Core -> Facts -> Maybe Double
+ownSeconds core facts = case factBlocking facts of
+  BlocksForever -> factPatience facts
+  _ -> allowedSeconds (coreConfig core) facts
 
 -- | A command that began at this time and has not been sent, with what is left of its time
 -- limit: what the client did for it before, such as waiting for a map, counts too.
 withTimeLeft :: Core -> Nanos -> Command a -> IO (Command a)
 withTimeLeft core began given = do
   spent <- (\now -> secondsFromNanos (now - began)) <$> coarseNanos
-  pure $ case limit of
+  pure $ case ownSeconds core facts of
     -- A shorter time may be a tick of the clock and no wait.
     Just whole | spent > 0.01 -> given {commandFacts = facts {factPatience = Just (max 0.001 (whole - spent))}}
     _ -> given
   where
     facts = commandFacts given
-    limit = case factBlocking facts of
-      BlocksForever -> factPatience facts
-      _ -> allowedSeconds (coreConfig core) facts
 
 -- | Terms that limit the wait for a reply to so many seconds. The connection enforces the
 -- limit: a timer that throws might hit a thread that its owner throws to as well.

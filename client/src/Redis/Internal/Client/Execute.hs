@@ -367,13 +367,11 @@ startSpecial caller core given
     Everywhere audience how -> do
       -- A merged result needs every primary: without one it would cover only part of the
       -- keys. A command that one primary runs on behalf of all does not wait for the others.
-      began <- coarseNanos
-      remaining <- remainingSeconds core (commandFacts given) began
-      covered <- if audience == Primaries && not (oneIsEnough how) then coverEventually (coreRouter core) remaining else pure (Right ())
-      hurried <- withTimeLeft core began given
-      case covered of
-        Left failed -> pure (settled (Left failed))
-        Right () -> startTogether core hurried (if how == MergeFound then InAnyOrder else AsListed) audience (decodedFrom given . mergeNodes (commandFacts given) how)
+      let covered remaining
+            | audience == Primaries && not (oneIsEnough how) = coverEventually (coreRouter core) remaining
+            | otherwise = pure (Right ())
+      startAfter core given covered $ \() hurried ->
+        startTogether core hurried (if how == MergeFound then InAnyOrder else AsListed) audience (decodedFrom given . mergeNodes (commandFacts given) how)
     NodesOwn -> refused NeedsNode
     OneNode endpoint -> named endpoint
     _ -> whole given
@@ -382,13 +380,9 @@ startSpecial caller core given
 
     sameSlot (key :| keys) = all ((== keySlot key) . keySlot) keys
 
-    named endpoint = do
-      began <- coarseNanos
-      remaining <- remainingSeconds core (commandFacts given) began
-      hasNode (coreRouter core) remaining endpoint >>= \case
-        Left failed -> pure (settled (Left failed))
-        Right False -> pure (settled (Left (RefusedError (NoSuchNode endpoint))))
-        Right True -> withTimeLeft core began given >>= whole
+    named endpoint =
+      startAfter core given (\remaining -> hasNode (coreRouter core) remaining endpoint) $ \found hurried ->
+        if found then whole hurried else pure (settled (Left (RefusedError (NoSuchNode endpoint))))
 
     whole one
       | needsOwn (commandFacts one) = case caller of
@@ -397,6 +391,16 @@ startSpecial caller core given
         CallerWaits -> pure (Started (runOwn core one))
         CallerGoesOn -> inBackground (runOwn core one)
       | otherwise = startPlaced core one
+
+-- | Starts a command after what it waits for, which is given the seconds that are left. The wait
+-- counts as the command's time: the last argument gets its result and the command with the rest.
+startAfter :: Core -> Command a -> (Maybe Double -> IO (Either Error b)) -> (b -> Command a -> IO (Started c)) -> IO (Started c)
+startAfter core given awaited onwards = do
+  began <- coarseNanos
+  remaining <- remainingSeconds core (commandFacts given) began
+  awaited remaining >>= \case
+    Left failed -> pure (settled (Left failed))
+    Right found -> withTimeLeft core began given >>= onwards found
 
 -- | A command with the facts and the route that the server gives for it, and with the time that
 -- is left after the questions. The last argument is its keys, if they are known. Blocks until the
@@ -429,23 +433,10 @@ data Order = AsListed | InAnyOrder
 -- | Starts a command on every node of an audience, each on a thread of its own: a node that
 -- is down must not delay the others.
 startTogether :: Core -> Command a -> Order -> Audience -> ([(Endpoint, Either Error Value)] -> Either Error a) -> IO (Started a)
-startTogether core given order audience conclude = do
-  began <- coarseNanos
-  remaining <- remainingSeconds core (commandFacts given) began
-  audienceEventually (coreRouter core) remaining audience >>= \case
-    Left failed -> pure (settled (Left failed))
-    Right listed -> do
-      hurried <- withTimeLeft core began given
-      members <- case order of
-        AsListed -> pure listed
-        InAnyOrder -> map snd . List.sortOn fst <$> traverse (\member -> flip (,) member <$> randomRIO (0, 1 :: Double)) listed
-      started <- traverse (\(endpoint, route) -> (,) endpoint <$> inBackground (execute (untraced core) (single hurried route))) members
-      pure . Started $ conclude <$> traverse (traverse awaitStarted) started
-  where
-    single one route =
-      Command
-        { commandRequest = commandRequest one,
-          commandRoute = route,
-          commandFacts = commandFacts one,
-          commandDecode = Right
-        }
+startTogether core given order audience conclude =
+  startAfter core given (\remaining -> audienceEventually (coreRouter core) remaining audience) $ \listed hurried -> do
+    members <- case order of
+      AsListed -> pure listed
+      InAnyOrder -> map snd . List.sortOn fst <$> traverse (\member -> flip (,) member <$> randomRIO (0, 1 :: Double)) listed
+    started <- traverse (\(endpoint, route) -> (,) endpoint <$> inBackground (execute (untraced core) hurried {commandRoute = route, commandDecode = Right})) members
+    pure . Started $ conclude <$> traverse (traverse awaitStarted) started

@@ -19,10 +19,9 @@ import Data.Maybe (isNothing)
 import Redis.Error
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Journey
-import Redis.Internal.Client.Recoverer (allowedSeconds)
+import Redis.Internal.Client.Recoverer (allowedSeconds, policyFor)
 import Redis.Internal.Command
 import Redis.Internal.Command.Make (withRemaining)
-import Redis.Internal.Config
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Dedicated
 import Redis.Internal.Network.Multiplexer (submitCommand, submitRunTo)
@@ -130,7 +129,7 @@ judge errand course failed = do
   random <- randomRIO (0, 1)
   remaining <- remainingSeconds core facts (errandBegan errand)
   let Verdict {verdictDecision, verdictEffects, verdictCourse} =
-        decide (policy closed) facts course failed {failedRemaining = remaining, failedRandom = random}
+        decide (policyFor (coreConfig core) (coreRouter core) (errandAim errand) closed) facts course failed {failedRemaining = remaining, failedRandom = random}
   traverse_ (carryOut (coreRouter core) (errandBegan errand)) verdictEffects
   case verdictDecision of
     GiveUp final -> pure (Left (if closed && errorDelivery final == NotSent then ClientClosed else final))
@@ -141,17 +140,6 @@ judge errand course failed = do
   where
     core = errandCore errand
     facts = commandFacts (errandCommand errand)
-    policy closed =
-      Policy
-        { policyMaxAttempts = if closed then 0 else configMaxAttempts (coreConfig core),
-          policyBackoff = configBackoff (coreConfig core),
-          policyClustered = isFollowed (coreRouter core) && not named,
-          policyRedirected = not named,
-          policyMapping = configAddressMapping (coreConfig core)
-        }
-    named = case errandAim errand of
-      AtNode _ -> True
-      _ -> False
 
 -- | Makes an attempt. The server answers at the latest when the command's own limit on the
 -- server is over; the client waits for that and the time of an ordinary command. A later attempt

@@ -17,6 +17,7 @@ module Redis.Internal.Client.Recoverer
     tracedBy,
     allowedSeconds,
     patienceOf,
+    policyFor,
     attend,
     depart,
     awaitPlace,
@@ -174,7 +175,7 @@ attend recoverer flight place outcome =
     Left failed -> do
       random <- randomRIO (0, 1)
       now <- coarseNanos
-      policy <- policyFor recoverer flight
+      policy <- policyOf recoverer flight
       let fresh = caseOf recoverer policy flight
           remaining = secondsFromNanos . subtract now <$> caseDeadline fresh
           Verdict {verdictDecision, verdictEffects, verdictCourse} =
@@ -190,7 +191,7 @@ attend recoverer flight place outcome =
 sendWhole :: Recoverer -> Flight -> Place -> Error -> IO ()
 sendWhole recoverer flight place failed = do
   closed <- readIORef (recovererClosed recoverer)
-  policy <- policyFor recoverer flight
+  policy <- policyOf recoverer flight
   if closed
     then conclude recoverer flight (Left failed)
     else enter recoverer flight (Enter (caseOf recoverer policy flight) (RetryNow target))
@@ -216,7 +217,7 @@ awaitPlace recoverer flight = mask_ $ do
   -- Masked: a command that is counted and not handed over would hold all later ones back for ever.
   writeIORef (flightHolds flight) True
   atomicModifyIORef' (recovererUnplaced recoverer) (\count -> (count + 1, ()))
-  policy <- policyFor recoverer flight
+  policy <- policyOf recoverer flight
   random <- randomRIO (0, 1)
   failed <- failureNowhere random <$> nobodyFor (recovererRouter recoverer) (flightAim flight)
   enter recoverer flight (EnterUnplaced (caseOf recoverer policy flight) failed)
@@ -264,23 +265,26 @@ patienceOf facts = case factPatience facts of
   Just limit -> Just (nanosFromSeconds limit)
 {-# INLINE patienceOf #-}
 
--- | The bounds for a command of this client. A command for a named node follows no
--- redirect. Once the client is closed there is no further attempt.
-policyFor :: Recoverer -> Flight -> IO Policy
-policyFor recoverer flight = do
-  closed <- readIORef (recovererClosed recoverer)
-  pure
-    Policy
-      { policyMaxAttempts = if closed then 0 else configMaxAttempts (recovererConfig recoverer),
-        policyBackoff = configBackoff (recovererConfig recoverer),
-        policyClustered = isFollowed (recovererRouter recoverer) && not named,
-        policyRedirected = not named,
-        policyMapping = configAddressMapping (recovererConfig recoverer)
-      }
+-- | The bounds for a command with this aim. A command for a named node follows no redirect.
+-- Once the client is closed, as the last argument says, there is no further attempt.
+policyFor :: Config -> Router -> Aim -> Bool -> Policy
+policyFor config router aim closed =
+  Policy
+    { policyMaxAttempts = if closed then 0 else configMaxAttempts config,
+      policyBackoff = configBackoff config,
+      policyClustered = isFollowed router && not named,
+      policyRedirected = not named,
+      policyMapping = configAddressMapping config
+    }
   where
-    named = case flightAim flight of
+    named = case aim of
       AtNode _ -> True
       _ -> False
+
+-- | The bounds for a command that the recoverer has.
+policyOf :: Recoverer -> Flight -> IO Policy
+policyOf recoverer flight =
+  policyFor (recovererConfig recoverer) (recovererRouter recoverer) (flightAim flight) <$> readIORef (recovererClosed recoverer)
 
 -- | The plain reply, or the error. Also records the node's health, and the attempt in the
 -- command's notes.
