@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build test bench bench-differential bench-gate bench-pair bench-replies bench-fanin bench-scan compile-cost coverage figures campaign-smoke soak campaign compare-client compare-rest profile lint format doc clean
+.PHONY: help setup build test verify bench bench-differential bench-gate bench-pair bench-replies bench-fanin bench-scan compile-cost coverage figures campaign-smoke soak campaign compare-client compare-rest profile lint format doc clean
 
 CABAL := source scripts/cabal-env.sh && cabal
 
@@ -16,9 +16,11 @@ setup: ## Install what is missing (Debian: GHC, cabal, libraries, redis-server)
 build: setup ## Compile everything
 	@$(CABAL) build -v1 all
 
-test: build ## Run every test, then lint
+test: setup ## Compile and run every quick test, and the quick part of the lint: a quarter of an hour
 	@scripts/test.sh
-	@scripts/lint.sh
+
+verify: setup ## Run the rest: other suites, long properties, comparisons, campaign, soak, the whole lint; ROOTS=
+	@$(if $(ROOTS),ROOTS="$(ROOTS)") scripts/verify.sh
 
 bench: setup ## Measure GET, SET and mixed on a private server and cluster
 	@scripts/bench.sh suite

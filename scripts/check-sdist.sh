@@ -16,7 +16,7 @@ for archive in "$there"/*.tar.gz; do
 done
 
 cd "$there"
-printf 'packages: */*.cabal\noptimization: 0\ntests: True\nshared: False\nexecutable-dynamic: False\npackage redis-client\n  flags: -openssl\n' >cabal.project
+printf 'packages: */*.cabal\noptimization: 0\ntests: True\nshared: False\nexecutable-dynamic: False\npackage redis-client\n  flags: -openssl\nprogram-options\n  ghc-options: -j +RTS -A128m -n4m -qg -RTS\n' >cabal.project
 for package in */; do
   (cd "$package" && cabal check)
 done

@@ -1,53 +1,79 @@
 #!/usr/bin/env bash
-# Checks style: HLint, the formatter, the rules of dev/check-layers.sh, that the
-# README shows the quick start that is compiled (dev/check-readme.sh), that the commands which
-# pages name exist (dev/check-commands.py), and that the
-# command table is what dev/command-table.py makes of dev/commands, and docs/commands.md
-# what "make coverage" writes. No function of the library or the tool has more than five parameters
-# (dev/check-parameters.py). What docs/guide/from-hedis.md names is there
-# (dev/check-hedis-guide.sh), and so is what pages link to (dev/check-links.py). Tables and
-# pictures of what was measured are what the raw data say (dev/figures.py), and what the README and
-# the guides say besides names its run (dev/check-measured.py). Everything that is exported for
-# users is documented, and what it refers to exists (scripts/doc.sh).
-# "scripts/lint.sh --fix" formats instead of complaining.
+# Checks style and pages. Every check is a program of its own in dev/, and says there what it
+# checks.
+#
+#   scripts/lint.sh            everything
+#   scripts/lint.sh quick      what takes seconds; HLint and the formatter for what has changed
+#                              since the branch that this one follows
+#   scripts/lint.sh --fix      formats instead of complaining
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/cabal-env.sh
 
-mapfile -t all < <(find . \( -name dist-newstyle -o -name build -o -name node_modules \) -prune -o -name '*.hs' -print | sed 's|^\./||' | sort)
-mapfile -t library < <(printf '%s\n' "${all[@]}" | grep -E '/(src|app)/' || true)
-mapfile -t tests < <(printf '%s\n' "${all[@]}" | grep -vE '/(src|app)/' || true)
+case "${1:-}" in
+"" | quick | --fix) ;;
+*)
+  echo "lint: there is no '$1' (quick or --fix)" >&2
+  exit 2
+  ;;
+esac
+
+every_source() {
+  find . \( -name dist-newstyle -o -name build -o -name node_modules \) -prune -o -name '*.hs' -print | sed 's|^\./||' | sort
+}
+
+# What is new beside the upstream branch, or beside the last commit where there is none; with a
+# sdist, which has no history, everything.
+changed_sources() {
+  local base
+  if ! git rev-parse --git-dir >/dev/null 2>&1; then
+    every_source
+    return
+  fi
+  base="$(git merge-base HEAD '@{upstream}' 2>/dev/null || git rev-parse HEAD)"
+  { git diff --name-only --diff-filter=d "$base" -- '*.hs'; git ls-files --others --exclude-standard -- '*.hs'; } | sort -u
+}
+
+if [ "${1:-}" = quick ]; then
+  mapfile -t sources < <(changed_sources)
+else
+  mapfile -t sources < <(every_source)
+fi
+mapfile -t library < <(printf '%s\n' "${sources[@]}" | grep -E '/(src|app)/' || true)
+mapfile -t tests < <(printf '%s\n' "${sources[@]}" | grep -E '\.hs$' | grep -vE '/(src|app)/' || true)
 
 # -e: with the extensions that the cabal files turn on.
+formatter() {
+  printf '%s\0' "${sources[@]}" | xargs -0 -r -n 40 -P "$(nproc)" ormolu -e --mode "$1"
+}
+
 if [ "${1:-}" = --fix ]; then
-  ormolu -e --mode inplace "${all[@]}"
+  formatter inplace
   exit 0
 fi
 
 status=0
-echo "== ormolu"
-ormolu -e --mode check "${all[@]}" || status=1
-echo "== hlint"
-[ "${#library[@]}" -eq 0 ] || hlint -j --hint=.hlint.yaml "${library[@]}" || status=1
-[ "${#tests[@]}" -eq 0 ] || hlint -j --hint=dev/hlint-tests.yaml "${tests[@]}" || status=1
-echo "== layers"
-dev/check-layers.sh || status=1
-echo "== parameters"
-dev/check-parameters.py || status=1
-echo "== readme"
-dev/check-readme.sh || status=1
-dev/check-commands.py || status=1
-echo "== figures"
-dev/figures.py check || status=1
-dev/check-measured.py || status=1
-echo "== links"
-dev/check-links.py || status=1
-echo "== guide from hedis"
-dev/check-hedis-guide.sh || status=1
-echo "== command table"
-dev/command-table.py check || status=1
-echo "== documentation"
-scripts/doc.sh >/dev/null || status=1
-echo "== commands"
-. scripts/cabal-env.sh
-cabal run -v0 redis-client:test:coverage -- check docs/commands.md || status=1
+step() { # NAME COMMAND...
+  local begun=$SECONDS
+  echo "== $1"
+  "${@:2}" || status=1
+  [ "$((SECONDS - begun))" -lt 5 ] || echo "   $((SECONDS - begun)) s"
+}
+
+[ "${#sources[@]}" -eq 0 ] || step ormolu formatter check
+[ "${#library[@]}" -eq 0 ] || step "hlint" hlint -j --hint=.hlint.yaml "${library[@]}"
+[ "${#tests[@]}" -eq 0 ] || step "hlint of tests" hlint -j --hint=dev/hlint-tests.yaml "${tests[@]}"
+step "layers" dev/check-layers.sh
+step "parameters" dev/check-parameters.py
+step "readme" dev/check-readme.sh
+step "commands in pages" dev/check-commands.py
+step "figures" dev/figures.py check
+step "measured figures" dev/check-measured.py
+step "links" dev/check-links.py
+step "guide from hedis" dev/check-hedis-guide.sh
+step "command table" dev/command-table.py check
+step "page of commands" cabal run -v0 redis-client:test:coverage -- check docs/commands.md
+if [ "${1:-}" != quick ]; then
+  step "documentation" scripts/doc.sh
+fi
 exit "$status"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests of what pair.py decides, and of the load against servers of its own.
 
-Run by scripts/test.sh; by hand: lab/pair/test_pair.py, after scripts/cabal-env.sh was
+Run by scripts/verify.sh; by hand: lab/pair/test_pair.py, after scripts/cabal-env.sh was
 sourced.
 """
 

@@ -5,7 +5,6 @@ import Redis.Commands.StreamSpec qualified
 import Redis.CommandsSpec qualified
 import Redis.ConfigSpec qualified
 import Redis.DecodeSpec qualified
-import Redis.DocumentationSpec qualified
 import Redis.DurationSpec qualified
 import Redis.ErrorSpec qualified
 import Redis.Internal.Command.ArgumentSpec qualified
@@ -33,7 +32,6 @@ main =
     Redis.CommandsSpec.spec
     Redis.ConfigSpec.spec
     Redis.DecodeSpec.spec
-    Redis.DocumentationSpec.spec
     Redis.DurationSpec.spec
     Redis.ErrorSpec.spec
     Redis.Internal.Command.ArgumentSpec.spec

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# What `make test` leaves out: everything else is compiled, the other suites, long properties,
+# every benchmark once, the package from its sdist, the comparisons, the campaign and the soak
+# in short, the differential, and the whole lint with the Haddock pages. ROOTS="FOLDER..."
+# names roots of other Debian systems, with whose compilers and servers `make test` is run, too
+# (dev/ghc-matrix.sh). Ends with "N passed, N failed"; fails if anything did.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/cabal-env.sh
+. scripts/counting.sh
+
+begun=$SECONDS
+cabal build -v1 all
+echo "== compiled: $((SECONDS - begun)) s"
+
+# The program that the REST comparison's suite holds to its contract.
+REST_HASKELL="$(cabal list-bin -v0 exe:rest-service)"
+export REST_HASKELL
+
+# Every suite that is not a quick one, so that none is in neither.
+others=()
+for suite in "${all_suites[@]}"; do
+  [[ " ${quick_suites[*]} " == *" $suite "* ]] || others+=("$suite")
+done
+run_suites "${others[@]}"
+
+# Properties again, with twenty times the cases.
+LONG_PROPERTIES=yes run_suites property core
+
+# Every benchmark a single time, unmeasured, so that none rots.
+for benchmark in "${benchmarks[@]}"; do
+  check "$benchmark, each once" "$(cabal list-bin -v0 "$benchmark")" --iters 1
+done
+
+# What would be published stands alone.
+counted_check "the package from its sdist" scripts/check-sdist.sh
+
+# The comparison's programs: ours, StackExchange.Redis in each version that restores,
+# and those that take a compiler and no download. One that this machine lacks a
+# library for is named, and is no failure.
+counted_check "peers of the comparison" compare/peers/check.sh redis-client client hiredis hedis
+
+# What the measurement of pairs decides, and that its load works.
+counted_check "measurement of pairs" lab/pair/test_pair.py
+
+# The comparison of the libraries once, quickly: that it works, not who wins.
+check "comparison of the libraries, short" env QUICK=1 compare/run-client.sh --no-verdict
+
+# The comparison of the REST services: that it works, not that it wins, which is status 1.
+check "comparison of the REST services, short" \
+  bash -c 'QUICK=1 OUT=build/rest/ci compare/rest/run.sh || [ "$?" -eq 1 ]'
+
+# Our figures and those of redis-benchmark, each by what the server counted meanwhile:
+# what a busy machine does to speed cannot fail it, a wrong count or factor does.
+check "differential, short" "$(cabal list-bin -v0 exe:redis-client-lab)" \
+  differential --test get,incr --iterations 1 --duration 1 --counts-only
+
+# A whole campaign, small: every axis, a soak, and the report.
+check "campaign, small" scripts/campaign-smoke.sh
+
+# Two minutes of load and faults. Each day has another seed, which is printed: with it
+# the same faults come again.
+check "soak of two minutes" env MINUTES=2 SEED="${SEED:-$(date +%Y%m%d)}" scripts/soak.sh
+
+check "lint" scripts/lint.sh
+
+read -ra roots <<<"${ROOTS:-}"
+if [ "${#roots[@]}" -gt 0 ]; then
+  limit="${MATRIX_LIMIT:-3h}" check "other compilers and servers" dev/ghc-matrix.sh "${roots[@]}"
+else
+  echo "== other compilers and servers: none is named (ROOTS=)"
+fi
+finish
