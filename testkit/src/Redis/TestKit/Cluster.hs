@@ -2,8 +2,8 @@
 --
 -- It is started without @redis-cli --cluster create@, whose pauses take longer than everything
 -- else: each node gets its slots and its epoch, meets every other node, and then all nodes are
--- asked until they agree. Redis itself keeps a new primary from serving for two seconds; a start
--- takes little longer than that.
+-- asked until they agree. "Redis.TestKit.Cluster.StandIn" spares the two seconds for which Redis
+-- keeps a new primary from serving.
 --
 -- An operation that changes the cluster returns only when all running nodes agree on the result,
 -- unless its documentation says otherwise. A test that wants to see a disagreement does so from a
@@ -58,6 +58,7 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, isJust, mapMaybe)
 import GHC.Stack (HasCallStack)
 import Redis.TestKit.Address (Address (..))
+import Redis.TestKit.Cluster.StandIn
 import Redis.TestKit.Cluster.View
 import Redis.TestKit.Command (Reply (..), infoFields, replyText)
 import Redis.TestKit.Proxy (Proxy)
@@ -132,7 +133,7 @@ clientPort server = case Server.serverTlsPort server of
   Nothing -> Server.serverAddress server
 
 -- | A cluster whose nodes all agree that it is complete, for the duration of an action. Takes about
--- three seconds for five primaries.
+-- half a second for five primaries.
 withCluster :: HasCallStack => ClusterOptions -> (Cluster -> IO a) -> IO a
 withCluster options = bracket (startCluster options) disposeCluster
 
@@ -140,16 +141,21 @@ startCluster :: HasCallStack => ClusterOptions -> IO Cluster
 startCluster options = do
   cluster <- Cluster options <$> newMVar []
   flip onException (disposeCluster cluster) $ do
-    primaries <- forConcurrently [1 .. count] $ \_ -> startNode cluster
-    replicas <- forConcurrently [(primary, n) | primary <- primaries, n <- [1 .. perPrimary]] $
-      \(primary, _) -> (,) primary <$> startNode cluster
-    forM_ (zip3 [1 ..] primaries (slotRanges count)) $ \(epoch, node, (from, to)) -> do
-      tell node ["CLUSTER", "SET-CONFIG-EPOCH", number epoch]
-      tell node ["CLUSTER", "ADDSLOTSRANGE", number from, number to]
-    meetAll (primaries <> map snd replicas)
-    forConcurrently_ replicas $ \(primary, replica) -> follow cluster replica primary
+    primaries <- forConcurrently (zip [1 ..] (slotRanges count)) $ \(epoch, slots) ->
+      startPrimary cluster epoch [slots]
+    replicas <- forConcurrently [(primary, turn) | primary <- primaries, turn <- [1 .. perPrimary]] $
+      \(primary, turn) -> (,,) turn primary <$> startNode cluster []
+    meetAll (primaries <> [replica | (_, _, replica) <- replicas])
+    forConcurrently_ primaries forgetStandIns
+    -- One replica of each primary at a time: one that comes while another is sent its data waits for
+    -- up to a second.
+    forM_ [1 .. perPrimary] $ \turn ->
+      forConcurrently_ [(primary, replica) | (turn', primary, replica) <- replicas, turn' == turn] $ \(primary, replica) -> do
+        follow cluster replica primary
+        eventually (clusterPatience options) "the replica has its primary's data" (linkIsUp replica)
     awaitAgreement cluster
-    forM_ (primaries <> map snd replicas) $ \node ->
+    nodes <- clusterNodes cluster
+    forM_ nodes $ \node ->
       tell node ["CONFIG", "SET", "cluster-node-timeout", number (clusterNodeTimeout options)]
   pure cluster
   where
@@ -172,9 +178,25 @@ disposeNode node = do
   mapM_ Proxy.disposeProxy (nodeProxy node)
   Server.disposeServer (nodeServer node)
 
--- Starts a node by itself and lists it as a member, so that it will be disposed of.
-startNode :: Cluster -> IO Node
-startNode cluster = mask_ $ do
+-- Starts a primary by itself, with its own epoch and slots, which serves at once.
+startPrimary :: Cluster -> Int -> [SlotRange] -> IO Node
+startPrimary cluster epoch slots = do
+  known <- replicaOfStandIn (epoch - 1) slots
+  node <- startNode cluster [("nodes.conf", known)]
+  -- Raises the epoch by one.
+  node <$ tell node ["CLUSTER", "FAILOVER", "TAKEOVER"]
+
+-- Makes a primary forget the stand-ins, once others have claimed the slots.
+forgetStandIns :: HasCallStack => Node -> IO ()
+forgetStandIns node = do
+  eventually 20 "the other primaries' slots are theirs" $
+    all (null . viewSlots) . filter isStandIn <$> viewOf node
+  forM_ standIns $ \name -> tell node ["CLUSTER", "FORGET", name]
+
+-- Starts a node by itself, with these files in its folder, and lists it as a member, so that it
+-- will be disposed of.
+startNode :: Cluster -> [(FilePath, String)] -> IO Node
+startNode cluster files = mask_ $ do
   proxy <-
     if clusterProxies options
       then Just <$> Proxy.startProxy (TcpAddress host 0)
@@ -185,6 +207,7 @@ startNode cluster = mask_ $ do
         template
           { optionsCluster = True,
             optionsPort = Nothing,
+            optionsFiles = files <> optionsFiles template,
             optionsConfig = configured proxy <> optionsConfig template
           }
     flip onException (Server.disposeServer server) $ do
@@ -204,8 +227,8 @@ startNode cluster = mask_ $ do
       [] -> "127.0.0.1"
     configured proxy =
       [ "cluster-announce-ip " <> host,
-        -- A primary's wait before it serves again depends on this timeout, so it is short until all
-        -- nodes are up.
+        -- A primary that misses others waits as long before it serves again, so it is short until
+        -- all nodes are up.
         "cluster-node-timeout 1000",
         -- A replica then always stands for election, and stays with its primary.
         "cluster-replica-validity-factor 0",
@@ -224,7 +247,7 @@ meetAll nodes = do
     forM_ (drop (index + 1) nodes) (meet node)
   forM_ nodes $ \node ->
     eventually 20 "every node knows every other" $ do
-      views <- viewOf node
+      views <- filter (not . isStandIn) <$> viewOf node
       pure (length views == length nodes && all knows views)
   where
     knows view = viewIsAlive view && viewConnectedOrSelf view
@@ -453,8 +476,10 @@ migrateSlot cluster migration slot target = do
 addPrimary :: HasCallStack => Cluster -> IO Node
 addPrimary cluster = do
   before <- runningNodes cluster
-  node <- startNode cluster
+  highest <- maximum . (0 :) . map viewEpoch <$> anyView cluster
+  node <- startPrimary cluster (highest + 1) []
   mapM_ (meet node) before
+  forgetStandIns node
   awaitAgreement cluster
   settle cluster node
   pure node
@@ -463,7 +488,7 @@ addPrimary cluster = do
 addReplica :: HasCallStack => Cluster -> Node -> IO Node
 addReplica cluster primary = do
   before <- runningNodes cluster
-  node <- startNode cluster
+  node <- startNode cluster []
   mapM_ (meet node) before
   follow cluster node primary
   awaitAgreement cluster

@@ -95,7 +95,7 @@ withGroup options = bracket (startGroup options) disposeGroup
 startGroup :: HasCallStack => GroupOptions -> IO Group
 startGroup options = mask_ $ do
   first <- startServer (replicating options (groupServer options))
-  replicas <- starting [first] (groupReplicaCount options) (startServer (following options first)) []
+  replicas <- starting [first] (groupReplicaCount options) (startReplica options first) []
   groupWatchers <- newMVar []
   let group = Group {groupOptions = options, groupServers = first : replicas, groupWatchers}
   (ready group >> pure group) `onException` disposeGroup group
@@ -107,7 +107,7 @@ startGroup options = mask_ $ do
 
     ready group = do
       awaitReplicas group
-      forM_ [1 .. groupSentinelCount options] $ \_ -> addSentinel group
+      addSentinels group (groupSentinelCount options)
 
 disposeGroup :: Group -> IO ()
 disposeGroup group = do
@@ -124,6 +124,16 @@ following :: GroupOptions -> Server -> ServerOptions
 following options primary =
   (replicating options (groupServer options)) {optionsReplicaOf = Just (serverHost primary, clientPort primary)}
 
+-- Blocks until it has the primary's data: the next one that came before would wait for up to a
+-- second.
+startReplica :: HasCallStack => GroupOptions -> Server -> IO Server
+startReplica options primary = do
+  replica <- startServer (following options primary)
+  flip onException (disposeServer replica) $
+    eventually (groupPatience options) "the replica has its primary's data" $
+      (== Just "up") . Map.lookup "master_link_status" <$> replication replica
+  pure replica
+
 clientPort :: Server -> Int
 clientPort server = fromMaybe (serverPort server) (serverTlsPort server)
 
@@ -134,7 +144,10 @@ clientAddress server = TcpAddress (serverHost server) (clientPort server)
 -- | Starts one more sentinel, and waits until all running sentinels know each other and every
 -- server.
 addSentinel :: HasCallStack => Group -> IO ()
-addSentinel group = do
+addSentinel group = addSentinels group 1
+
+addSentinels :: HasCallStack => Group -> Int -> IO ()
+addSentinels group count = do
   primary <- primaryOf group
   let watched = Char8.unpack (groupName options)
       sentinel = groupSentinel options
@@ -151,7 +164,7 @@ addSentinel group = do
                 <> [unwords ["sentinel auth-pass", watched, quoted (Char8.unpack password)] | Just password <- [optionsPassword (groupServer options)]]
                 <> optionsConfig sentinel
           }
-  mask_ $ do
+  forConcurrently_ [1 .. count] $ \_ -> mask_ $ do
     server <- startServer wanted
     modifyMVar_ (groupWatchers group) (pure . (<> [server]))
   sentinels <- groupSentinels group >>= filterM serverIsRunning

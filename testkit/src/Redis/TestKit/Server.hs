@@ -61,7 +61,7 @@ import Control.Exception
     bracketOnError,
     try,
   )
-import Control.Monad (void)
+import Control.Monad (forM_, void)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -125,6 +125,8 @@ data ServerOptions = ServerOptions
     optionsSentinel :: Bool,
     -- | Lines for the configuration file; they override the testkit's own.
     optionsConfig :: [String],
+    -- | Files that are in its folder before it starts: names and contents.
+    optionsFiles :: [(FilePath, String)],
     -- | The cores that it may run on (by @taskset@); empty: all.
     optionsCores :: [Int],
     -- | Environment variables in addition to those of this process.
@@ -173,6 +175,7 @@ defaultServerOptions =
       optionsCluster = False,
       optionsSentinel = False,
       optionsConfig = [],
+      optionsFiles = [],
       optionsCores = [],
       optionsEnvironment = [],
       optionsPatience = 20
@@ -256,7 +259,8 @@ tryStart binary options = do
               serverBinary = binary,
               serverProcess = process
             }
-    writeFile (folder </> configFile) (unlines (configuration server))
+    forM_ ((configFile, unlines (configuration server)) : optionsFiles options) $ \(name, text) ->
+      writeFile (folder </> name) text
     begin server >>= \case
       Nothing -> pure (Right server)
       Just problem -> Left problem <$ removePathForcibly folder

@@ -32,6 +32,13 @@ spec = do
       sort (concatMap snd primaries)
         `shouldBe` [(0, 5460), (5461, 10921), (10922, 16383)]
 
+    it "consists of its nodes, each of an epoch of its own, from the start" $ \cluster -> do
+      nodes <- clusterNodes cluster
+      views <- mapM viewOf nodes
+      forM_ views $ \view -> do
+        sort (map viewId view) `shouldBe` sort (map nodeId nodes)
+        sort (map viewEpoch view) `shouldBe` [1, 2, 3]
+
     it "says what its nodes say when they do not agree in time" $ \cluster -> do
       nodes <- clusterNodes cluster
       owner <- slotPrimary cluster 0
