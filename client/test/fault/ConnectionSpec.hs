@@ -185,7 +185,7 @@ spec = do
 
     it "is given up when it stays silent, and found again" $
       Server.withServer Server.defaultServerOptions $ \server -> do
-        (journal, config) <- journalled (setSilenceLimit (Just (seconds 0.1)) (addressed server))
+        (journal, config) <- journalled (briefly (addressed server))
         tally <- underLoad server config $ \_ load -> do
           Server.freeze server
           awaitJournal journal "the connection is given up" $ \case
@@ -198,7 +198,7 @@ spec = do
   describe "a half-open connection" $ do
     it "is given up, and the next one works" $
       behindProxy $ \server proxy -> do
-        (journal, config) <- journalled (setSilenceLimit (Just (seconds 0.1)) (setConnectTimeout (seconds 0.3) (through proxy)))
+        (journal, config) <- journalled (briefly (setConnectTimeout (seconds 0.3) (through proxy)))
         tally <- underLoad server config $ \_ load -> do
           mapM_ (Proxy.freeze proxy) [Proxy.ToServer, Proxy.ToClient]
           awaitJournal journal "the connection is given up" $ \case
@@ -214,7 +214,7 @@ spec = do
 
     it "that loses the rest of a reply is given up, and the next one works" $
       behindProxy $ \server proxy -> do
-        (journal, config) <- journalled (setSilenceLimit (Just (seconds 0.1)) (setConnectTimeout (seconds 0.3) (through proxy)))
+        (journal, config) <- journalled (briefly (setConnectTimeout (seconds 0.3) (through proxy)))
         tally <- underLoad server config $ \_ _ -> do
           Proxy.dropAfter proxy Proxy.ToClient 1003
           awaitJournal journal "the connection is given up" $ \case
@@ -243,6 +243,11 @@ spec = do
         Proxy.delay proxy Proxy.ToClient 0.005
         tally <- underLoad server (through proxy) (\_ load -> workersProgress load 100)
         tallyMaybe tally `shouldBe` 0
+
+-- | Short times: of silence, and of commands. Those that may be sent again are for all of it while nobody
+-- answers.
+briefly :: Config -> Config
+briefly = setSilenceLimit (Just (seconds 0.1)) . setCommandTimeout (Just (seconds 1))
 
 alternate :: [a] -> ([a], [a])
 alternate = \case

@@ -89,7 +89,7 @@ spec = describe "credentials that change" $ do
             count <- atomically (stateTVar attempts (\before -> (length before, now : before)))
             when (count `elem` [1, 2]) (throwIO (userError "the issuer is away"))
             let (user, text) = if count == 0 then ("app-1", "secret") else ("app-2", if count <= 4 then "not-yet-known" else "secret")
-            pure (issuedCredentials (named user text)) {issuedFor = Just (seconds 5)}
+            pure (issuedCredentials (named user text)) {issuedFor = Just (seconds 3)}
       (journal, config) <- journalled (setCredentialsFrom issue (single (addressed server)))
       withClient config $ \client -> do
         run client Commands.ping
@@ -98,7 +98,7 @@ spec = describe "credentials that change" $ do
         -- Five failures, with pauses of at most a twentieth of the credentials' life. A renewal
         -- would wait for four fifths of it.
         case times of
-          _ : first : others@(_ : _ : _ : _ : _) -> (others !! 3) - first `shouldSatisfy` (< 3)
+          _ : first : others@(_ : _ : _ : _ : _) -> (others !! 3) - first `shouldSatisfy` (< 2.2)
           _ -> expectationFailure (show times)
         told <- filter notRenewed <$> journalEntries journal
         [() | CredentialsNotRenewed _ (CredentialsFailed why) <- told, "the issuer is away" `isInfixOf` why] `shouldBe` [(), ()]

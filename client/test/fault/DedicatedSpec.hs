@@ -158,7 +158,7 @@ spec = do
           let pop = tryRun client (Commands.blpop (pure "list") (Just (seconds 0.01)))
           began <- getMonotonicTime
           withAsync (forever pop) $ \_ ->
-            eventually 20 "it has hung up often" ((>= 20) <$> hangUpsSoFar hangUps)
+            eventually 20 "it has hung up often" ((>= 12) <$> hangUpsSoFar hangUps)
           ended <- getMonotonicTime
           (ended - began) `shouldSatisfy` (> 0.5)
           beFriendly hangUps

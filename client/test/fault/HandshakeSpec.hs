@@ -110,7 +110,7 @@ spec = do
           waiting <- Plain.withConnection (Server.serverAddress server) $ \one -> do
             _ <- Plain.request one ["PING"]
             waiting <- submit client (Commands.incr "hits")
-            eventually 10 "it was refused some times" ((>= 5) . length . filter failedAttempt <$> journalEntries journal)
+            eventually 10 "it was refused some times" ((>= 5) . length . filter failedAttempt <$> journalSoFar journal)
             pure waiting
           within 15 (awaitReply waiting) `shouldReturn` 1
         failures <- journalEntries journal
@@ -259,7 +259,7 @@ refusals wanted plain ask = do
   (journal, config) <- journalled plain
   told <- withClient config $ \client ->
     let go told = do
-          attempts <- length . filter failedAttempt <$> journalEntries journal
+          attempts <- length . filter failedAttempt <$> journalSoFar journal
           if attempts >= wanted
             then pure told
             else

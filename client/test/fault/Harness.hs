@@ -34,6 +34,7 @@ module Harness
     Journal,
     journalled,
     journalEntries,
+    journalSoFar,
     awaitJournal,
     counterOf,
     inPipeline,
@@ -347,13 +348,17 @@ journalled config = do
 -- | The events so far, oldest first. Hooks run on a thread of their own, so this waits until no
 -- event has come for a moment.
 journalEntries :: Journal -> IO [ConnectionEvent]
-journalEntries (Journal events) = readTVarIO events >>= quiet
+journalEntries journal@(Journal events) = journalSoFar journal >>= quiet
   where
     quiet before = do
       threadDelay 20000
       now <- readTVarIO events
       if length now == length before then pure (reverse now) else quiet now
 
+-- | The events that have come, in no order, without waiting for others.
+journalSoFar :: Journal -> IO [ConnectionEvent]
+journalSoFar (Journal events) = readTVarIO events
+
 -- | Blocks until an event satisfies a condition.
 awaitJournal :: Journal -> String -> (ConnectionEvent -> Bool) -> IO ()
-awaitJournal (Journal events) what condition = eventually 10 what (any condition <$> readTVarIO events)
+awaitJournal journal what condition = eventually 10 what (any condition <$> journalSoFar journal)

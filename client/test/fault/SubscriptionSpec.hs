@@ -119,8 +119,8 @@ spec = do
                 forM_ [1 .. 5000] $ publishNumber publisher
                 -- The other subscription gets all messages, though the slow one has taken none.
                 numbers 5000 other `shouldReturn` map Right [1 .. 5000]
-                -- For longer than the silence limit.
-                over <- registerDelay 2000000
+                -- For longer than the silence limit, which is half a second.
+                over <- registerDelay 1000000
                 atomically (readTVar over >>= check)
                 numbers 5000 slow `shouldReturn` map Right [1 .. 5000]
 
