@@ -70,6 +70,27 @@ spec = describe "whom sentinels name" $ do
         -- The client also closes its earlier connections to the old primary.
         eventually 5 "its connections are closed" $ (== 0) <$> connectionsNow old
 
+  it "is found at once when a switch is announced while the inquiry under way waits for the old one, which hangs" $
+    limited . settled . withFakeNode $ \sentinel -> withFakeNode $ \old -> withFakeNode $ \new -> do
+      announcement <- newEmptyTMVarIO
+      let ofNode node = ["127.0.0.1", Char8.pack (show (fakePort node))]
+      setScript sentinel (announcing announcement (naming old 1))
+      mapM_ (\server -> setScript server (serverSaying server "role:master\r\n")) [old, new]
+      -- An inquiry waits for 2 s.
+      withClient (setConnectTimeout (seconds 5) (sentinelsAt [sentinel])) $ \client -> do
+        run client (Redis.set "key" "value")
+        eventually 5 "it is listened to" $ (> 0) <$> countHeard sentinel ["SUBSCRIBE"]
+        asked <- countHeard old ["INFO", "server"]
+        setScript old $ \_ words' -> pure $ case words' of
+          "SET" : _ -> Just (Say (Failed "READONLY You can't write against a read only replica."))
+          _ -> Just Silence
+        write <- submit client (Redis.set "key" "later")
+        eventually 5 "it is asked" $ (> asked) <$> countHeard old ["INFO", "server"]
+        setScript sentinel (naming new 2)
+        atomically (putTMVar announcement (message "+switch-master" (Char8.unwords ("mymaster" : ofNode old <> ofNode new))))
+        within 1.5 (tryAwaitReply write) `shouldReturn` Right ()
+        countHeard new ["SET"] `shouldReturn` 1
+
   it "is not asked for again when a switch of another name is announced" $
     limited . settled . withFakeNode $ \sentinel -> withFakeNode $ \server -> do
       announcement <- newEmptyTMVarIO

@@ -14,6 +14,7 @@ import Redis.Internal.Routing.RecoverySpec qualified
 import Redis.Internal.Routing.RetrySpec qualified
 import Redis.Internal.Routing.SimulationSpec qualified
 import Redis.Internal.Routing.SlotMapSpec qualified
+import Redis.Internal.Routing.SwitchSpec qualified
 import Redis.Internal.Routing.TopologySpec qualified
 import Redis.Internal.Routing.ViewSpec qualified
 import Redis.Internal.Routing.WalkSpec qualified
@@ -37,6 +38,7 @@ main =
     Redis.Internal.Routing.RetrySpec.spec
     Redis.Internal.Routing.SimulationSpec.spec
     Redis.Internal.Routing.SlotMapSpec.spec
+    Redis.Internal.Routing.SwitchSpec.spec
     Redis.Internal.Routing.TopologySpec.spec
     Redis.Internal.Routing.ViewSpec.spec
     Redis.Internal.Routing.WalkSpec.spec

@@ -42,7 +42,7 @@ import Data.Foldable (for_, traverse_)
 import Data.IORef
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe, isJust, listToMaybe)
+import Data.Maybe (fromMaybe, isJust, isNothing, listToMaybe)
 import Data.Primitive.Array (Array, arrayFromList, indexArray, sizeofArray)
 import Data.Set qualified as Set
 import Redis.Duration (seconds)
@@ -335,7 +335,8 @@ drive cluster = loop
         let (state', actions) = step later event state
         for_ actions $ \action ->
           try (act cluster action) >>= either failed pure
-        when (isJust (refreshInFlight state) && refreshInFlight state' /= refreshInFlight state) $ do
+        -- A refresh that another one takes the place of has not ended.
+        when (isJust (refreshInFlight state) && isNothing (refreshInFlight state')) $ do
           unless (any isFailure actions) (writeIORef (clusterReasons cluster) (later, []))
           announce cluster
         loop state'
@@ -450,10 +451,13 @@ act cluster = \case
           Hearing
             { hearingSetup = clusterSentinelSetup cluster,
               hearingName = primaryName (clusterConfig cluster),
-              hearingTell = tellCluster cluster,
+              hearingTell = tellCluster cluster . asReached,
               hearingOver = closed `orElse` unheard
             }
           endpoint
+    asReached = \case
+      SentinelsSwitched old new -> SentinelsSwitched (reachedAt cluster old) (reachedAt cluster new)
+      trigger -> trigger
 
     -- Registers the thread, so that closing the client finds it.
     whileOpen action = do
@@ -513,8 +517,11 @@ askSeed cluster endpoint
     askSentinel (reachMapped cluster) (fmap (fmap mapped) . anew (clusterSentinelSetup cluster) endpoint) (primaryName (clusterConfig cluster)) endpoint
   | otherwise = anew (clusterSetup cluster) endpoint (askClusterNode (askedAt cluster endpoint))
   where
-    mapped (primary, epoch, others) = (reached primary, epoch, map reached others)
-    reached = mappedAddress (configAddressMapping (clusterConfig cluster))
+    mapped (primary, epoch, others) = (reachedAt cluster primary, epoch, map (reachedAt cluster) others)
+
+-- | The address at which this client reaches an address that a server names.
+reachedAt :: ClusterClient -> Endpoint -> Endpoint
+reachedAt = mappedAddress . configAddressMapping . clusterConfig
 
 askedAt :: ClusterClient -> Endpoint -> Asked
 askedAt cluster endpoint =
@@ -531,10 +538,9 @@ reachMapped cluster endpoint question = fmap mapped <$> reach cluster endpoint q
     mapped report =
       report
         { reportRole = case reportRole report of
-            ReportedPrimary replicas -> ReportedPrimary (map reached replicas)
-            ReportedReplica primary -> ReportedReplica (reached primary)
+            ReportedPrimary replicas -> ReportedPrimary (map (reachedAt cluster) replicas)
+            ReportedReplica primary -> ReportedReplica (reachedAt cluster primary)
         }
-    reached = mappedAddress (configAddressMapping (clusterConfig cluster))
 
 -- | Asks a server over its open connections, or over a new one if the server is not known.
 reach :: ClusterClient -> Endpoint -> Question a -> IO (Either Error a)

@@ -8,6 +8,7 @@ module Redis.Internal.Routing.GroupReply
     parseReport,
 
     -- * Of a sentinel
+    endpointFrom,
     parseNamedPrimary,
     parseConfigEpoch,
     parseSentinels,
@@ -138,7 +139,7 @@ parseSentinels = fmap catMaybes . Decode.list sentinel
       fields <- Decode.record reply
       endpointFrom <$> Decode.field "ip" Decode.bytes fields <*> Decode.field "port" Decode.bytes fields
 
--- | An endpoint. 'Nothing' if it cannot be dialled.
+-- | An endpoint, from its host and port. 'Nothing' if it cannot be dialled.
 endpointFrom :: ByteString -> ByteString -> Maybe Endpoint
 endpointFrom host port = do
   guard (isHostName host && host /= "?")

@@ -1,7 +1,8 @@
 -- | Listens to sentinels: to each known one, on a plain connection of its own.
 --
 -- A message of a sentinel is a reason to ask all sentinels, not an answer: it may be late, or
--- come from a sentinel that is cut off from the others. So a lost connection costs only time,
+-- come from a sentinel that is cut off from the others. A switch is a reason to ask at once, and
+-- not to believe for a moment those that still name the old primary. So a lost connection costs only time,
 -- and the other sentinels make up for one that hangs.
 module Redis.Internal.Routing.Sentinels
   ( forSentinel,
@@ -27,6 +28,7 @@ import Redis.Internal.Network.OpenConnection (ConnectionSetup (..), Purpose (..)
 import Redis.Internal.Network.Wire
 import Redis.Internal.Network.Worker (expiry, supervised)
 import Redis.Internal.Protocol.Encode (request, requestBytes)
+import Redis.Internal.Routing.GroupReply (endpointFrom)
 import Redis.Internal.Routing.Topology (Trigger (..))
 import Redis.Value
 import System.Random (randomRIO)
@@ -97,7 +99,11 @@ triggerFrom name = \case
   Array [BulkString "subscribe", _, Integer 1] -> Just SentinelsStirred
   Array [BulkString "message", BulkString channel, BulkString text]
     | channel == "+switch-master" ->
-      if take 1 (Char8.words text) == [name] then Just SentinelsSwitched else Nothing
+      -- name 10.0.0.1 6379 10.0.0.2 6379
+      case Char8.words text of
+        [named, oldHost, oldPort, newHost, newPort]
+          | named == name -> Just (fromMaybe SentinelsStirred (SentinelsSwitched <$> endpointFrom oldHost oldPort <*> endpointFrom newHost newPort))
+        _ -> Nothing
     -- slave 10.0.0.2:6379 10.0.0.2 6379 @ name 10.0.0.1 6379
     | (" @ " <> name <> " ") `ByteString.isInfixOf` text -> Just SentinelsStirred
   _ -> Nothing

@@ -13,9 +13,12 @@
 -- * At most one refresh is in flight, and two never start closer together than
 --   the throttle, however many commands ask for one. A trigger that comes while a
 --   refresh is in flight leads to another one after it, since the answers may be
---   older than the trigger.
+--   older than the trigger. Only a sentinel's announcement of a switch ends the refresh in
+--   flight: that one may wait for a primary that hangs, and the answers to it are older than
+--   the switch. The next one begins at once.
 -- * A MOVED changes its one slot at once. Answers gathered before it, or so
---   soon after it that the node asked may not have heard of the move, do not undo it.
+--   soon after it that the node asked may not have heard of the move, do not undo it. The
+--   same holds for a switch that sentinels have announced, or that this client has found.
 -- * A view is believed because most of the nodes asked hold it, not because it
 --   came first ("Redis.Internal.Routing.View"). The configured seeds, which may have
 --   left the cluster long ago, are asked only if no known node answers.
@@ -85,15 +88,15 @@ data Settings = Settings
     settingsGather :: Seconds,
     -- | How many nodes to ask at first.
     settingsSample :: Int,
-    -- | How long a MOVED outranks answers to later questions: nodes learn of a move
-    -- by gossip.
+    -- | How long a MOVED, or a switch of sentinels, outranks answers to later questions: nodes
+    -- and sentinels learn of it by gossip.
     settingsMovedGrace :: Seconds
   }
   deriving stock (Eq, Show)
 
 -- | The settings for a configuration: three nodes asked, an answer within two
 -- seconds or the connect timeout if that is shorter, 0.1 s to gather more, and
--- 2 s of grace for a MOVED.
+-- 2 s of grace for a MOVED or a switch.
 settingsFromConfig :: Config -> NonEmpty Endpoint -> Settings
 settingsFromConfig config seeds =
   Settings
@@ -139,8 +142,8 @@ data Trigger
     EndedShardChannel Endpoint
   | -- | The first node says that the second is its primary.
     LearntRedirect Endpoint Endpoint
-  | -- | A sentinel has announced another primary.
-    SentinelsSwitched
+  | -- | A sentinel has announced that the second node is the primary instead of the first.
+    SentinelsSwitched Endpoint Endpoint
   | -- | A sentinel has announced something else, or may have while this client was not listening.
     SentinelsStirred
   deriving stock (Eq, Ord, Show)
@@ -202,6 +205,9 @@ data State = State
     stateKnown :: Set Endpoint,
     -- | Slots that a MOVED changed: the node, and when it was learnt.
     stateMoved :: Map Slot (Endpoint, Seconds),
+    -- | Servers that sentinels named as the primary before a switch, and when this client learnt
+    -- of the switch.
+    stateLeft :: Map Endpoint Seconds,
     stateRefresh :: Maybe Refresh,
     stateNextId :: RefreshId,
     -- | Whether a refresh is wanted that starts from now on.
@@ -226,6 +232,7 @@ newState settings random now =
       stateMap = emptySlotMap,
       stateKnown = Set.empty,
       stateMoved = Map.empty,
+      stateLeft = Map.empty,
       stateRefresh = Nothing,
       stateNextId = 1,
       stateWanted = True,
@@ -286,9 +293,13 @@ learn now trigger state = case trigger of
             then publish (withMoved slot endpoint (stateMap state)) moved {stateWanted = True}
             else -- Another caller was redirected, too, and its MOVED has been handled.
               (moved, [])
-  -- A switch is rare, and commands wait for its result: the throttle does not count. There is
-  -- still only one refresh at a time.
-  SentinelsSwitched | settingsRule (stateSettings state) == OfSentinels -> (unsettled now state {stateWanted = True, stateNotBefore = min now (stateNotBefore state)}, [])
+  -- A switch is rare, and commands wait for its result: the throttle does not count, and the
+  -- refresh in flight ends. Each sentinel announces a switch; only the first announcement is news.
+  SentinelsSwitched old new
+    | settingsRule (stateSettings state) == OfSentinels ->
+      let isNews = maybe True (\at -> now >= at + settingsMovedGrace (stateSettings state)) (Map.lookup old (stateLeft state))
+          switched = if isNews then (leave now old new state) {stateRefresh = Nothing} else state
+       in (unsettled now switched {stateWanted = True, stateNotBefore = min now (stateNotBefore state)}, [])
   SentinelsStirred -> (unsettled now state {stateWanted = True}, [])
   _ -> (state {stateWanted = True}, [])
 
@@ -317,8 +328,9 @@ advance now state@State {stateRefresh, stateWanted, stateNotBefore, statePeriodi
 
 -- | Records one answer.
 hear :: Seconds -> State -> Endpoint -> Either Error View -> Refresh -> Refresh
-hear now State {stateSettings} endpoint answer refresh = case answer of
+hear now State {stateSettings, stateLeft} endpoint answer refresh = case answer of
   Right view
+    | hasLeft view -> failed outdated
     | slotMapCovered (viewMap view) > 0 ->
       heard
         { refreshViews = view : refreshViews refresh,
@@ -332,6 +344,9 @@ hear now State {stateSettings} endpoint answer refresh = case answer of
   where
     heard = refresh {refreshWaiting = Set.delete endpoint (refreshWaiting refresh)}
     failed reason = heard {refreshReasons = (endpoint, reason) : refreshReasons refresh}
+    -- The sentinel has not heard of the switch yet. Nor does this answer limit the time of those
+    -- that have.
+    hasLeft view = or [at >= refreshStarted refresh - settingsMovedGrace stateSettings | Just group <- [viewGroup view], Just at <- [Map.lookup (viewPrimary group) stateLeft]]
 
 -- | Whether the refresh need not or cannot wait for more answers: all are in, time is up, or
 -- most of the nodes asked agree.
@@ -436,7 +451,10 @@ conclude now refresh state@State {stateSettings, stateMoved} = case chooseView (
       [(endpoint, TimeoutError (TimeoutFailure NotSent (seconds (settingsAnswerWithin stateSettings)))) | endpoint <- Set.toDescList (refreshWaiting refresh)]
         <> [(viewPrimary group, outdated) | view <- refreshViews refresh, Just group <- [viewGroup view]]
         <> refreshReasons refresh
-    outdated = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "the primary of the latest fail-over", decodeErrorGot = "a primary of an earlier one", decodeErrorCommand = "SENTINEL MASTER"}
+
+-- | Why the view of a sentinel that has not heard of the last fail-over is no answer.
+outdated :: Error
+outdated = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "the primary of the latest fail-over", decodeErrorGot = "a primary of an earlier one", decodeErrorCommand = "SENTINEL MASTER"}
 
 -- | Believes a view of a primary and its replicas.
 settle :: Seconds -> [View] -> View -> State -> (State, [Action])
@@ -445,7 +463,16 @@ settle now views view state = actions `before` publish (viewMap view) believing
     believed = believedFrom view
     sentinels = Set.toAscList (Set.fromList (concat [viewSentinels group | Just group <- map viewGroup views]))
     actions = [HearSentinels sentinels | sentinels /= stateSentinels state]
-    believing = (if believedPrimary believed == believedPrimary (stateBelieved state) then id else unsettled now) state {stateBelieved = believed, stateSentinels = sentinels}
+    changed = case (believedPrimary (stateBelieved state), believedPrimary believed) of
+      (old, new) | old == new -> state
+      (Just old, Just new) | settingsRule (stateSettings state) == OfSentinels -> unsettled now (leave now old new state)
+      _ -> unsettled now state
+    believing = changed {stateBelieved = believed, stateSentinels = sentinels}
+
+-- | Records that the first is no longer the primary, but the second.
+leave :: Seconds -> Endpoint -> Endpoint -> State -> State
+leave now old new state@State {stateSettings, stateLeft} =
+  state {stateLeft = Map.insert old now (Map.delete new (Map.filter (> now - settingsMovedGrace stateSettings) stateLeft))}
 
 -- | Makes refreshes frequent for some time, because more may change: no view has a replica
 -- before it has copied all data of its new primary.

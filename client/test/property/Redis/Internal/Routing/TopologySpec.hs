@@ -411,7 +411,7 @@ anyTrigger =
       SawStrayReplica <$> anyNode,
       EndedShardChannel <$> anyNode,
       LearntRedirect <$> anyNode <*> anyNode,
-      pure SentinelsSwitched,
+      SentinelsSwitched <$> anyNode <*> anyNode,
       pure SentinelsStirred
     ]
   where

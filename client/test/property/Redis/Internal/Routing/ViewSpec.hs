@@ -111,20 +111,22 @@ asking = describe "asked for" $ do
   it "is not made to wait when a sentinel has switched" $ do
     let known = answeredBySentinels [(101, sentinelView 101 (Just 1) 1), (102, sentinelView 102 (Just 1) 1)]
     concatMap isAsk (snd (step 0.2 (Triggered SentinelsStirred) known)) `shouldBe` []
-    concatMap isAsk (snd (step 0.2 (Triggered SentinelsSwitched) known)) `shouldBe` [()]
+    concatMap isAsk (snd (step 0.2 (Triggered switched) known)) `shouldBe` [()]
 
-  it "is asked for once more, after what is in flight, when a sentinel has switched" $ do
+  it "is asked for at once, whatever is in flight, when a sentinel has switched, and once more when another has" $ do
     let (asked, _) = step 0 Tick (beginAs OfSentinels)
-        (told, early) = step 0.01 (Triggered SentinelsSwitched) asked
-        (half, _) = step 0.02 (Answered 1 (node 101) (Right (sentinelView 101 (Just 1) 1))) told
-        (whole, _) = step 0.03 (Answered 1 (node 102) (Right (sentinelView 102 (Just 1) 1))) half
+        (told, now) = step 0.01 (Triggered switched) asked
+        (again, early) = step 0.01 (Triggered switched) told
+        (half, _) = step 0.02 (Answered 2 (node 101) (Right (sentinelView 101 (Just 1) 1))) again
+        (whole, _) = step 0.03 (Answered 2 (node 102) (Right (sentinelView 102 (Just 1) 1))) half
         (_, actions) = step 0.03 Tick whole
+    concatMap isAsk now `shouldBe` [()]
     concatMap isAsk early `shouldBe` []
     concatMap isAsk actions `shouldBe` [()]
 
   it "is not an older one than what is in use" $ do
     let known = answeredBySentinels [(101, sentinelView 101 (Just 2) 2), (102, sentinelView 102 (Just 2) 2)]
-        (asked, _) = step 10 (Triggered SentinelsSwitched) known
+        (asked, _) = step 10 (Triggered switched) known
         (half, _) = step 10.01 (Answered 2 (node 101) (Right (sentinelView 101 (Just 1) 1))) asked
         (_, actions) = step (nextWake half) Tick half
     published actions `shouldBe` []
@@ -148,6 +150,7 @@ asking = describe "asked for" $ do
     (slotMapCovered slotMap, slotMapShards slotMap)
       === (16384, [Shard {shardPrimary = node primary, shardReplicas = Set.toAscList (Set.delete (node primary) (Set.fromList (map node replicas)))}])
   where
+    switched = SentinelsSwitched (node 8) (node 9)
     isAsk = \case
       AskSeeds {} -> [()]
       AskNodes {} -> [()]
