@@ -33,19 +33,26 @@ where
 import Control.Concurrent (threadDelay)
 import Control.Exception (throwIO, try)
 import Data.ByteString (ByteString)
+import Data.IORef (readIORef)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
+import Data.Maybe (fromMaybe)
 import Redis.Client
 import Redis.Commands.Raw (raw)
 import Redis.Error
-import Redis.Internal.Client.Core (Client (..), Core (coreRouter))
+import Redis.Internal.Client.Core (Client (..), Core (..), keepOpen, remainingSeconds)
 import Redis.Internal.Client.Execute (Pending (..), runTraced, traced)
+import Redis.Internal.Client.Lease (lease, wasLostReading)
+import Redis.Internal.Client.Recoverer (policyFor)
 import Redis.Internal.Client.Trace (Subject, transactionOf)
 import Redis.Internal.Client.Transaction
-import Redis.Internal.Command (commandWords)
+import Redis.Internal.Command (Command, commandWords, writeFacts)
 import Redis.Internal.Command.Transaction
+import Redis.Internal.Network.Clock (Nanos, coarseNanos)
 import Redis.Internal.Protocol.Slot (keySlot)
-import Redis.Internal.Routing.Router (isClustered)
+import Redis.Internal.Routing.Retry hiding (Decision)
+import Redis.Internal.Routing.Router (Aim (AtSlot), isClustered)
+import Redis.Value (Value)
 import System.Random (randomRIO)
 
 -- | Runs a transaction and waits for its results. Throws 'Error': the error of a command that could
@@ -109,6 +116,11 @@ data Watched a
 -- connection meanwhile, and gives it back clean; blocks like 'withDedicated'. Throws 'Error', and
 -- whatever the action throws.
 --
+-- What 'runTransaction' follows or repeats makes 'watching' begin again, too: a connection that is
+-- lost before EXEC was sent, also while the action reads, and a server that is not ready or no longer
+-- serves the keys. It does so for the time and the attempts of one command ('setCommandTimeout',
+-- 'setMaxAttempts'). 'MaybeExecuted' means that EXEC may have run, or a write of the action itself.
+--
 -- @since 0.1.0.0
 watching :: Client -> NonEmpty ByteString -> (forall s. Dedicated s -> IO (Decision a)) -> IO (Watched a)
 watching = watchingWith watchDefaults
@@ -117,8 +129,8 @@ watching = watchingWith watchDefaults
 --
 -- @since 0.1.0.0
 newtype WatchOptions = WatchOptions
-  { -- | How often the action runs at most: again if another client has changed a watched key, or if
-    -- the keys are moving to another node. At least 1.
+  { -- | How often the action runs at most: again if another client has changed a watched key, if
+    -- the keys are moving to another node, or if the connection was lost before EXEC. At least 1.
     watchAttempts :: Int
   }
   deriving stock (Eq, Show)
@@ -133,36 +145,71 @@ watchDefaults = WatchOptions {watchAttempts = 32}
 --
 -- @since 0.1.0.0
 watchingWith :: forall a. WatchOptions -> Client -> NonEmpty ByteString -> (forall s. Dedicated s -> IO (Decision a)) -> IO (Watched a)
-watchingWith WatchOptions {watchAttempts} client@(Client core) names@(first :| others) decide
+watchingWith WatchOptions {watchAttempts} (Client core) names@(first :| others) look
   | isClustered (coreRouter core), any ((/= keySlot first) . keySlot) others = throwIO (RefusedError (CrossSlot "WATCH"))
-  | otherwise = go 1
+  | otherwise = go 1 Nothing <* keepOpen core
   where
-    go attempt =
-      try (withDedicated client (AtKey first) once) >>= \case
-        Right (Just done) -> pure done
-        Right Nothing
-          | attempt < watchAttempts -> again attempt
+    -- The second argument: when the failures since the last look that came to EXEC began, and their
+    -- course.
+    go :: Int -> Maybe (Nanos, Course) -> IO (Watched a)
+    go attempt failures = do
+      began <- coarseNanos
+      lease core (AtKey first) once >>= \case
+        Right (Ended done) -> pure done
+        Right Changed
+          | attempt < watchAttempts -> pauseRandomly attempt >> go (attempt + 1) Nothing
           | otherwise -> pure Contended
-        Left failed
-          | attempt < watchAttempts, isElsewhere failed -> again attempt
-          | otherwise -> throwIO failed
+        Right (Failed failed) -> do
+          now <- coarseNanos
+          judge attempt (fromMaybe (now, newCourse) failures) failed
+        Left failed -> judge attempt (fromMaybe (began, newCourse) failures) failed
 
-    once :: Dedicated s -> IO (Maybe (Watched a))
-    once connection = do
-      _ <- runOn connection (raw ("WATCH" : NonEmpty.toList names))
-      decide connection >>= \case
-        Abandon -> Just Abandoned <$ runOn connection (raw ["UNWATCH"])
-        Commit transaction -> tryTransactionOn connection transaction >>= either throwIO (pure . fmap Committed)
+    once :: Dedicated s -> IO (Attempt a)
+    once connection =
+      tryRunOn connection (raw ("WATCH" : NonEmpty.toList names)) >>= \case
+        Left failed -> pure (Failed (undone failed))
+        Right (_ :: Value) ->
+          try (look connection) >>= \case
+            Left failed@(ReplyError _) -> pure (Failed failed)
+            Left failed -> do
+              lost <- wasLostReading connection failed
+              if lost then pure (Failed (undone failed)) else throwIO failed
+            -- Whatever becomes of it, nothing was done; and the connection goes if it is still
+            -- watching.
+            Right Abandon -> Ended Abandoned <$ tryRunOn connection (raw ["UNWATCH"] :: Command Value)
+            Right (Commit transaction) -> either Failed (maybe Changed (Ended . Committed)) <$> tryTransactionOn connection transaction
 
-    -- The keys are moving to another node, or have moved, or the node is not ready: nothing was
-    -- done, and another attempt may find the right node.
-    isElsewhere = \case
-      ReplyError ServerError {serverErrorCode, serverErrorDelivery} ->
-        serverErrorDelivery == RefusedBeforeRun && serverErrorCode `elem` ["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "READONLY", "LOADING"]
-      _ -> False
+    -- The connection has told the router what its errors show. The next look finds its node by
+    -- the map.
+    judge attempt (began, course) failed = do
+      closed <- readIORef (coreClosed core)
+      failedRandom <- randomRIO (0, 1)
+      failedRemaining <- remainingSeconds core writeFacts began
+      let attempted = FailedAttempt {failedError = failed, failedNode = Nothing, failedRole = Primary, failedSent = Plainly, failedRemaining, failedRandom}
+          Verdict {verdictDecision, verdictCourse} = decide (policyFor (coreConfig core) (coreRouter core) (AtSlot (keySlot first)) closed) writeFacts course attempted
+          again (delay :: Double)
+            | attempt < watchAttempts = threadDelay (ceiling (delay * 1e6)) >> go (attempt + 1) (Just (began, verdictCourse))
+            | otherwise = throwIO failed
+      case verdictDecision of
+        GiveUp final -> throwIO final
+        RetryNow _ -> again 0
+        RetryAfter delay _ -> again delay
 
-    again :: Int -> IO (Watched a)
-    again attempt = do
+    pauseRandomly :: Int -> IO ()
+    pauseRandomly attempt = do
       random <- randomRIO (0, 1 :: Double)
       threadDelay (round (random * 1000 * 2 ^ min 6 attempt))
-      go (attempt + 1)
+
+-- | How an attempt of 'watching' ended.
+data Attempt a
+  = Ended (Watched a)
+  | -- | Another client had changed a watched key.
+    Changed
+  | Failed Error
+
+-- | The error of a command whose loss has no effect.
+undone :: Error -> Error
+undone = \case
+  ConnectionError lost -> ConnectionError lost {connectionDelivery = NotSent}
+  TimeoutError late -> TimeoutError late {timeoutDelivery = NotSent}
+  failed -> failed

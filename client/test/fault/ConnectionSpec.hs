@@ -1,9 +1,12 @@
 -- | Connections that end, stall, or never carry the bytes that were sent.
 module ConnectionSpec (spec) where
 
+import Control.Exception (try)
 import Control.Monad (forM_)
 import Data.ByteString.Char8 qualified as Char8
+import Data.IORef
 import Data.List (isInfixOf)
+import Data.List.NonEmpty (NonEmpty ((:|)))
 import Harness
 import Redis
 import Redis.Commands qualified as Commands
@@ -82,6 +85,50 @@ spec = do
           outcome <- tryRunTransaction client ((,) <$> queued (Commands.incr a) <*> queued (Commands.incr b))
           counts <- (,) <$> counterOf server a <*> counterOf server b
           (keys, deliveryOf outcome, counts) `shouldBe` (keys, Just MaybeExecuted, (0, 0))
+
+    it "within WATCH, the look or MULTI, at every byte, makes watching start over" $
+      behindProxy $ \server proxy -> leavingNothing . withClient (single (through proxy)) $ \client -> do
+        let increment = watching client ("hits" :| []) $ \connection -> do
+              hits <- runOn connection (Commands.get "hits")
+              pure (Commit (queued (Commands.set "hits" (maybe "1" (\text -> Char8.pack (show (1 + maybe 0 fst (Char8.readInt text)))) hits))))
+            wordsOf = map (Char8.length . request)
+            request parts = Char8.concat (("*" <> number parts <> "\r\n") : ["$" <> Char8.pack (show (Char8.length part)) <> "\r\n" <> part <> "\r\n" | part <- parts])
+            number parts = Char8.pack (show (length parts))
+            ahead = sum (wordsOf [["WATCH", "hits"], ["GET", "hits"]])
+        increment `shouldReturn` Committed ()
+        forM_ [0 .. ahead - 1] $ \bytes -> do
+          Proxy.cutAfter proxy Proxy.ToServer bytes Proxy.Close
+          outcome <- try increment :: IO (Either Error (Watched ()))
+          (bytes, outcome) `shouldBe` (bytes, Right (Committed ()))
+          counterOf server "hits" `shouldReturn` (bytes + 2)
+        -- The replies to WATCH and to the look.
+        forM_ [0 .. length ("+OK\r\n$1\r\n" :: String)] $ \bytes -> do
+          Proxy.cutAfter proxy Proxy.ToClient bytes Proxy.Close
+          outcome <- try increment :: IO (Either Error (Watched ()))
+          (bytes, outcome) `shouldBe` (bytes, Right (Committed ()))
+
+    it "within EXEC, or before its reply, leaves watching in doubt, and a write of the action, too" $
+      behindProxy $ \server proxy -> leavingNothing . withClient (single (through proxy)) $ \client -> do
+        committed <- try $ watching client ("hits" :| []) $ \_ -> Commit (queued (Commands.incr "hits")) <$ Proxy.cutAfter proxy Proxy.ToClient 3 Proxy.Close
+        deliveryOf committed `shouldBe` Just MaybeExecuted
+        counterOf server "hits" `shouldReturn` 1
+        written <- try $ watching client ("hits" :| []) $ \connection -> do
+          Proxy.cutAfter proxy Proxy.ToClient 0 Proxy.Close
+          Commit (pure ()) <$ runOn connection (Commands.incr "other")
+        deliveryOf written `shouldBe` Just MaybeExecuted
+        counterOf server "other" `shouldReturn` 1
+
+    it "before EXEC for good ends watching with an error that says that nothing ran" $
+      behindProxy $ \server proxy -> leavingNothing . withClient (setCommandTimeout (Just (seconds 0.5)) (single (through proxy))) $ \client -> do
+        looks <- newIORef (0 :: Int)
+        outcome <- within 5 . try $ watching client ("hits" :| []) $ \connection -> do
+          modifyIORef' looks (+ 1)
+          Proxy.cutAfter proxy Proxy.ToClient 0 Proxy.Close
+          _ <- runOn connection (Commands.get "hits")
+          pure (Commit (queued (Commands.incr "hits")))
+        deliveryOf outcome `shouldBe` Just NotSent
+        readIORef looks >>= (`shouldSatisfy` (> 1))
+        counterOf server "hits" `shouldReturn` 0
 
     it "within a reply, at every byte, gives nobody half of it" $
       behindProxy $ \_ proxy -> leavingNothing . withClient (single (through proxy)) $ \client -> do

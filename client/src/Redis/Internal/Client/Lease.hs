@@ -11,6 +11,7 @@ module Redis.Internal.Client.Lease
     startOn,
     startUntracedOn,
     tracedOn,
+    wasLostReading,
   )
 where
 
@@ -60,7 +61,10 @@ data Loan = Loan
     -- | How many commands were sent and not answered.
     loanOutstanding :: Int,
     -- | Whether a caller was interrupted or gave up waiting: later replies belong to nobody.
-    loanAbandoned :: Bool
+    loanAbandoned :: Bool,
+    -- | How the last command ended that the lost connection did not answer, if it certainly has
+    -- changed nothing.
+    loanLoss :: Maybe Error
   }
 
 -- | Which node a dedicated connection should lead to.
@@ -83,7 +87,7 @@ lease core place action =
     Right found -> do
       let learn = learnFrom core found
       lent <- withLease (nodeDedicated (placeNode found)) $ \mux -> do
-        loan <- newIORef Loan {loanSession = asLeft, loanOutstanding = 0, loanAbandoned = False}
+        loan <- newIORef Loan {loanSession = asLeft, loanOutstanding = 0, loanAbandoned = False, loanLoss = Nothing}
         result <-
           action
             Dedicated
@@ -260,4 +264,13 @@ submitOnLoan dedicated given = mask_ $ do
             loanSession = Session.step effect (answerOf value) (loanSession loan)
           }
       -- A reply that comes too late belongs to nobody, either.
-      Failure _ -> loan {loanAbandoned = True}
+      Failure failure -> loan {loanAbandoned = True, loanLoss = loss failure}
+    loss failure = case failure of
+      ConnectionError ConnectionFailure {connectionDelivery}
+        | factReadOnly (commandFacts given) || connectionDelivery == NotSent -> Just failure
+      _ -> Nothing
+
+-- | Whether this is the error of a command on this connection that changed nothing, because the
+-- connection was lost before it was sent, or because it only reads.
+wasLostReading :: Dedicated s -> Error -> IO Bool
+wasLostReading dedicated failure = (== Just failure) . loanLoss <$> readIORef (dedicatedLoan dedicated)

@@ -68,10 +68,11 @@ tryTransactionOn dedicated transaction =
         (Left (ReplyError failed), _)
           | all (either ((/= MaybeExecuted) . errorDelivery) (const False)) answers -> Left (ReplyError failed)
           | otherwise -> Left (ReplyError failed {serverErrorDelivery = MaybeExecuted})
-        (Left failed, _) -> Left failed
         -- EXECABORT does not give the reason; the reply to the command that was not queued does.
         (_, Left failed@(ReplyError _)) -> Left (fromMaybe failed (listToMaybe (lefts answers)))
+        -- Nothing runs without EXEC: only how far that came tells whether anything may have run.
         (_, Left failed) -> Left failed
+        (Left failed, _) -> Left failed
         (_, Right reply) -> transactionResult transaction reply
   where
     bounds = Bounds {boundsSeveralNodes = False, boundsArgument = longestArgument (dedicatedCore dedicated)}
