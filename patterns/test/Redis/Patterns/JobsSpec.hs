@@ -3,6 +3,7 @@ module Redis.Patterns.JobsSpec (spec) where
 import Control.Concurrent.Async (forConcurrently, wait, withAsync)
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
+import Control.Exception (try)
 import Control.Monad (forM, forM_, replicateM_, unless, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
@@ -220,6 +221,50 @@ spec = around (\test -> withServer defaultServerOptions (\server -> connected (s
     Map.keys <$> handledCounts client `shouldReturn` [0 .. 99]
     states <- forM jobs (fmap (fmap jobInfoState) . jobInfo client mails)
     states `shouldBe` replicate 100 (Just JobDone)
+  it "runs every job though the server loses one of the queue's streams again and again" $ \(_, client) ->
+    working client quick (const (pure "")) $
+      forM_ [1 .. 20 :: Int] $ \_ -> do
+        eventuallyReturns 20 1 (run client (Redis.exists (pure "{mails}:jobs:later")))
+        _ <- run client (Redis.del (pure "{mails}:jobs:later"))
+        job <- new client jobDefaults {jobTries = 1, jobPriority = Urgent} ""
+        finally' client job JobDone
+  it "loses no job when one of the queue's keys is of another type for a while" $ \(_, client) -> do
+    let spoilt name action = do
+          run client (Redis.set name "of another type")
+          result <- action
+          result <$ run client (Redis.del (pure name))
+        stream = "{mails}:jobs:normal"
+        failingOf = either (\(_ :: Error) -> True) (const False)
+        unique = jobDefaults {jobId = Just (JobId "unique"), jobUnique = Just (Unique "ada" (hours 1))}
+    spoilt stream (failingOf <$> try (enqueue client mails unique "")) `shouldReturn` True
+    enqueue client mails unique "" `shouldReturn` Enqueued (JobId "unique")
+    working client quick (const (pure "")) $ finally' client (JobId "unique") JobDone
+    -- A job that becomes due.
+    delayed <- new client jobDefaults {jobDue = DueIn (milliseconds 1)} ""
+    _ <- run client (Redis.del (pure stream))
+    troubled <- newTVarIO False
+    spoilt stream . within 20 $
+      -- A worker of other streams only, so that it goes on.
+      withAsync (runJobs client mails quick {workerStreams = "{mails}:jobs:urgent" :| [], workerReport = const (atomically (writeTVar troubled True))} (const (pure ""))) . const $
+        atomically (readTVar troubled >>= check)
+    -- A job that fails, while it is impossible to delay it.
+    broken <- newTVarIO True
+    let handler _ = do
+          isBroken <- readTVarIO broken
+          when isBroken $ do
+            _ <- run client (Redis.del (pure "{mails}:jobs:delayed"))
+            run client (Redis.set "{mails}:jobs:delayed" "of another type")
+            fail "it is broken"
+          pure ""
+    first <- newEmptyTMVarIO
+    let report = \case
+          WorkerTrouble _ -> () <$ atomically (tryPutTMVar first ())
+          _ -> pure ()
+    working client quick {workerConcurrency = 1, workerReport = report} handler $ do
+      within 20 (atomically (takeTMVar first))
+      atomically (writeTVar broken False)
+      _ <- run client (Redis.del (pure "{mails}:jobs:delayed"))
+      finally' client delayed JobDone
   it "does not count a try that a worker's stop has ended" $ \(_, client) -> do
     job <- new client jobDefaults {jobTries = 1} ""
     begun <- newEmptyMVar

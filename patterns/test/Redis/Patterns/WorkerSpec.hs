@@ -19,6 +19,7 @@ import Redis.Patterns.Work
 import Redis.Patterns.Worker
 import Redis.TestKit.Server (Server, defaultServerOptions, serverPort, withServer)
 import Redis.TestKit.Wait
+import Redis.Transaction
 import Test.Hspec
 import Test.QuickCheck hiding (within)
 
@@ -248,6 +249,28 @@ spec = do
         _ <- run client (raw ["FLUSHALL"])
         addNumbered client "numbers" [2]
         eventuallyReturns 20 [2, 1] (readIORef seen)
+    it "handles what it has read of one stream when another has lost its group" $ \server -> connectedTo server $ \client -> do
+      tries <- newIORef []
+      let settings = countingWorker {workerStreams = "{n}high" :| ["{n}low"], workerTries = 1, workerAbandoned = milliseconds 100}
+      stopping client settings (\entry -> noting tries (entryStream entry, numberOf entry, entryDeliveries entry)) $
+        forM_ [1 .. 10] $ \n -> do
+          eventuallyReturns 20 ["counters"] (either (const []) (map Redis.groupInfoName) <$> tryRun client (Redis.xinfoGroups "{n}low"))
+          -- In one step, so that the worker reads the one and learns of the other in the same request.
+          _ <- runTransaction client ((,) <$> queued (Redis.del (pure "{n}low")) <*> queued (Redis.xadd "{n}high" (("number", Char8.pack (show n)) :| [])))
+          eventually 20 "settled" ((== 0) . Redis.pendingSummaryCount <$> run client (Redis.xpending "{n}high" "counters"))
+          eventuallyReturns 20 (replicate n 1) (map (\(_, _, delivered) -> delivered) <$> readIORef tries)
+      run client (Redis.xlen "{n}high:dead") `shouldReturn` 0
+    it "hands back what it has of one stream when another is gone" $ \server -> connectedTo server $ \client -> do
+      begun <- newTVarIO (0 :: Int)
+      let settings = countingWorker {workerStreams = "{n}high" :| ["{n}low"], workerConcurrency = 2000, workerAbandoned = seconds 60, workerGrace = mempty}
+      addNumbered client "{n}high" [1]
+      addNumbered client "{n}low" [2 .. 2000]
+      stopping client settings (const (atomically (modifyTVar' begun (+ 1)) >> forgetful)) $ do
+        eventuallyReturns 20 2000 (readTVarIO begun)
+        run client (Redis.del (pure "{n}high")) `shouldReturn` 1
+      left <- run client (Redis.xpendingRange "{n}low" "counters" 2000)
+      -- A delivery that was handed back does not count.
+      length [() | one <- left, Redis.pendingEntryDeliveries one == 0] `shouldBe` 1999
     it "takes what a handler throws of another thread's end for a failure" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [1]
       stopping client countingWorker {workerTries = 2} (\_ -> void (wait =<< async (throwIO AsyncCancelled))) $

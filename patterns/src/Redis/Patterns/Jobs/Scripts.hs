@@ -9,7 +9,8 @@
 --
 -- A script names all keys that it uses. While the slot moves, a server refuses a script if it lacks
 -- one of its keys. If a script used a key that it did not name, it could fail half-way, with half
--- of its work done.
+-- of its work done. For the same reason a script reads a key before it writes the first one, if a
+-- write to it could fail.
 module Redis.Patterns.Jobs.Scripts
   ( callScript,
     callScriptWith,
@@ -44,13 +45,18 @@ callScriptWith :: Queue -> Script -> [ByteString] -> [ByteString] -> Command Val
 callScriptWith queue text others = evalScript text (fixedKeys queue <> others)
 
 -- | A script with names for the keys and the functions that scripts share. The job's key is the
--- eighth.
+-- eighth. @intact@ raises an error if a key of the queue is not of its type.
 withPrelude :: ByteString -> Script
 withPrelude text =
   script $
     "local delayed, failed, schedules, done, job, beside = KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]\n\
     \local time = redis.call('TIME')\n\
     \local now = time[1] * 1000 + math.floor(time[2] / 1000)\n\
+    \local function intact(priority)\n\
+    \  redis.call('XLEN', KEYS[tonumber(priority)])\n\
+    \  redis.call('ZCARD', delayed)\n\
+    \  redis.call('ZCARD', failed)\n\
+    \end\n\
     \local function ready(id, priority)\n\
     \  local entry = redis.call('XADD', KEYS[tonumber(priority)], '*', 'job', id)\n\
     \  redis.call('HSET', job, 'state', 'waiting', 'entry', entry)\n\
@@ -85,6 +91,7 @@ enqueueScript =
     \  if present then return {present, present == id and mine or 0} end\n\
     \end\n\
     \if redis.call('EXISTS', job) == 1 then return {id, mine} end\n\
+    \intact(ARGV[4])\n\
     \if beside then redis.call('SET', beside, id, 'PX', ARGV[8]) end\n\
     \redis.call('HSET', job, 'payload', ARGV[9], 'priority', ARGV[4], 'tries', ARGV[5], 'keep', ARGV[6],\n\
     \  'keepfailed', ARGV[7], 'created', now, 'attempts', 0, 'call', ARGV[10])\n\
@@ -117,8 +124,9 @@ readyScript =
   withPrelude
     "local due = redis.call('ZSCORE', delayed, ARGV[1])\n\
     \if not due or tonumber(due) > now then return 0 end\n\
-    \redis.call('ZREM', delayed, ARGV[1])\n\
     \local priority = redis.call('HGET', job, 'priority')\n\
+    \if priority then intact(priority) end\n\
+    \redis.call('ZREM', delayed, ARGV[1])\n\
     \if priority then ready(ARGV[1], priority) end\n\
     \return 1"
 
@@ -133,6 +141,7 @@ tickScript =
     \local plan = redis.call('HMGET', beside, 'every', 'payload', 'priority', 'tries', 'keep', 'keepfailed')\n\
     \local every = tonumber(plan[1] or 0)\n\
     \if every < 1 then return redis.call('ZREM', schedules, name) end\n\
+    \intact(plan[3])\n\
     \redis.call('ZADD', schedules, due + every * (math.floor((now - due) / every) + 1), name)\n\
     \if redis.call('EXISTS', job) == 1 then return 0 end\n\
     \redis.call('HSET', job, 'payload', plan[2], 'priority', plan[3], 'tries', plan[4], 'keep', plan[5],\n\
@@ -165,6 +174,7 @@ beginScript =
     \end\n\
     \local attempt = tonumber(at[3]) + tonumber(ARGV[5])\n\
     \if attempt > tonumber(at[4]) then\n\
+    \  intact(ARGV[3])\n\
     \  if settle() then fail(id, 'its worker did not come back') end\n\
     \  return false\n\
     \end\n\
@@ -176,16 +186,17 @@ doneScript :: Script
 doneScript =
   settling
     "if not settle() then return 0 end\n\
-    \redis.call('INCR', done)\n\
     \redis.call('HSET', job, 'state', 'done', 'result', ARGV[5], 'ended', now)\n\
     \keep('keep')\n\
+    \redis.call('INCR', done)\n\
     \return 1"
 
 -- | Arguments: @… attempt rest why@. Returns whether this call settled the entry.
 failedScript :: Script
 failedScript =
   settling
-    "if not settle() then return 0 end\n\
+    "intact(ARGV[3])\n\
+    \if not settle() then return 0 end\n\
     \local at = redis.call('HMGET', job, 'tries', 'cancel')\n\
     \if at[2] then\n\
     \  redis.call('HSET', job, 'state', 'cancelled', 'error', ARGV[7], 'ended', now)\n\
@@ -230,6 +241,7 @@ retryScript =
   withPrelude
     "local at = redis.call('HMGET', job, 'state', 'priority')\n\
     \if at[1] ~= 'failed' and at[1] ~= 'cancelled' then return 0 end\n\
+    \intact(at[2])\n\
     \redis.call('ZREM', failed, ARGV[1])\n\
     \redis.call('PERSIST', job)\n\
     \redis.call('HDEL', job, 'cancel', 'ended', 'error', 'progress', 'note')\n\
@@ -259,8 +271,9 @@ scheduleScript =
 unscheduleScript :: Script
 unscheduleScript =
   withPrelude
-    "redis.call('DEL', KEYS[8])\n\
-    \return redis.call('ZREM', schedules, ARGV[1])"
+    "local found = redis.call('ZREM', schedules, ARGV[1])\n\
+    \redis.call('DEL', KEYS[8])\n\
+    \return found"
 
 -- | Arguments: @count@. Returns the ids of the failed jobs that are still kept. An id stays in the
 -- set when its job is deleted, until another job fails.

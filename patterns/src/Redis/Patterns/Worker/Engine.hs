@@ -26,6 +26,7 @@ import Control.Monad (forM_, forever, unless, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Builder qualified as Builder
 import Data.ByteString.Lazy qualified as Lazy
+import Data.Either (isRight)
 import Data.IORef
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
@@ -171,7 +172,7 @@ freeHands engine = do
 takeSome :: Engine -> Duration -> Int -> IO ()
 takeSome engine patience free =
   takeNext (enginePlace engine) patience free >>= \case
-    Taken entries -> mapM_ (start engine) entries
+    Taken entries failure -> mapM_ (start engine) entries >> mapM_ throwIO failure
     NothingYet -> pure ()
     NothingBeyond ends -> when (patience > mempty) (awaitNext (enginePlace engine) patience ends)
 
@@ -212,11 +213,12 @@ lookAt engine stream = \hands -> do
       let judged = [(one, verdict (settings engine) (Map.member (stream, pendingEntryId one) held) one) | one <- found]
           wanted = take free [(one, idle) | (one, TakeOver idle) <- judged]
       forM_ [(one, idle) | (one, Bury idle) <- judged] (buryLeft engine stream)
-      taken <- takeOver place stream wanted
+      (taken, failure) <- takeOver place stream wanted
       forM_ taken $ \entry -> do
         forM_ [pendingEntryConsumer one | (one, _) <- wanted, pendingEntryId one == entryId entry] $
           tell engine . TookOver stream (entryId entry)
         start engine entry
+      mapM_ throwIO failure
       let left = free - length taken
           next = case reverse found of
             lastOne : _ | length found == 100 -> ExcludingId (pendingEntryId lastOne)
@@ -333,13 +335,13 @@ leave engine = do
   running <- readTVarIO (engineHands engine)
   mapConcurrently_ cancel (Map.elems running)
   held <- Map.elems <$> readTVarIO (engineHeld engine)
-  handed <- try (mapConcurrently_ (handBack place) held) :: IO (Either Error ())
-  when (isRight' handed && isNothing (workerConsumer (settings engine))) $
+  -- Each by itself: if one cannot be handed back, the others are.
+  handed <- mapConcurrently (try @Error . handBack place) held
+  when (all isRight handed && isNothing (workerConsumer (settings engine))) $
     forM_ (workerStreams (settings engine)) $ \stream ->
       void (try @Error (sweep place stream (seconds 1e9) (placeConsumer place)))
   where
     place = enginePlace engine
-    isRight' = either (const False) (const True)
 
 micros :: Duration -> Int
 micros = fromIntegral . max 0 . min 1000000000000 . inMicroseconds

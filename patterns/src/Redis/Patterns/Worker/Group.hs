@@ -23,9 +23,11 @@ import Control.Exception (throwIO)
 import Control.Monad (void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
+import Data.Either (partitionEithers)
 import Data.Int (Int64)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
+import Data.Maybe (listToMaybe)
 import Redis
 import Redis.Commands (StreamEntry (..), StreamId (..))
 import Redis.Commands qualified as Redis
@@ -64,10 +66,12 @@ ensureGroup place = mapM_ one (workerStreams (placeSettings place))
         (group place)
         (workerFrom (placeSettings place))
 
--- | The entries that were taken, or, if there were none, how far the group has read each stream.
+-- | The answer to a request for entries. What was taken must be handled, also if the request then
+-- failed for another stream or entry: the server counts it as delivered.
 data Taken
-  = Taken [Entry]
-  | NothingBeyond (NonEmpty (ByteString, StreamId))
+  = Taken [Entry] (Maybe Error)
+  | -- | Nothing; how far the group has read each stream.
+    NothingBeyond (NonEmpty (ByteString, StreamId))
   | NothingYet
 
 -- | Takes at most this many new entries, those of earlier streams first. With one stream it waits
@@ -79,7 +83,7 @@ takeNext place patience count = case workerStreams (placeSettings place) of
     got <- run (placeClient place) (Redis.xreadgroupWith options (consumer place) (stream :| []))
     pure $ case [fresh name found | (name, entries) <- got, found <- entries] of
       [] -> NothingYet
-      entries -> Taken entries
+      entries -> Taken entries Nothing
   streams -> run (placeClient place) (evalScript takeScript (NonEmpty.toList streams) words' `decodedBy` taken streams)
   where
     words' = [group place, placeConsumer place, Char8.pack (show count)]
@@ -91,10 +95,10 @@ takeNext place patience count = case workerStreams (placeSettings place) of
 
 taken :: NonEmpty ByteString -> Decode.Decoder Taken
 taken streams reply = do
-  (lists, ends) <- Decode.pair (Decode.list (Decode.list entry)) (Decode.list streamId) reply
-  pure $ case [fresh name found | (name, entries) <- zip (NonEmpty.toList streams) lists, found <- entries] of
-    [] -> maybe NothingYet NothingBeyond (NonEmpty.nonEmpty (zip (NonEmpty.toList streams) ends))
-    entries -> Taken entries
+  (lists, ends, failure) <- Decode.triple (Decode.list (Decode.list entry)) (Decode.list streamId) (Decode.nullable Decode.bytes) reply
+  pure $ case ([fresh name found | (name, entries) <- zip (NonEmpty.toList streams) lists, found <- entries], failure) of
+    ([], Nothing) -> maybe NothingYet NothingBeyond (NonEmpty.nonEmpty (zip (NonEmpty.toList streams) ends))
+    (entries, _) -> Taken entries (ReplyError . serverErrorFromText <$> failure)
   where
     entry = fmap (uncurry StreamEntry) . Decode.pair streamId (Decode.pairs Decode.bytes Decode.bytes)
     streamId found = do
@@ -108,19 +112,22 @@ fresh :: ByteString -> StreamEntry -> Entry
 fresh stream StreamEntry {streamEntryId, streamEntryFields} =
   Entry {entryStream = stream, entryId = streamEntryId, entryFields = streamEntryFields, entryDeliveries = 1}
 
+-- A stream may have lost its group, or be no stream. That must not raise an error: what was read
+-- from the others is delivered, and only the reply tells the worker of it.
 takeScript :: Script
 takeScript =
   script
-    "local left, got, ends = tonumber(ARGV[3]), {}, {}\n\
+    "local left, got, ends, failure = tonumber(ARGV[3]), {}, {}, false\n\
     \local total = left\n\
     \for i = 1, #KEYS do\n\
     \  got[i] = {}\n\
     \  if left > 0 then\n\
-    \    local found = redis.call('XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'COUNT', left, 'STREAMS', KEYS[i], '>')\n\
-    \    if found then got[i] = found[1][2]; left = left - #got[i] end\n\
+    \    local found = redis.pcall('XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'COUNT', left, 'STREAMS', KEYS[i], '>')\n\
+    \    if found and found.err then failure = failure or found.err\n\
+    \    elseif found then got[i] = found[1][2]; left = left - #got[i] end\n\
     \  end\n\
     \end\n\
-    \if left < total then return {got, ends} end\n\
+    \if left < total or failure then return {got, ends, failure} end\n\
     \for i = 1, #KEYS do\n\
     \  for _, one in ipairs(redis.call('XINFO', 'GROUPS', KEYS[i])) do\n\
     \    local at = {}\n\
@@ -128,7 +135,7 @@ takeScript =
     \    if at['name'] == ARGV[1] then ends[i] = at['last-delivered-id'] end\n\
     \  end\n\
     \end\n\
-    \return {got, ends}"
+    \return {got, ends, failure}"
 
 -- | Waits until there is a new entry in one of the streams. Takes nothing.
 awaitNext :: Place -> Duration -> NonEmpty (ByteString, StreamId) -> IO ()
@@ -144,12 +151,14 @@ lookAtPending place stream idle start count =
     options = Redis.xpendingRangeDefaults {Redis.xpendingRangeIdle = Just idle, Redis.xpendingRangeStart = start}
 
 -- | Takes over these entries, each only if nobody has touched it for its time. Returns the entries
--- that were taken over, with their fields.
-takeOver :: Place -> ByteString -> [(Redis.PendingEntry, Duration)] -> IO [Entry]
-takeOver place stream wanted = concat <$> runPipeline (placeClient place) (traverse one wanted)
+-- that were taken over, with their fields, and the first error of the others.
+takeOver :: Place -> ByteString -> [(Redis.PendingEntry, Duration)] -> IO ([Entry], Maybe Error)
+takeOver place stream wanted = do
+  (failures, entries) <- partitionEithers <$> runPipeline (placeClient place) (traverse one wanted)
+  pure (concat entries, listToMaybe failures)
   where
     one (Redis.PendingEntry {Redis.pendingEntryId, Redis.pendingEntryDeliveries}, idle) =
-      map (again pendingEntryDeliveries) <$> pipelined (Redis.xclaim stream (consumer place) idle (pendingEntryId :| []))
+      fmap (map (again pendingEntryDeliveries)) <$> tryPipelined (Redis.xclaim stream (consumer place) idle (pendingEntryId :| []))
     again deliveries entry = (fresh stream entry) {entryDeliveries = deliveries + 1}
 
 -- | Reports to the server that these entries are still in hand.
