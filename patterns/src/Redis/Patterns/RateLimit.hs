@@ -19,8 +19,9 @@
 -- * with 'gcra', no more than the burst and, for each further period, the limit: in a time
 --   \(t\), \(burst + limit \cdot t / period\).
 --
--- If the clock is set back, no caller waits for longer than a full burst takes to come back, or
--- twice the period of a window. If it is set back by more than a period, a window begins anew.
+-- That holds for a clock that is set back, too; for a window, if it is set back by less than a period.
+-- No caller then waits for longer than a full burst takes to come back, or
+-- twice the period of a window. If the clock is set back by more than a period, a window begins anew.
 --
 -- == What is not promised
 --
@@ -93,7 +94,7 @@ gcraWithBurst :: Int64 -> Int64 -> Duration -> RateLimit
 gcraWithBurst burst count = RateLimit (Spaced (max 1 burst)) (max 1 count) . max (microseconds 1)
 
 -- | A limit of this many in any time of this length. Each allowed request takes about 60 bytes for
--- that long, so use it for limits of up to a few thousand.
+-- twice that long, so use it for limits of up to a few thousand.
 --
 -- @since 0.1.0.0
 slidingWindow :: Int64 -> Duration -> RateLimit
@@ -194,44 +195,45 @@ spacedScript =
          \end\n\
          \return {1, math.floor((room - (after - now)) / interval), 0, after - now}"
 
--- The key holds the times of the allowed requests. A clock that was set back counts as standing
--- still, but for at most one period; the shift is how long it will.
+-- The key holds the times of the allowed requests. Those that a clock which was set back has not
+-- reached yet count, too, and an allowed request counts at the latest of them. A time is kept until
+-- no clock that is set back by less than a period can come before its end; so a request that is
+-- allowed is in no window with more than the limit.
+--
+-- Times of one moment are removed together, so their number makes names that do not repeat.
 lookingScript :: Script
 lookingScript =
   script $
     clock
       <> "local cost, period, limit = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])\n\
+         \local function digits(time) return string.format('%.0f', time) end\n\
          \local newest = tonumber(redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2])\n\
          \if newest and newest > now + period then\n\
          \  redis.call('DEL', KEYS[1])\n\
          \  newest = nil\n\
          \end\n\
-         \local shift = 0\n\
-         \if newest and newest > now then\n\
-         \  shift = newest - now\n\
-         \  now = newest\n\
-         \end\n\
-         \redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now - period))\n\
-         \local count = redis.call('ZCARD', KEYS[1])\n\
+         \redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', digits(now - 2 * period))\n\
+         \local since = '(' .. digits(now - period)\n\
+         \local count = redis.call('ZCOUNT', KEYS[1], since, '+inf')\n\
+         \local reset = 0\n\
+         \if count > 0 then reset = newest + period - now end\n\
          \if count + cost > limit then\n\
          \  local wait = -1\n\
          \  if cost <= limit then\n\
          \    local at = count + cost - limit - 1\n\
-         \    wait = tonumber(redis.call('ZRANGE', KEYS[1], at, at, 'WITHSCORES')[2]) + period - now + shift\n\
+         \    wait = tonumber(redis.call('ZRANGEBYSCORE', KEYS[1], since, '+inf', 'WITHSCORES', 'LIMIT', at, 1)[2]) + period - now\n\
          \  end\n\
-         \  local reset = 0\n\
-         \  if newest and count > 0 then reset = newest + period - now + shift end\n\
          \  return {0, math.max(0, limit - count), wait, reset}\n\
          \end\n\
-         \local score = string.format('%.0f', now)\n\
-         \for each = 1, cost do redis.call('ZADD', KEYS[1], score, score .. ':' .. (count + each)) end\n\
          \if cost > 0 then\n\
-         \  redis.call('PEXPIRE', KEYS[1], math.ceil((period + shift) / 1000))\n\
-         \  return {1, limit - count - cost, 0, period + shift}\n\
+         \  local last = math.max(newest or now, now)\n\
+         \  local score = digits(last)\n\
+         \  local same = redis.call('ZCOUNT', KEYS[1], score, score)\n\
+         \  for each = 1, cost do redis.call('ZADD', KEYS[1], score, score .. ':' .. (same + each)) end\n\
+         \  redis.call('PEXPIRE', KEYS[1], math.ceil((last + 2 * period - now) / 1000))\n\
+         \  reset = last + period - now\n\
          \end\n\
-         \local reset = 0\n\
-         \if count > 0 then reset = newest + period - now + shift end\n\
-         \return {1, limit - count, 0, reset}"
+         \return {1, limit - count - cost, 0, reset}"
 
 clock :: ByteString
 clock =

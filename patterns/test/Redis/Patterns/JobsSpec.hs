@@ -4,7 +4,7 @@ import Control.Concurrent.Async (forConcurrently, wait, withAsync)
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
 import Control.Exception (try)
-import Control.Monad (forM, forM_, replicateM_, unless, when)
+import Control.Monad (forM, forM_, replicateM_, unless, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
@@ -258,7 +258,7 @@ spec = around (\test -> withServer defaultServerOptions (\server -> connected (s
           pure ""
     first <- newEmptyTMVarIO
     let report = \case
-          WorkerTrouble _ -> () <$ atomically (tryPutTMVar first ())
+          WorkerTrouble _ -> void (atomically (tryPutTMVar first ()))
           _ -> pure ()
     working client quick {workerConcurrency = 1, workerReport = report} handler $ do
       within 20 (atomically (takeTMVar first))

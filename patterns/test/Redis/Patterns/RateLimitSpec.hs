@@ -41,6 +41,21 @@ spec = do
         let taken = concat [replicate (fromIntegral cost) now | ((now, cost), answer) <- zip steps answers, allowed answer]
         pure (conjoin [counterexample (show start) (length [() | at <- taken, at > start - 100000000, at <= start] <= fromIntegral count) | start <- taken])
 
+    it "never allows more than the window's limit in any window, though the clock is set back by less than a period again and again" $ \(client, fresh) ->
+      withMaxSuccess 1000 . property $ \(Unsteady steps) -> forAll (choose (1, 5)) $ \count -> ioProperty $ do
+        key <- fresh
+        answers <- runPipeline client (traverse (\(now, cost) -> pipelined (attemptAt (microseconds now) (slidingWindow count (seconds 100)) key cost)) steps)
+        let taken = [(now, cost) | ((now, cost), answer) <- zip steps answers, allowed answer]
+            within' start = sum [cost | (at, cost) <- taken, at > start - 100000000, at <= start]
+        pure (conjoin [counterexample (show taken) (within' start <= count) | (start, _) <- taken])
+
+    it "names what it has allowed as nothing before, though the clock stands still" $ \(client, fresh) -> do
+      key <- fresh
+      let at now cost = allowed <$> run client (attemptAt (seconds now) (slidingWindow 3 (seconds 100)) key cost)
+      sequence [at 1000 1, at 1050 2, at 1100 3] `shouldReturn` [True, True, False]
+      traverse (at 1040) [1, 1, 1] `shouldReturn` [False, False, False]
+      sequence [at 1150 2, at 1150 1, at 1150 1] `shouldReturn` [True, True, False]
+
   forM_ [("spaced", gcra 50 (seconds 1)), ("looking back", slidingWindow 50 (seconds 1))] $ \(how, rule) -> do
     it ("lets no more through than its bound, however many ask together, " <> how) $
       withRedisAndClient $ \_ client -> do
@@ -102,7 +117,7 @@ spec = do
 
   it "takes the greatest numbers as limits" $
     withRedisAndClient $ \_ client ->
-      forM_ [("spaced", gcra maxBound (hours 1)), ("looking", slidingWindow maxBound (hours 1))] $ \(key, rule) -> do
+      forM_ [(how <> Char8.pack (show period), rule maxBound period) | (how, rule) <- [("spaced", gcra), ("looking", slidingWindow)], period <- [hours 1, microseconds maxBound]] $ \(key, rule) -> do
         answer <- run client (attempt rule key 1)
         (allowed answer, remaining answer > 1000000) `shouldBe` (True, True)
 
@@ -147,6 +162,25 @@ instance Arbitrary History where
     costs <- replicateM size (frequency [(6, pure 1), (1, pure 0), (2, choose (2, 6))])
     pure (History (zip times costs))
   shrink (History steps) = map History (filter (not . null) (shrinkList (const []) steps))
+
+-- | Times in microseconds, each with a cost. Each may be earlier than the one before, but by less than
+-- 100 s than any; several come again and again.
+newtype Unsteady = Unsteady [(Int64, Int64)]
+  deriving stock (Show)
+
+instance Arbitrary Unsteady where
+  arbitrary = do
+    size <- choose (1, 60)
+    steps <- replicateM size ((,) <$> elements [-99, -60, -50, -10, -1, 0, 0, 1, 10, 40, 50, 60, 99, 100] <*> frequency [(6, pure 1), (1, pure 0), (2, choose (2, 4))])
+    pure (Unsteady (unsteady (1000, 1000) steps))
+    where
+      unsteady (_, _) [] = []
+      unsteady (latest, now) ((by, cost) : others) =
+        let next = max (latest - 99) (now + by)
+         in (next * 1000000, cost) : unsteady (max latest next, next) others
+  shrink (Unsteady steps) = map Unsteady (filter setBack (shrinkList (const []) steps))
+    where
+      setBack times = and [at > maximum (map fst (take n times)) - 100000000 | (n, (at, _)) <- zip [1 ..] times]
 
 -- | GCRA by its definition: a request of some cost is allowed if, with it, the time at which all
 -- requests are spaced out is no more than the burst ahead.
