@@ -10,6 +10,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
 import Data.List (sort)
 import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.List.NonEmpty qualified as NonEmpty
 import GHC.Clock (getMonotonicTime)
 import Redis
 import Redis.Cluster.Slot (keySlot)
@@ -104,22 +105,43 @@ spec = do
       stopping client countingWorker {workerTries = 1, workerAbandoned = seconds 60, workerReport = report} (\_ -> fail "no such address") $
         within 20 (atomically (takeTMVar refused))
       pendingCount client "numbers" "counters" `shouldReturn` 1
-    it "goes on when an entry that others left cannot become a dead letter" $ \server -> connectedTo server $ \client -> do
+    it "makes a dead letter of an entry of any number of fields, its own or one that others left" $ \server -> connectedTo server $ \client -> do
       -- A script cannot give so many words to one command.
-      _ <- run client (Redis.xadd "numbers" (("number", "-1") :| [(Char8.pack (show n), "") | n <- [1 .. 5000 :: Int]]))
+      let fieldsOf count = ("number", Char8.pack (show count)) :| [(Char8.pack (show n), "") | n <- [2 .. count]]
+          counts = [3992, 3993, 20000 :: Int]
+          settings = countingWorker {workerTries = 1, workerConcurrency = 1, workerAbandoned = milliseconds 50}
+      forM_ counts $ \count -> run client (Redis.xadd "numbers" (fieldsOf count))
+      run client (Redis.xgroupCreate "numbers" "counters" (Redis.GroupAfter (Redis.StreamId 0 0)))
+      _ <- run client (Redis.xreadgroup (Redis.Consumer "counters" "gone") ("numbers" :| []))
+      forM_ counts $ \count -> run client (Redis.xadd "numbers" (fieldsOf count))
+      addNumbered client "numbers" [0]
+      seen <- newIORef []
+      stopping client settings (\entry -> if numberOf entry > 0 then fail "no such address" else noting seen (numberOf entry)) $ do
+        eventuallyReturns 60 [0] (readIORef seen)
+        eventuallyReturns 60 0 (inHand client)
+      letters <- run client (Redis.xrange "{numbers}:dead" Redis.LowestId Redis.HighestId)
+      let isWhole letter = take (length letter - 6) letter `elem` map (NonEmpty.toList . fieldsOf) counts
+      sort (map (length . Redis.streamEntryFields) letters) `shouldBe` sort (concatMap (replicate 2 . (+ 6)) counts)
+      letters `shouldSatisfy` all (isWhole . Redis.streamEntryFields)
+    it "goes on when an entry cannot become a dead letter, its own or one that others left" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [-1]
       run client (Redis.xgroupCreate "numbers" "counters" (Redis.GroupAfter (Redis.StreamId 0 0)))
       _ <- run client (Redis.xreadgroup (Redis.Consumer "counters" "gone") ("numbers" :| []))
       eventually 20 "left for a while" (all ((>= milliseconds 50) . Redis.pendingEntryIdle) <$> run client (Redis.xpendingRange "numbers" "counters" 1))
-      addNumbered client "numbers" [0]
+      addNumbered client "numbers" [-2, 0]
+      -- No entry can be added after this one.
+      _ <- run client (raw ["XADD", "{numbers}:dead", "18446744073709551615-18446744073709551615", "the", "last"])
       seen <- newIORef []
-      refused <- newTVarIO False
+      refused <- newTVarIO (0 :: Int)
       let report = \case
-            WorkerTrouble _ -> atomically (writeTVar refused True)
+            WorkerTrouble (ReplyError _) -> atomically (modifyTVar' refused (+ 1))
             _ -> pure ()
-      stopping client countingWorker {workerTries = 1, workerAbandoned = milliseconds 50, workerReport = report} (noting seen . numberOf) $ do
+          handler entry = if numberOf entry < 0 then fail "no such address" else noting seen (numberOf entry)
+      stopping client countingWorker {workerTries = 1, workerConcurrency = 1, workerAbandoned = milliseconds 50, workerReport = report} handler $ do
         eventuallyReturns 20 [0] (readIORef seen)
-        readTVarIO refused `shouldReturn` True
-      pendingCount client "numbers" "counters" `shouldReturn` 1
+        eventually 20 "both reported" ((>= 2) <$> readTVarIO refused)
+      pendingCount client "numbers" "counters" `shouldReturn` 2
+      run client (Redis.xlen "{numbers}:dead") `shouldReturn` 1
     it "tells of each dead letter once, though several workers find what should become one" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [0 .. 49]
       run client (Redis.xgroupCreate "numbers" "counters" (Redis.GroupAfter (Redis.StreamId 0 0)))

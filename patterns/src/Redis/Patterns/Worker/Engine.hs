@@ -227,30 +227,35 @@ lookAt engine stream = \hands -> do
         ExcludingId _ | left > 0, pages > 1 -> (length taken +) <$> page (pages - 1) next left
         _ -> length taken <$ modifyIORef' (engineCursors engine) (Map.insert stream (if left > 0 then next else LowestId))
 
--- | Makes a dead letter of an entry that no worker has touched for this long. If the server refuses
--- only this letter, that is reported, and the worker goes on with other entries.
+-- | Makes a dead letter of an entry that no worker has touched for this long; one that the stream
+-- has lost is only acknowledged. If this letter alone cannot be made, that is reported, and the
+-- worker goes on with other entries.
 buryLeft :: Engine -> ByteString -> (PendingEntry, Duration) -> IO ()
 buryLeft engine stream (PendingEntry {pendingEntryId, pendingEntryDeliveries, pendingEntryConsumer}, letterIdle) =
-  buryAs engine letter `catch` \case
-    failed@(ReplyError _) | not (isLasting failed || isGroupLost failed) -> tell engine (WorkerTrouble failed)
-    failed -> throwIO failed
+  (readEntry place stream pendingEntryId >>= maybe (acknowledge place (entry [])) (buryAs engine . letter . entry)) `catch` \failed ->
+    if concernsLetter failed then tell engine (WorkerTrouble failed) else throwIO failed
   where
-    letter =
+    place = enginePlace engine
+    entry entryFields = Entry {entryStream = stream, entryId = pendingEntryId, entryFields, entryDeliveries = pendingEntryDeliveries}
+    letter letterEntry =
       Letter
-        { letterStream = stream,
-          letterId = pendingEntryId,
-          letterDeliveries = pendingEntryDeliveries,
+        { letterEntry,
           letterReason =
             if pendingEntryConsumer == resting
               then "it was given out as often as this worker does"
               else "left by " <> pendingEntryConsumer,
           letterIdle
         }
+    concernsLetter = \case
+      RefusedError (UnfitArgument _ _) -> True
+      UnexpectedReply _ -> True
+      failed@(ReplyError _) -> not (isPassing failed || isLasting failed || isGroupLost failed)
+      _ -> False
 
 buryAs :: Engine -> Letter -> IO ()
-buryAs engine letter = do
+buryAs engine letter@Letter {letterEntry = Entry {entryStream, entryId}} = do
   done <- bury (enginePlace engine) letter
-  when done . tell engine $ DeadLettered (letterStream letter) (letterId letter) (letterReason letter)
+  when done . tell engine $ DeadLettered entryStream entryId (letterReason letter)
 
 -- | Starts the thread of an entry. The thread is counted before it runs the handler.
 start :: Engine -> Entry -> IO ()
@@ -294,19 +299,12 @@ handleEntry engine key entry =
         settle (rest place entry)
     place = enginePlace engine
     letGo = atomically (modifyTVar' (engineHeld engine) (Map.delete key))
-    letter failed =
-      Letter
-        { letterStream = entryStream entry,
-          letterId = entryId entry,
-          letterDeliveries = entryDeliveries entry,
-          letterReason = reason failed,
-          letterIdle = mempty
-        }
-    -- A lasting error would come again; the entry then stays pending.
+    letter failed = Letter {letterEntry = entry, letterReason = reason failed, letterIdle = mempty}
+    -- After an error that would come again the entry stays pending, and the hand is free.
     settle = void . try @Error . untilAnswered (tell engine)
 
--- | Repeats the action, with longer and longer pauses, until the server has answered. Throws
--- lasting errors, and the error that the group is gone.
+-- | Repeats the action, with longer and longer pauses, until the server has answered. Throws errors
+-- that would come again.
 untilAnswered :: (WorkerEvent -> IO ()) -> IO a -> IO a
 untilAnswered report action = go (0 :: Int)
   where
@@ -315,9 +313,9 @@ untilAnswered report action = go (0 :: Int)
         Right result -> pure result
         Left failed -> do
           report (WorkerTrouble failed)
-          if isLasting failed || isGroupLost failed
-            then throwIO failed
-            else threadDelay (setback failures) >> go (failures + 1)
+          if isPassing failed
+            then threadDelay (setback failures) >> go (failures + 1)
+            else throwIO failed
 
 -- | The text of an exception, at most a thousand characters.
 reason :: SomeException -> ByteString

@@ -11,11 +11,13 @@ module Redis.Patterns.Worker.Group
     acknowledge,
     rest,
     handBack,
+    readEntry,
     bury,
     Letter (..),
     sweep,
     isGroupLost,
     isLasting,
+    isPassing,
   )
 where
 
@@ -195,11 +197,14 @@ handBack place Entry {entryStream, entryId, entryDeliveries} =
           Redis.xclaimRetrycount = Just (entryDeliveries - 1)
         }
 
+-- | The fields of an entry, if it is still in the stream.
+readEntry :: Place -> ByteString -> StreamId -> IO (Maybe [(ByteString, ByteString)])
+readEntry place stream entry =
+  fmap streamEntryFields . listToMaybe <$> run (placeClient place) (Redis.xrange stream (Redis.IncludingId entry) (Redis.IncludingId entry))
+
 -- | An entry that becomes a dead letter, with the reason.
 data Letter = Letter
-  { letterStream :: ByteString,
-    letterId :: StreamId,
-    letterDeliveries :: Int64,
+  { letterEntry :: Entry,
     letterReason :: ByteString,
     -- | The letter is made only if nobody has touched the entry for this long.
     letterIdle :: Duration
@@ -208,50 +213,63 @@ data Letter = Letter
 -- | Makes a dead letter of an entry, in one step; returns whether this worker did it. A second run
 -- changes nothing. It finds the letter of the first and returns the same, unless a hundred letters
 -- were added in between. If the server refuses the letter, the entry stays pending.
+--
+-- A script cannot give more than some 8000 words to one command. So the worker sends the letter
+-- itself, and a script after it, in the same transaction, decides whether it stays.
 bury :: Place -> Letter -> IO Bool
-bury place@Place {placeClient, placeSettings, placeConsumer} Letter {letterStream, letterId, letterDeliveries, letterReason, letterIdle} =
-  run placeClient (repeatable (evalScript buryScript [letterStream, deadLettersOf placeSettings letterStream] arguments) `decodedBy` Decode.boolean)
+bury place@Place {placeClient, placeSettings, placeConsumer} Letter {letterEntry, letterReason, letterIdle}
+  -- A server would close the connection.
+  | 3 + 2 * length letter > 1024 * 1024 = throwIO (RefusedError (UnfitArgument "XADD" "more than 1048576 words"))
+  | otherwise =
+    snd <$> runTransaction placeClient ((,) <$> queued (repeatable (Redis.xadd dead letter)) <*> queued (repeatable settle))
   where
+    Entry {entryStream, entryId, entryDeliveries} = letterEntry
+    dead = deadLettersOf placeSettings entryStream
+    letter = foldr NonEmpty.cons facts (entryFields letterEntry)
+    facts =
+      ("dead:reason", letterReason)
+        :| [ ("dead:deliveries", Char8.pack (show entryDeliveries)),
+             ("dead:stream", entryStream),
+             ("dead:group", group place),
+             ("dead:id", idWord),
+             ("dead:worker", placeConsumer)
+           ]
+    settle = evalScript buryScript [entryStream, dead] (arguments <> concat [[name, content] | (name, content) <- NonEmpty.toList facts]) `decodedBy` Decode.boolean
+    idWord = Char8.pack (show (streamIdMilliseconds entryId) <> "-" <> show (streamIdSequence entryId))
     arguments =
       [ group place,
-        Char8.pack (show (streamIdMilliseconds letterId) <> "-" <> show (streamIdSequence letterId)),
+        idWord,
         maybe "" (Char8.pack . show) (workerDeadLimit placeSettings),
         if workerDelete placeSettings then "1" else "0",
-        letterReason,
-        Char8.pack (show letterDeliveries),
-        placeConsumer,
         Char8.pack (show (inMilliseconds letterIdle))
       ]
 
--- The letter comes before the acknowledgement: a script that fails keeps what it has done.
+-- If the newest letter is not this one, it was refused, and XADD has said why. A script that fails
+-- keeps what it has done, so the acknowledgement comes last.
 buryScript :: Script
 buryScript =
   script
-    "local found = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])\n\
-    \local facts = {'dead:reason', ARGV[5], 'dead:deliveries', ARGV[6], 'dead:stream', KEYS[1],\n\
-    \  'dead:group', ARGV[1], 'dead:id', ARGV[2], 'dead:worker', ARGV[7]}\n\
-    \if #redis.call('XPENDING', KEYS[1], ARGV[1], 'IDLE', ARGV[8], ARGV[2], ARGV[2], 1) == 0 then\n\
+    "local function isThis(letter)\n\
+    \  local before = letter and #letter[2] - (#ARGV - 5)\n\
+    \  for at = 6, #ARGV do\n\
+    \    if not before or letter[2][before + at - 5] ~= ARGV[at] then return false end\n\
+    \  end\n\
+    \  return true\n\
+    \end\n\
+    \local newest = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)[1]\n\
+    \if not isThis(newest) then return 0 end\n\
+    \local pending = redis.pcall('XPENDING', KEYS[1], ARGV[1], 'IDLE', ARGV[5], ARGV[2], ARGV[2], 1)\n\
+    \if pending.err or #pending == 0 then\n\
+    \  redis.call('XDEL', KEYS[2], newest[1])\n\
+    \  if pending.err then return pending end\n\
     \  for _, letter in ipairs(redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 100)) do\n\
-    \    local fields, same = letter[2], 0\n\
-    \    for f = 1, #facts do\n\
-    \      if fields[#fields - #facts + f] == facts[f] then same = same + 1 end\n\
-    \    end\n\
-    \    if same == #facts then return 1 end\n\
+    \    if isThis(letter) then return 1 end\n\
     \  end\n\
     \  return 0\n\
     \end\n\
-    \if #found == 0 then\n\
-    \  redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])\n\
-    \  return 0\n\
-    \end\n\
-    \local add = {'XADD', KEYS[2]}\n\
-    \if ARGV[3] ~= '' then add[3], add[4], add[5] = 'MAXLEN', '~', ARGV[3] end\n\
-    \add[#add + 1] = '*'\n\
-    \for _, word in ipairs(found[1][2]) do add[#add + 1] = word end\n\
-    \for _, word in ipairs(facts) do add[#add + 1] = word end\n\
-    \redis.call(unpack(add))\n\
-    \redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])\n\
+    \if ARGV[3] ~= '' then redis.call('XTRIM', KEYS[2], 'MAXLEN', '~', ARGV[3]) end\n\
     \if ARGV[4] == '1' then redis.call('XDEL', KEYS[1], ARGV[2]) end\n\
+    \redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])\n\
     \return 1"
 
 -- | Removes consumers that have no entries and have been idle for this long, and the consumer of
@@ -284,7 +302,33 @@ isGroupLost = \case
       || any (`Char8.isInfixOf` serverErrorMessage) ["NOGROUP", "no such key", "no longer exists"]
   _ -> False
 
--- | Whether the error would come again until somebody changes something.
+-- | Whether the same request may succeed later though nobody changes anything for its sake: it says
+-- something of the connection, the server or the cluster, and nothing of the request. An error that
+-- is not known counts as one that comes again: a worker that waited for its end could wait for ever.
+isPassing :: Error -> Bool
+isPassing = \case
+  ConnectionError _ -> True
+  TimeoutError _ -> True
+  RoutingError _ -> True
+  ReplyError ServerError {serverErrorCode} ->
+    serverErrorCode
+      `elem` [ "ASK",
+               "BUSY",
+               "CLUSTERDOWN",
+               "LOADING",
+               "MASTERDOWN",
+               "MISCONF",
+               "MOVED",
+               "NOAUTH",
+               "NOREPLICAS",
+               "OOM",
+               "READONLY",
+               "REDIRECT",
+               "TRYAGAIN"
+             ]
+  _ -> False
+
+-- | Whether the error would come again for every request until somebody changes something.
 isLasting :: Error -> Bool
 isLasting = \case
   ClientClosed -> True
