@@ -272,6 +272,21 @@ spec = around (\test -> withServer defaultServerOptions (\server -> connected (s
       working client quick {workerGrace = milliseconds 20} (\running -> putMVar begun (runningAttempt running) >> atomically retry) $
         takeMVar begun `shouldReturn` 1
     working client quick (const (pure "")) $ finally' client job JobDone
+  it "does not run a job again that was cancelled while it ran, when its worker stops" $ \(_, client) -> do
+    job <- new client jobDefaults "cancelled"
+    begun <- newEmptyMVar
+    working client quick {workerGrace = milliseconds 20} (\_ -> putMVar begun () >> atomically retry) $ do
+      takeMVar begun
+      cancelJob client mails job `shouldReturn` Just JobRunning
+    ran <- newIORef []
+    after' <- new client jobDefaults {jobPriority = Later} "last"
+    working client quick (\running -> "" <$ note ran (runningPayload running)) $ do
+      finally' client job JobCancelled
+      finally' client after' JobDone
+    readIORef ran `shouldReturn` ["last"]
+    queueLengths client `shouldReturn` [0, 0, 0]
+    retryJob client mails job `shouldReturn` True
+    working client quick (const (pure "")) $ finally' client job JobDone
   it "is the same in a cluster" $ \_ -> withCluster defaultClusterOptions {clusterPrimaryCount = 3} $ \cluster -> do
     addresses <- clusterAddresses cluster
     let seeds = [TcpEndpoint (Char8.pack host) (fromIntegral port) | TcpAddress host port <- addresses]

@@ -125,7 +125,7 @@ state reply =
 
 -- | Cancels a job; returns its previous state, if there is such a job. A job that is delayed or
 -- waits will not run. A job that runs learns of it when it next reports its progress; if it throws
--- after that, it is not tried again. A job that has ended stays as it is. One round trip.
+-- after that, or its worker stops, it is not tried again. A job that has ended stays as it is. One round trip.
 --
 -- @since 0.1.0.0
 cancelJob :: Client -> Queue -> JobId -> IO (Maybe JobState)

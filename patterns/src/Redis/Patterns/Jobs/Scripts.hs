@@ -69,6 +69,10 @@ withPrelude text =
     \  local kept = tonumber(redis.call('HGET', job, name) or 0)\n\
     \  if kept > 0 then redis.call('PEXPIRE', job, kept) else redis.call('DEL', job) end\n\
     \end\n\
+    \local function cancelled()\n\
+    \  redis.call('HSET', job, 'state', 'cancelled', 'ended', now)\n\
+    \  keep('keep')\n\
+    \end\n\
     \local function fail(id, why)\n\
     \  local kept = tonumber(redis.call('HGET', job, 'keepfailed'))\n\
     \  redis.call('HSET', job, 'state', 'failed', 'error', why, 'ended', now)\n\
@@ -163,13 +167,18 @@ settling text =
       <> text
 
 -- | Arguments: @… deliveries@. Returns the payload, the number of this try and the number of all
--- tries; or nothing, if the job should not run.
+-- tries; or nothing, if the job should not run. A job that was cancelled while another worker had it
+-- ends here.
 beginScript :: Script
 beginScript =
   settling
-    "local at = redis.call('HMGET', job, 'state', 'entry', 'attempts', 'tries', 'payload')\n\
+    "local at = redis.call('HMGET', job, 'state', 'entry', 'attempts', 'tries', 'payload', 'cancel')\n\
     \if (at[1] ~= 'waiting' and at[1] ~= 'running') or at[2] ~= entry then\n\
     \  settle()\n\
+    \  return false\n\
+    \end\n\
+    \if at[6] then\n\
+    \  if settle() then cancelled() end\n\
     \  return false\n\
     \end\n\
     \local attempt = tonumber(at[3]) + tonumber(ARGV[5])\n\
@@ -199,8 +208,8 @@ failedScript =
     \if not settle() then return 0 end\n\
     \local at = redis.call('HMGET', job, 'tries', 'cancel')\n\
     \if at[2] then\n\
-    \  redis.call('HSET', job, 'state', 'cancelled', 'error', ARGV[7], 'ended', now)\n\
-    \  keep('keep')\n\
+    \  redis.call('HSET', job, 'error', ARGV[7])\n\
+    \  cancelled()\n\
     \elseif at[1] then\n\
     \  redis.call('HSET', job, 'attempts', ARGV[5], 'error', ARGV[7])\n\
     \  if tonumber(ARGV[5]) >= tonumber(at[1]) then fail(id, ARGV[7]) else delay(id, now + tonumber(ARGV[6])) end\n\
@@ -229,8 +238,7 @@ cancelScript =
     \    redis.call('XACK', KEYS[tonumber(at[3])], ARGV[2], at[2])\n\
     \    redis.call('XDEL', KEYS[tonumber(at[3])], at[2])\n\
     \  end\n\
-    \  redis.call('HSET', job, 'state', 'cancelled', 'ended', now)\n\
-    \  keep('keep')\n\
+    \  cancelled()\n\
     \end\n\
     \return at[1]"
 
