@@ -14,7 +14,7 @@ main :: IO ()
 main = do
   config <- configFromArguments "redis://127.0.0.1:6379"
   withClient config $ \client -> do
-    for_ ["example:spaced", "example:window", "limit:seven"] (run client . forget)
+    for_ ["example:spaced", "example:window", "limit:header:seven"] (run client . forget)
 
     -- Three requests at once, then one each 20 s.
     answers <- runPipeline client (traverse (\_ -> pipelined (attempt (gcraWithBurst 3 3 (seconds 60)) "example:spaced" 1)) [1 .. 4 :: Int])
@@ -24,8 +24,8 @@ main = do
     twice <- runPipeline client (traverse (\_ -> pipelined (attempt (slidingWindow 3 (seconds 60)) "example:window" 2)) [1, 2 :: Int])
     print [(allowed answer, remaining answer) | answer <- twice]
 
-    -- Two requests a minute for each key; if the server does not answer, all requests are refused.
-    let limited = rateLimited client (limiting (gcra 2 (seconds 60)) (byHeader "X-Api-Key")) {limitingWithoutAnswer = FailClosed} hello
+    -- Two requests a minute for each key, or for each address without one; if the server does not answer, all requests are refused.
+    let limited = rateLimited client (limiting (gcra 2 (seconds 60)) (byHeader "X-Api-Key" byPeer)) {limitingWithoutAnswer = FailClosed} hello
     for_ [1 .. 3 :: Int] $ \_ ->
       limited defaultRequest {requestHeaders = [("X-Api-Key", "seven")]} $ \response -> do
         print (statusCode (responseStatus response), lookup "RateLimit-Remaining" (responseHeaders response))

@@ -40,6 +40,7 @@ libraries=(
   cryptohash-sha256:libghc-cryptohash-sha256-dev
   hspec:libghc-hspec-dev
   http-types:libghc-http-types-dev
+  iproute:libghc-iproute-dev
   network:libghc-network-dev
   optparse-applicative:libghc-optparse-applicative-dev
   primitive:libghc-primitive-dev

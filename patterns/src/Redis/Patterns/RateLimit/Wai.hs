@@ -1,6 +1,6 @@
 -- | A rate limiter in front of a WAI application.
 --
--- > application' = rateLimited client (limiting (gcra 100 (seconds 60)) (byHeader "X-Api-Key")) application
+-- > application' = rateLimited client (limiting (gcra 100 (seconds 60)) (byHeader "X-Api-Key" byPeer)) application
 --
 -- Each request costs one round trip before it is served. Responses report the state of the limit:
 -- @RateLimit-Limit@, @RateLimit-Remaining@ and @RateLimit-Reset@ (seconds until all is as new). Who
@@ -19,18 +19,26 @@ module Redis.Patterns.RateLimit.Wai
     Limiting (limitingKey, limitingWithoutAnswer, limitingPatience, limitingRefused, limitingOnError),
     limiting,
     WithoutAnswer (..),
+
+    -- * Keys
     byHeader,
+    byPeer,
+    byForwarded,
+    allTogether,
+    unlimited,
   )
 where
 
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
+import Data.IP (IP (..), fromIPv6b, fromSockAddr, makeAddrRange, toIPv4)
 import Data.Int (Int64)
 import Network.HTTP.Types (HeaderName, ResponseHeaders, hContentType, status429, status503)
-import Network.Wai (Application, Middleware, Request, mapResponseHeaders, requestHeaders, responseLBS)
+import Network.Wai (Application, Middleware, Request, mapResponseHeaders, remoteHost, requestHeaders, responseLBS)
 import Redis
 import Redis.Duration
 import Redis.Patterns.RateLimit
+import Text.Read (readMaybe)
 
 -- | The settings of the limiter. Made by 'limiting', and changed by its fields.
 --
@@ -38,7 +46,7 @@ import Redis.Patterns.RateLimit
 data Limiting = Limiting
   { limitingRule :: RateLimit,
     -- | The key of a request; requests of one key are counted together, under @limit:KEY@.
-    -- 'Nothing': the request is not limited.
+    -- 'Nothing': the request is not limited. 'byHeader', 'byPeer' and 'byForwarded' make keys.
     limitingKey :: Request -> Maybe ByteString,
     -- | What happens if the server does not answer. Default: 'FailOpen'.
     limitingWithoutAnswer :: WithoutAnswer,
@@ -75,12 +83,76 @@ limiting rule key =
       limitingOnError = const (pure ())
     }
 
--- | The content of a header, as a key. Requests without the header are not limited. The limit is
--- only as good as the source of the header: one that clients choose freely limits nobody.
+-- | The content of a header, as the key @header:CONTENT@. The second argument gives the key of a
+-- request without the header, which a caller may leave out: 'byPeer', 'byForwarded', 'allTogether',
+-- or 'unlimited' if something before the limiter refuses such requests.
+--
+-- > byHeader "X-Api-Key" byPeer
+--
+-- The limit is only as good as the source of the header: one that clients choose freely limits nobody.
+-- \(O(n)\) in the number of headers.
 --
 -- @since 0.1.0.0
-byHeader :: HeaderName -> Request -> Maybe ByteString
-byHeader name = lookup name . requestHeaders
+byHeader :: HeaderName -> (Request -> Maybe ByteString) -> Request -> Maybe ByteString
+byHeader name without request =
+  maybe (without request) (Just . ("header:" <>)) (lookup name (requestHeaders request))
+
+-- | The address of the peer, as the key @address:ADDRESS@: of who has opened the connection, which
+-- behind a proxy is the proxy (then see 'byForwarded'). An IPv6 address counts by its first 64 bits,
+-- since one host may choose the others. All peers at Unix sockets have one key. \(O(1)\).
+--
+-- @since 0.1.0.0
+byPeer :: Request -> Maybe ByteString
+byPeer = Just . addressKey . fmap fst . fromSockAddr . remoteHost
+
+-- | The address of the client, like 'byPeer', for an application behind this many proxies, each of which
+-- appends to @X-Forwarded-For@ the address from which it got the request.
+--
+-- Whatever stands before the addresses that these proxies have appended is ignored, since clients write it. So
+-- the application must not be reachable but through the proxies, and the number must be right: if it is too
+-- great, clients choose their keys; if it is too small, all clients of a proxy have one. If there are fewer
+-- addresses than proxies, the first one counts; if there is none, or it is no address, that of the peer.
+-- \(O(n)\) in the length of the headers.
+--
+-- @since 0.1.0.0
+byForwarded :: Int -> Request -> Maybe ByteString
+byForwarded proxies request =
+  case drop (max 0 (length hops - max 0 proxies)) hops of
+    client : _ | proxies > 0, Just address <- client -> Just (addressKey (Just address))
+    _ -> byPeer request
+  where
+    hops = [addressIn hop | (name, content) <- requestHeaders request, name == "X-Forwarded-For", hop <- Char8.split ',' content]
+
+-- | One key for all requests.
+--
+-- @since 0.1.0.0
+allTogether :: Request -> Maybe ByteString
+allTogether = const (Just "all")
+
+-- | No key: the request is not limited.
+--
+-- @since 0.1.0.0
+unlimited :: Request -> Maybe ByteString
+unlimited = const Nothing
+
+-- | The address in an element of @X-Forwarded-For@: some proxies add the port.
+addressIn :: ByteString -> Maybe IP
+addressIn element = readMaybe . Char8.unpack $ case Char8.uncons word of
+  Just ('[', rest) -> Char8.takeWhile (/= ']') rest
+  _ | Char8.count ':' word == 1 -> Char8.takeWhile (/= ':') word
+  _ -> word
+  where
+    word = Char8.dropWhile (== ' ') (Char8.dropWhileEnd (== ' ') element)
+
+addressKey :: Maybe IP -> ByteString
+addressKey known = "address:" <> maybe "local" (Char8.pack . text) known
+  where
+    text = \case
+      IPv4 address -> show address
+      IPv6 address -> case splitAt 12 (fromIPv6b address) of
+        -- How a socket for both versions gives a peer of version 4.
+        ([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255], rest) -> show (toIPv4 rest)
+        _ -> show (makeAddrRange address 64)
 
 -- | Serves the requests that are within the limit, and refuses the others.
 --
