@@ -46,6 +46,7 @@ module Redis.Patterns.Jobs
     reportProgress,
     Worker (..),
     WorkerEvent (..),
+    renderWorkerEvent,
 
     -- * One job
     jobInfo,

@@ -42,6 +42,7 @@ module Redis.Patterns.Worker
     retryDelay,
     deadLettersOf,
     WorkerEvent (..),
+    renderWorkerEvent,
   )
 where
 

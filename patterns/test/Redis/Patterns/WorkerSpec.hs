@@ -3,10 +3,11 @@ module Redis.Patterns.WorkerSpec (spec) where
 import Control.Concurrent.Async (AsyncCancelled (AsyncCancelled), async, wait, withAsync)
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
-import Control.Exception (throwIO)
+import Control.Exception (throwIO, toException)
 import Control.Monad (forM_, replicateM_, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
+import Data.Char (isPrint)
 import Data.IORef
 import Data.List (sort)
 import Data.List.NonEmpty (NonEmpty ((:|)))
@@ -34,6 +35,23 @@ spec = do
          in toInteger (at n) == min (1000 * toInteger longest) (1000 * toInteger first * 2 ^ (n - 1)) && at n <= at (n + 1)
     it "is what the header says" $
       map (retryDelay defaultBackoff {backoffFirst = seconds 1, backoffCap = seconds 5}) [1 .. 4] `shouldBe` map seconds [1, 2, 4, 5]
+  describe "an event in words" $ do
+    it "is one line, whatever an exception, a stream or a reason says" . property $ \(words' :: String) ->
+      let bytes = Char8.pack words'
+          entry = Redis.StreamId 1 0
+          events =
+            [ HandlerFailed (Entry bytes entry [(bytes, bytes)] 2) (toException (userError (words' <> "\r\n" <> words'))) (seconds 4),
+              DeadLettered bytes entry bytes,
+              TriedAgain bytes entry,
+              TookOver bytes entry bytes,
+              WorkerTrouble (ReplyError (serverErrorFromText bytes)),
+              HandlerInterrupted bytes entry
+            ]
+       in conjoin [counterexample text (length (lines text) === 1 .&&. length text <= 1000 .&&. all isPrint text) | text <- map renderWorkerEvent events]
+    it "names the entry, what happened and why, in UTF-8" $ do
+      renderWorkerEvent (HandlerFailed (Entry "m\195\188ll" (Redis.StreamId 5 1) [] 2) (toException (userError "no such\naddress")) (seconds 4))
+        `shouldBe` "m\252ll 5-1: try 2 failed, the next one follows after 4.0 s: user error (no such address)"
+      renderWorkerEvent (WorkerTrouble ClientClosed) `shouldBe` "the client is closed"
   it "has its dead letters in the slot of its stream, whatever braces are in the stream's name" . property $
     forAll (resize 6 (listOf (elements "ab{}"))) $ \name ->
       let stream = Char8.pack name
@@ -70,7 +88,8 @@ spec = do
     it "has an entry rest after its handler threw, longer each time, and tries again" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [1]
       times <- newIORef []
-      let settings = countingWorker {workerBackoff = defaultBackoff {backoffFirst = milliseconds 200, backoffCap = milliseconds 400}, workerLook = milliseconds 50}
+      events <- newIORef []
+      let settings = countingWorker {workerBackoff = defaultBackoff {backoffFirst = milliseconds 200, backoffCap = milliseconds 400}, workerLook = milliseconds 50, workerReport = noting events}
           handle entry = do
             now <- getMonotonicTime
             noting times (now, entryDeliveries entry)
@@ -80,6 +99,9 @@ spec = do
         eventuallyReturns 20 0 (pendingCount client "numbers" "counters")
       tries <- reverse <$> readIORef times
       map snd tries `shouldBe` [1, 2, 3, 4]
+      -- Nobody took the entry from anybody.
+      told <- readIORef events
+      (length [() | TriedAgain "numbers" _ <- told], length [() | TookOver {} <- told]) `shouldBe` (3, 0)
       zipWith (-) (drop 1 (map fst tries)) (map fst tries) `shouldSatisfy` (and . zipWith (<=) [0.198, 0.398, 0.398])
     it "makes a dead letter of what was tried often enough, with the reason" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [7]

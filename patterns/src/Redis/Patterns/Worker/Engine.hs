@@ -215,8 +215,8 @@ lookAt engine stream = \hands -> do
       forM_ [(one, idle) | (one, Bury idle) <- judged] (buryLeft engine stream)
       (taken, failure) <- takeOver place stream wanted
       forM_ taken $ \entry -> do
-        forM_ [pendingEntryConsumer one | (one, _) <- wanted, pendingEntryId one == entryId entry] $
-          tell engine . TookOver stream (entryId entry)
+        forM_ [pendingEntryConsumer one | (one, _) <- wanted, pendingEntryId one == entryId entry] $ \before ->
+          tell engine (if before == resting then TriedAgain stream (entryId entry) else TookOver stream (entryId entry) before)
         start engine entry
       mapM_ throwIO failure
       let left = free - length taken

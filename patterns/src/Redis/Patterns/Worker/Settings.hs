@@ -4,6 +4,7 @@ module Redis.Patterns.Worker.Settings
     worker,
     Entry (..),
     WorkerEvent (..),
+    renderWorkerEvent,
     retryDelay,
     heartbeatTime,
     deadLettersOf,
@@ -11,17 +12,21 @@ module Redis.Patterns.Worker.Settings
 where
 
 import Control.Concurrent.STM (STM, retry)
-import Control.Exception (SomeException)
+import Control.Exception (SomeException, displayException)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
+import Data.Char (isPrint)
 import Data.Int (Int64)
 import Data.List (find)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Maybe (fromMaybe)
+import Data.Text qualified as Text
+import Data.Text.Encoding qualified as Text
+import Data.Text.Encoding.Error qualified as Text
 import Redis (Backoff (backoffCap, backoffFirst), Duration, Error, defaultBackoff, seconds)
 import Redis.Cluster.Slot (keySlot)
 import Redis.Commands (GroupFrom (GroupAfter), StreamId (StreamId))
-import Redis.Duration (inMicroseconds, microseconds, minutes)
+import Redis.Duration (inMicroseconds, inSeconds, microseconds, minutes)
 
 -- | The settings of a worker: which streams it reads, and how. Made by 'worker', and changed by its
 -- fields.
@@ -69,7 +74,7 @@ data Worker = Worker
     -- are then interrupted, and their entries go to others.
     workerGrace :: Duration,
     -- | Called with each event, by the thread in which it happens. Exceptions that it throws are
-    -- ignored.
+    -- ignored. @putStrLn . renderWorkerEvent@ prints a line for each; 'show' may take many.
     workerReport :: WorkerEvent -> IO ()
   }
 
@@ -112,7 +117,7 @@ data Entry = Entry
   }
   deriving stock (Eq, Show)
 
--- | An event of a worker.
+-- | An event of a worker. 'renderWorkerEvent' gives it in words.
 --
 -- @since 0.1.0.0
 data WorkerEvent
@@ -120,14 +125,36 @@ data WorkerEvent
     HandlerFailed Entry SomeException Duration
   | -- | The entry of this stream and id became a dead letter, for this reason.
     DeadLettered ByteString StreamId ByteString
-  | -- | The worker took over the entry of this stream and id, whose rest was over or which this
-    -- consumer had left.
+  | -- | The rest of the entry of this stream and id is over, and a handler gets it again.
+    TriedAgain ByteString StreamId
+  | -- | The worker took over the entry of this stream and id, which this consumer had left.
     TookOver ByteString StreamId ByteString
-  | -- | A request to the server failed; the worker will repeat it.
+  | -- | A request to the server failed. The worker repeats it, or goes on with other entries if it
+    -- would fail again.
     WorkerTrouble Error
   | -- | A handler did not end within 'workerGrace' and was interrupted.
     HandlerInterrupted ByteString StreamId
   deriving stock (Show)
+
+-- | An event in words, as one line: of an exception's text the first thousand characters, without line
+-- breaks. The words may change. For a log:
+--
+-- > (worker "mail" "senders") {workerReport = putStrLn . renderWorkerEvent}
+--
+-- @since 0.1.0.0
+renderWorkerEvent :: WorkerEvent -> String
+renderWorkerEvent = \case
+  HandlerFailed Entry {entryStream, entryId, entryDeliveries} failed pause ->
+    about entryStream entryId ("try " <> show entryDeliveries <> " failed, the next one follows after " <> show (inSeconds pause) <> " s: " <> displayException failed)
+  DeadLettered stream entry why -> about stream entry ("is a dead letter now: " <> inUtf8 why)
+  TriedAgain stream entry -> about stream entry "is tried again"
+  TookOver stream entry consumer -> about stream entry ("was left by " <> inUtf8 consumer <> ", and is taken over")
+  WorkerTrouble failed -> oneLine (displayException failed)
+  HandlerInterrupted stream entry -> about stream entry "was interrupted, because the worker stops"
+  where
+    about stream (StreamId time count) text = oneLine (inUtf8 stream <> " " <> show time <> "-" <> show count <> ": " <> text)
+    inUtf8 = Text.unpack . Text.decodeUtf8With Text.lenientDecode
+    oneLine = take 1000 . unwords . words . map (\c -> if isPrint c then c else ' ')
 
 -- | How long an entry rests that was given out this often: the backoff's first value after the
 -- first time, then twice as long each time, up to the cap. Nothing is random, so an entry is due at
