@@ -19,7 +19,7 @@ import Redis.Duration
 import Redis.Error
 import Redis.Internal.Config (Polling (..))
 import Redis.Internal.Network.Clock (Nanos, nanosFromSeconds)
-import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary), ConnectionUse (SharedFor), handshake)
+import Redis.Internal.Network.Handshake (Approach (Usual), ConnectionRole (ForPrimary), ConnectionUse (SharedFor), handshake)
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.OrderCounts (newOrderCounts)
@@ -219,7 +219,7 @@ spec = do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.05)} fake
       end <- newEmptyMVar
-      void (forkIO (handshake (standaloneConfig "fake" 1) Nothing (SharedFor ForPrimary) mux >>= putMVar end))
+      void (forkIO (handshake (standaloneConfig "fake" 1) Nothing (SharedFor ForPrimary) Usual mux >>= putMVar end))
       eventually ((> 0) . gaugeInFlight <$> muxGauges mux)
       asked <- gaugeInFlight <$> muxGauges mux
       -- When the time of this command is over, that of a command before it would be, too.

@@ -114,7 +114,7 @@ spec = around_ (within 60) $ do
           filter (not . isSetInfo) heard
             `shouldBe` [["AUTH", "reader", "secret"], ["CLIENT", "SETNAME", "the-name"], ["SELECT", "2"], ["PING"]]
 
-    forM_ ["ERR unknown command 'HELLO'", "ERR unknown command `HELLO`, with args beginning with: `3`", "ERR unknown or unsupported command 'HELLO'", "ERR command 'HELLO' is not allowed", "unsupported command", "NOPROTO unsupported protocol version", "NOAUTH Authentication required."] $ \refusal ->
+    forM_ ["ERR unknown command 'HELLO'", "ERR unknown command `HELLO`, with args beginning with: `3`", "ERR unknown or unsupported command 'HELLO'", "ERR command 'HELLO' is not allowed", "unsupported command", "NOPROTO unsupported protocol version", "NOAUTH Authentication required.", "NOPERM this user has no permissions to run the 'hello' command", "invalid request", "ERROR unknown command", "-"] $ \refusal ->
       it ("that answers HELLO by " <> show refusal <> " is spoken to in RESP2, on the same connection") $
         withPeer (refusingHello refusal) $ \peer ->
           withClient (everything (peerConfig peer)) $ \client -> do
@@ -174,6 +174,77 @@ spec = around_ (within 60) $ do
         withClient (peerConfig peer) (`tryRun` Commands.ping) >>= failed
         try (withWire (peerConfig peer) (firstOf (getEndpoints (peerConfig peer))) (const (pure ()))) >>= failed
 
+    forM_ [PreferResp3, OnlyResp2] $ \protocol -> do
+      forM_ ["ERR unknown subcommand", "NOPERM no permission", "NOAUTH Authentication required.", "BUSY later", "invalid request", "WRONGPASS what"] $ \refusal ->
+        it ("that answers the optional commands by " <> show refusal <> " serves with " <> show protocol) $
+          withPeer (\case "CLIENT" : _ -> "-" <> refusal <> "\r\n"; words' -> modern words') $ \peer ->
+            withClient (setProtocol protocol (everything (peerConfig peer))) $ \client -> do
+              tryRun client Commands.ping `shouldReturn` Right ()
+              withDedicated client Anywhere (`runOn` Commands.ping)
+
+      forM_ ["invalid request", "ERROR what is this", "NOPERM no permission", "-"] $ \refusal ->
+        it ("that answers a required command by " <> show refusal <> " is asked once, and the error says so, with " <> show protocol) $
+          withPeer (\case "SELECT" : _ -> "-" <> refusal <> "\r\n"; words' -> modern words') $ \peer ->
+            withClient (setProtocol protocol (setMaxAttempts 1000 (everything (peerConfig peer)))) $ \client -> do
+              result <- tryRun client (Commands.incr "hits")
+              refusedWith (Char8.takeWhile (/= ' ') refusal) result
+              heard <- peerHeard peer
+              length (filter ((== ["SELECT"]) . take 1) heard) `shouldBe` 1
+
+    it "that is only not ready is asked HELLO again, in place of RESP2" $ do
+      asked <- newTVarIO (0 :: Int)
+      withPeerBy
+        ( \case
+            "HELLO" : _ -> do
+              times <- atomically (stateTVar asked (\n -> (n, n + 1)))
+              pure (Just (if times < 2 then "-LOADING Redis is loading the dataset in memory\r\n" else modern ["HELLO"]))
+            words' -> pure (Just (modern words'))
+        )
+        $ \peer -> withClient (setMaxAttempts 1000 (peerConfig peer)) $ \client -> do
+          run client Commands.ping
+          readTVarIO asked `shouldReturn` 3
+
+    describe "that closes the connection at commands that it does not know" $ do
+      forM_ [PreferResp3, OnlyResp2] $ \protocol -> do
+        it ("serves from the first command on, asked with " <> show protocol) $
+          withClosingPeer (proxying ["PING", "AUTH", "SELECT", "INCR"]) $ \peer ->
+            withClient (setProtocol protocol (everything (peerConfig peer))) $ \client -> do
+              tryRun client (Commands.incr "hits") `shouldReturn` Right 1
+              withDedicated client Anywhere $ \lent -> runOn lent (Commands.incr "hits") `shouldReturn` 1
+              -- What was learnt on the first two connections holds for all.
+              heard <- peerHeard peer
+              length (filter ((`elem` [["HELLO"], ["CLIENT"]]) . take 1) heard) `shouldBe` 2
+
+        it ("serves where nothing is required, and a connection as bytes too, asked with " <> show protocol) $
+          withClosingPeer (proxying ["PING", "INCR"]) $ \peer -> do
+            let config = setProtocol protocol (peerConfig peer)
+            withClient config $ \client -> tryRun client (Commands.incr "hits") `shouldReturn` Right 1
+            withWire config (firstOf (getEndpoints config)) (const (pure ()))
+
+        it ("is named as such if it does not know a required command, and TLS is not, asked with " <> show protocol) $
+          withClosingPeer (proxying ["PING"]) $ \peer ->
+            withClient (setDatabase 2 (setProtocol protocol (peerConfig peer))) $ \client -> do
+              result <- tryRun client (Commands.incr "hits")
+              either displayException show result `shouldSatisfy` \text ->
+                all (`isInfixOf` text) ["at SELECT", "proxy", "(not sent)"] && not ("TLS" `isInfixOf` text)
+
+      it "cannot be used with a cache, and the error says why" $
+        withClosingPeer (proxying ["PING", "GET"]) $ \peer ->
+          withClient (setCaching (Just defaultCaching) (peerConfig peer)) $ \client ->
+            tryRun client (Commands.get "key") >>= refusedWith "NOPROTO"
+
+    it "that closes one connection during the handshake is asked everything on the next" $ do
+      begun <- newTVarIO False
+      withPeerBy
+        ( \words' -> do
+            first' <- atomically (stateTVar begun (\one -> (not one, True)))
+            pure (if first' then Nothing else Just (modern words'))
+        )
+        $ \peer -> withClient (peerConfig peer) $ \client -> do
+          tryRun client Commands.ping `shouldReturn` Right ()
+          heard <- peerHeard peer
+          filter (not . isSetInfo) heard `shouldBe` [["HELLO", "3"], ["PING"], ["HELLO", "3"], ["PING"]]
+
     it "that knows no HELLO may still refuse the database" $
       withPeer (\words' -> if take 1 words' == ["SELECT"] then "-ERR DB index is out of range\r\n" else ancient words') $ \peer ->
         withClient (setDatabase 2 (peerConfig peer)) $ \client ->
@@ -211,6 +282,13 @@ refusingHello refusal = \case
   "SELECT" : _ -> "+OK\r\n"
   ["CLIENT", "SETNAME", _] -> "+OK\r\n"
   _ -> "-ERR unknown command\r\n"
+
+-- | A proxy that closes the connection at every command but these.
+proxying :: [ByteString] -> [ByteString] -> Maybe ByteString
+proxying known = \case
+  name : _ | name `notElem` known -> Nothing
+  "INCR" : _ -> Just ":1\r\n"
+  words' -> Just (ancient words')
 
 isSetInfo :: [ByteString] -> Bool
 isSetInfo = (== ["CLIENT", "SETINFO"]) . take 2

@@ -3,6 +3,8 @@
 module Redis.ScriptedPeer
   ( Peer,
     withPeer,
+    withClosingPeer,
+    withPeerBy,
     peerConfig,
     peerHeard,
   )
@@ -23,11 +25,19 @@ data Peer = Peer
 -- | Runs a peer while the action runs. The function gives the peer's answer to a command's words,
 -- as bytes.
 withPeer :: ([ByteString] -> ByteString) -> (Peer -> IO a) -> IO a
-withPeer answer action = do
+withPeer answer = withClosingPeer (Just . answer)
+
+-- | Like 'withPeer'; with 'Nothing' the peer closes the connection without an answer.
+withClosingPeer :: ([ByteString] -> Maybe ByteString) -> (Peer -> IO a) -> IO a
+withClosingPeer answer = withPeerBy (pure . answer)
+
+-- | Like 'withClosingPeer', for a peer that remembers.
+withPeerBy :: ([ByteString] -> IO (Maybe ByteString)) -> (Peer -> IO a) -> IO a
+withPeerBy answer action = do
   peerSaid <- newTVarIO []
   let heard _ caller command = do
         atomically (modifyTVar' peerSaid (command :))
-        GoOn <$ sayTo caller (answer command)
+        answer command >>= maybe (pure HangUp) (\bytes -> GoOn <$ sayTo caller bytes)
   withListener "127.0.0.1" heard $ \peerListener -> action Peer {peerListener, peerSaid}
 
 -- | The configuration of a client of this peer: one connection, and no second attempt.

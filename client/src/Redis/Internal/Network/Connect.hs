@@ -3,6 +3,8 @@ module Redis.Internal.Network.Connect
   ( Connector,
     newConnector,
     connectWith,
+    hangsUpAtUnknown,
+    noteHangsUp,
     Opening (..),
     Stage,
     openWithin,
@@ -11,7 +13,9 @@ where
 
 import Control.Concurrent.STM (STM, atomically, orElse)
 import Control.Exception (mask_, onException, uninterruptibleMask_)
-import Data.IORef (IORef, newIORef, readIORef, writeIORef)
+import Data.IORef (IORef, atomicModifyIORef', newIORef, readIORef, writeIORef)
+import Data.Set (Set)
+import Data.Set qualified as Set
 import Network.Socket qualified as Socket
 import Redis.Duration (seconds)
 import Redis.Error (ConnectionCause (ClosedLocally, ConnectTimedOut, TlsTimedOut), Endpoint (..), renderEndpoint)
@@ -22,28 +26,41 @@ import Redis.Internal.Network.Tls (TlsContext, newTlsContext, tlsTransport)
 import Redis.Internal.Network.Transport (Transport)
 import Redis.Internal.Network.Worker (expiry, supervised)
 
--- | The timeouts, TCP options and TLS context that all connections of a client share. Immutable;
--- any number of threads may connect with it at once.
+-- | The timeouts, TCP options and TLS context that all connections of a client share, and what it has
+-- learnt of its peers. Any number of threads may connect with it at once.
 data Connector = Connector
   { connectorTimes :: DialTimes,
     connectorTuning :: TcpTuning,
     -- | 'Nothing' for plain text.
-    connectorTls :: Maybe TlsContext
+    connectorTls :: Maybe TlsContext,
+    -- | The peers that hang up at commands that they do not know.
+    connectorHangUps :: IORef (Set Endpoint)
   }
 
 -- | Makes the connector for a configuration. With TLS it reads the certificate files; nothing else
 -- can fail ('Redis.Error.TlsFailed').
 newConnector :: Config -> IO (Either ConnectionCause Connector)
 newConnector Config {configConnectTimeout, configKeepAlive, configTcpUserTimeout, configTls} =
-  fmap connector . sequence <$> traverse newTlsContext configTls
+  traverse newTlsContext configTls >>= traverse connector . sequence
   where
     connector tls =
-      Connector
-        { connectorTimes = dialTimes configConnectTimeout,
-          connectorTuning =
-            TcpTuning {tuningKeepAlive = configKeepAlive, tuningUserTimeout = configTcpUserTimeout},
-          connectorTls = tls
-        }
+      newIORef Set.empty >>= \connectorHangUps ->
+        pure
+          Connector
+            { connectorTimes = dialTimes configConnectTimeout,
+              connectorTuning =
+                TcpTuning {tuningKeepAlive = configKeepAlive, tuningUserTimeout = configTcpUserTimeout},
+              connectorTls = tls,
+              connectorHangUps
+            }
+
+-- | Whether the peer is known to hang up at commands that it does not know. \(O(\log n)\).
+hangsUpAtUnknown :: Connector -> Endpoint -> IO Bool
+hangsUpAtUnknown connector endpoint = Set.member endpoint <$> readIORef (connectorHangUps connector)
+
+-- | Remembers that the peer hangs up at commands that it does not know. \(O(\log n)\).
+noteHangsUp :: Connector -> Endpoint -> IO ()
+noteHangsUp connector endpoint = atomicModifyIORef' (connectorHangUps connector) (\known -> (Set.insert endpoint known, ()))
 
 -- | A connection to open: its endpoint, its time limit, and when nobody wants it any more.
 data Opening a = Opening

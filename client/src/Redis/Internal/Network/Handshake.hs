@@ -2,16 +2,25 @@
 --
 -- They are all sent at once, so the handshake costs one round trip: HELLO 3 with the credentials
 -- and the client's name, then commands that do not depend on the answer to HELLO. A server that
--- does not know HELLO gets the commands of RESP2 in a second round trip. The handshake also names
--- this library and its version (CLIENT SETINFO), which the server may refuse.
+-- refuses HELLO gets the commands of RESP2 in a second round trip. Optional steps name the client,
+-- this library and its version, and no answer to them ends the connection, but one: NOAUTH, where no
+-- other answer shows that the client needs no password.
+--
+-- A proxy may know neither HELLO nor CLIENT, and hang up instead of saying so. So the peer's end during
+-- the handshake leads to other approaches ('Approach'), each on a connection of its own: first PING,
+-- to see whether the peer answers at all; then only the commands without which the connection would
+-- be of no use. That the peer answers PING tells such a proxy from a server that expects TLS, and from
+-- one that just ends.
 module Redis.Internal.Network.Handshake
   ( handshake,
     handshakeBy,
     ConnectionUse (..),
     ConnectionRole (..),
+    Approach (..),
+    Unready (..),
     authentication,
     refusal,
-    lacksRoom,
+    passes,
     refusesCredentials,
   )
 where
@@ -19,9 +28,9 @@ where
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.Char (isAsciiUpper, toLower)
-import Data.Either (isLeft)
-import Data.Maybe (catMaybes, fromMaybe, isJust, isNothing)
+import Data.Char (isAsciiUpper)
+import Data.Either (isRight)
+import Data.Maybe (fromMaybe, isJust, isNothing, maybeToList)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Network.Multiplexer
@@ -48,18 +57,35 @@ data ConnectionUse
     Lent
   deriving stock (Eq, Show)
 
--- | One command of the handshake, and whether its refusal matters.
-data Greeting = Greeting Importance Request
+-- | How the handshake is made.
+data Approach
+  = -- | All at once.
+    Usual
+  | -- | The same after the reply to a PING.
+    AfterPing
+  | -- | In RESP2, and only what is required.
+    Bare
+  deriving stock (Eq, Show)
+
+-- | Why a connection is not ready for commands.
+data Unready
+  = Refused ConnectionCause
+  | -- | The peer ended the connection, and may not do so with another approach.
+    HungUp ConnectionCause
+  deriving stock (Eq, Show)
+
+-- | The words of one command of the handshake, and whether its refusal matters.
+data Greeting = Greeting Importance [ByteString]
 
 data Importance
   = Required
   | Optional
   deriving stock (Eq)
 
--- | Makes a connection ready for commands. Blocks for one or two round trips;
--- the caller sets the deadline.
-handshake :: Config -> Maybe Credentials -> ConnectionUse -> Multiplexer -> IO (Either ConnectionCause ())
-handshake config credentials use mux = handshakeBy config credentials use $ \requests ->
+-- | Makes a connection ready for commands. Blocks for one or two round trips, and one more after a
+-- PING; the caller sets the deadline.
+handshake :: Config -> Maybe Credentials -> ConnectionUse -> Approach -> Multiplexer -> IO (Either Unready ())
+handshake config credentials use approach mux = handshakeBy config credentials use approach $ \requests ->
   submitRun mux unlimited requests >>= mapM (fmap answer . waitSlotResult)
   where
     -- The command timeout may be much shorter than the time to connect.
@@ -70,50 +96,65 @@ handshake config credentials use mux = handshakeBy config credentials use $ \req
 
 -- | Like 'handshake', given an action that sends requests all at once and returns the reply to
 -- each.
-handshakeBy :: Config -> Maybe Credentials -> ConnectionUse -> ([Request] -> IO [Either Error Value]) -> IO (Either ConnectionCause ())
-handshakeBy config credentials use exchange = case configProtocol config of
-  OnlyResp2 -> speak first (resp2 <> common)
-  PreferResp3 -> do
-    outcomes <- send first (hello : common)
-    case outcomes of
-      Right (reply : _)
-        | lacksHello credentials reply ->
-          -- In RESP2 a server accepts CLIENT TRACKING and sends no invalidations.
-          if null tracking then speak id (resp2 <> common) else pure (Left (refusal credentials (errorText reply)))
-      Right replies -> pure (verdict credentials tolerant (hello : common) replies)
-      Left cause -> pure (Left cause)
+handshakeBy :: Config -> Maybe Credentials -> ConnectionUse -> Approach -> ([Request] -> IO [Either Error Value]) -> IO (Either Unready ())
+handshakeBy config credentials use approach exchange = case approach of
+  Usual -> greet
+  AfterPing ->
+    send [ping] >>= \case
+      [Left cause] -> pure (Left (Refused (if mayWantTls then mute cause else cause)))
+      [Right (ErrorReply text)] | turnsAway (serverErrorFromText text) -> pure (Left (refused text))
+      _ -> greet
+  Bare
+    | null tracking -> speak (password <> required <> [ping])
+    | otherwise -> pure (Left (refused (needsResp3 <> ", and the server closes the connection at commands that it does not know")))
   where
+    greet = case configProtocol config of
+      OnlyResp2 -> speak resp2
+      PreferResp3 -> do
+        let steps = hello : required <> courtesies
+        outcomes <- agreed steps <$> send steps
+        case outcomes of
+          Right (reply@(ErrorReply text) : _)
+            | lacksHello credentials reply ->
+              -- In RESP2 a server accepts CLIENT TRACKING and sends no invalidations.
+              if null tracking then speak resp2 else pure (Left (refused (needsResp3 <> ", and the server says: " <> text)))
+          _ -> pure (outcomes >>= judged steps)
+
+    speak steps = (\outcomes -> agreed steps outcomes >>= judged steps) <$> send steps
+    judged steps = either (Left . Refused) Right . verdict credentials tolerant steps
+    refused = Refused . refusal credentials
+    needsResp3 = "NOPROTO caching needs RESP3"
+
     -- A server that expects TLS hangs up on plain text.
-    first = \case
-      outcomes@(Left cause : _)
-        | mayWantTls, all isLeft outcomes -> [Left (hungUp cause)]
-      outcomes -> outcomes
-    hungUp = \case
-      ClosedByPeer -> BrokenConnection (mute <> "closed by the peer")
-      BrokenConnection why -> BrokenConnection (mute <> why)
+    mute = \case
+      ClosedByPeer -> BrokenConnection (wantsTls <> "closed by the peer")
+      BrokenConnection why -> BrokenConnection (wantsTls <> why)
       cause -> cause
-    mute = "the server closed the connection without a reply, as a server that expects TLS does (use rediss:// or setTls): "
+    wantsTls = "the server closed the connection without a reply, as a server that expects TLS does (use rediss:// or setTls): "
     mayWantTls =
       isNothing (configTls config) && case configTopology config of
         Standalone (UnixEndpoint _) -> False
         _ -> True
 
-    speak seen steps = send seen steps >>= \replies -> pure (replies >>= verdict credentials tolerant steps)
-
-    send :: ([Either ConnectionCause Value] -> [Either ConnectionCause Value]) -> [Greeting] -> IO (Either ConnectionCause [Value])
-    send seen steps = agreed steps . seen . map outcome <$> exchange [encoded | Greeting _ encoded <- steps]
+    send :: [Greeting] -> IO [Either ConnectionCause Value]
+    send steps = map outcome <$> exchange [request words' | Greeting _ words' <- steps]
 
     -- An error before the end of the connection tells more than the end. A server that turns this
     -- client away sends its error without having read the first request.
-    agreed (Greeting importance _ : _) (Right refused@(ErrorReply text) : rest)
-      | turnsAway (serverErrorFromText text) || (importance == Required && not (lacksHello credentials refused)),
+    agreed :: [Greeting] -> [Either ConnectionCause Value] -> Either Unready [Value]
+    agreed (Greeting importance _ : _) (Right refusing@(ErrorReply text) : rest)
+      | turnsAway (serverErrorFromText text) || (importance == Required && not (lacksHello credentials refusing)),
         or [True | Left _ <- rest] =
-        Left (refusal credentials text)
-    agreed _ outcomes = sequence outcomes
-
-    errorText = \case
-      ErrorReply text -> "NOPROTO caching needs RESP3, and the server says: " <> text
-      _ -> "NOPROTO caching needs RESP3"
+        Left (refused text)
+    agreed steps outcomes = either (Left . ended (length (takeWhile isRight outcomes))) Right (sequence outcomes)
+      where
+        ended answered = \case
+          ClosedByPeer -> HungUp (BrokenConnection (unknownTo answered <> "closed by the peer"))
+          BrokenConnection why -> HungUp (BrokenConnection (unknownTo answered <> why))
+          cause -> Refused cause
+        unknownTo answered =
+          "the server closed the connection at " <> concat [Char8.unpack name | Greeting _ (name : _) <- take 1 (drop answered steps)]
+            <> ", as a proxy does that does not know this command: "
 
     outcome = \case
       Right value -> Right (withoutAttributes value)
@@ -121,35 +162,37 @@ handshakeBy config credentials use exchange = case configProtocol config of
       Left other -> Left (BrokenConnection (show other))
 
     hello =
-      Greeting Required . request $
+      Greeting Required $
         ["HELLO", "3"]
           <> maybe [] (\known -> ["AUTH", userOf known, passwordOf known]) credentials
           <> maybe [] (\name -> ["SETNAME", name]) (configClientName config)
 
-    resp2 =
-      catMaybes
-        [ Greeting Required . authentication <$> credentials,
-          Greeting (if use == SharedFor ForControl then Optional else Required) . (\name -> request ["CLIENT", "SETNAME", name]) <$> configClientName config
-        ]
+    ping = Greeting Optional ["PING"]
+
+    resp2 = password <> [Greeting Optional ["CLIENT", "SETNAME", name] | name <- maybeToList (configClientName config)] <> required <> courtesies
+
+    password = Greeting Required . authenticationWords <$> maybeToList credentials
 
     -- Part of the handshake, because no reply may be cached that was read before tracking began.
     tracking = case (use, configCaching config) of
       (SharedFor ForPrimary, Just caching) ->
-        [ Greeting Required . request $
+        [ Greeting Required $
             ["CLIENT", "TRACKING", "ON"] <> case cachingTracking caching of
               TrackReads -> ["OPTIN"]
               TrackPrefixes prefixes -> "BCAST" : concatMap (\prefix -> ["PREFIX", prefix]) prefixes
         ]
       _ -> []
 
-    common =
-      [Greeting Required (request ["SELECT", decimal (configDatabase config)]) | configDatabase config /= 0, use /= SharedFor ForControl]
+    required =
+      [Greeting Required ["SELECT", decimal (configDatabase config)] | configDatabase config /= 0, use /= SharedFor ForControl]
         <> tracking
         -- Outside a cluster a replica answers reads without READONLY, and refuses that command.
-        <> [Greeting Required (request ["READONLY"]) | use == SharedFor ForReplica, inCluster]
-        <> [Greeting Optional (request ["CLIENT", "CAPA", "redirect"]) | followsRedirects]
-        <> [ Greeting Optional (request ["CLIENT", "SETINFO", "LIB-NAME", "redis-client-haskell"]),
-             Greeting Optional (request ["CLIENT", "SETINFO", "LIB-VER", libraryVersion])
+        <> [Greeting Required ["READONLY"] | use == SharedFor ForReplica, inCluster]
+
+    courtesies =
+      [Greeting Optional ["CLIENT", "CAPA", "redirect"] | followsRedirects]
+        <> [ Greeting Optional ["CLIENT", "SETINFO", "LIB-NAME", "redis-client-haskell"],
+             Greeting Optional ["CLIENT", "SETINFO", "LIB-VER", libraryVersion]
            ]
 
     inCluster = case configTopology config of
@@ -172,7 +215,10 @@ handshakeBy config credentials use exchange = case configProtocol config of
 
 -- | The AUTH command for these credentials.
 authentication :: Credentials -> Request
-authentication known = request $ case credentialsUser known of
+authentication = request . authenticationWords
+
+authenticationWords :: Credentials -> [ByteString]
+authenticationWords known = case credentialsUser known of
   -- One argument: servers before ACLs know no users.
   Nothing -> ["AUTH", passwordOf known]
   Just user -> ["AUTH", user, passwordOf known]
@@ -185,16 +231,21 @@ libraryVersion :: ByteString
 libraryVersion = "0.1.0"
 
 -- | The first refusal that matters, if there is one. A server that requires a password answers
--- NOAUTH to every command, also to the optional ones; with the flag, NOAUTH does not count as a
--- refusal.
+-- NOAUTH to every command, also to the optional ones; so NOAUTH to those matters if no required
+-- command was accepted. With the flag, NOAUTH does not count as a refusal.
 verdict :: Maybe Credentials -> Bool -> [Greeting] -> [Value] -> Either ConnectionCause ()
 verdict credentials tolerant steps replies =
-  case [text | (Greeting importance _, ErrorReply text) <- zip steps replies, matters importance text] of
+  case [text | (Greeting importance _, ErrorReply text) <- answered, matters importance text] of
     text : _ -> Left (refusal credentials text)
     [] -> Right ()
   where
+    answered = zip steps replies
+    accepted = not (null [() | (Greeting Required _, reply) <- answered, not (isError reply)])
+    isError = \case
+      ErrorReply _ -> True
+      _ -> False
     matters importance text
-      | "NOAUTH" `ByteString.isPrefixOf` text = not tolerant
+      | "NOAUTH" `ByteString.isPrefixOf` text = not tolerant && (importance == Required || not accepted)
       | otherwise = importance == Required
 
 -- | The server's refusal, without the password. A server that does not know AUTH repeats its
@@ -219,20 +270,18 @@ refusal credentials text =
         | ByteString.null found -> before
         | otherwise -> before <> "<secret>" <> without password (ByteString.drop (ByteString.length password) found)
 
--- | Whether the answer to HELLO means that the server does not know the command, or not this
--- version of the protocol. Old servers and proxies say so in many ways. So after any error with the
--- code ERR the handshake is tried again with the commands of RESP2, whose answers are clear; only
--- the error of a server without room for another client is believed at once. Since 9.1 Valkey
--- answers NOAUTH, not \"unknown command\", to a client that has not authenticated. HELLO brings the
--- credentials, so NOAUTH cannot be the answer of a server that knows HELLO.
+-- | Whether the answer to HELLO means that the handshake is to be tried with the commands of RESP2,
+-- whose answers are clear. Old servers, proxies and users without the right to HELLO refuse it in many
+-- ways, so the errors to be believed at once are listed: those of a server that knows HELLO, or would
+-- refuse any command. Since 9.1 Valkey answers NOAUTH, not \"unknown command\", to a client that has
+-- not authenticated. HELLO brings the credentials, so NOAUTH cannot be the answer of a server that
+-- knows HELLO.
 lacksHello :: Maybe Credentials -> Value -> Bool
 lacksHello credentials = \case
   ErrorReply text -> case serverErrorCode said of
-    "NOPROTO" -> True
-    "ERR" -> not (lacksRoom said)
     "NOAUTH" -> isJust credentials
-    -- No code at all.
-    _ -> any (`ByteString.isPrefixOf` Char8.map toLower text) ["unknown", "unsupported"]
+    "WRONGPASS" -> False
+    _ -> not (turnsAway said || passes said)
     where
       said = serverErrorFromText text
   _ -> False
@@ -240,6 +289,11 @@ lacksHello credentials = \case
 -- | Whether the error is one with which a server turns away every new client, and then hangs up.
 turnsAway :: ServerError -> Bool
 turnsAway said = lacksRoom said || serverErrorCode said == "DENIED"
+
+-- | Whether the refusal may be over soon, without anybody changing a setting: the server has no room
+-- for another client, runs a script, reads its data set, or has lost its primary or its cluster.
+passes :: ServerError -> Bool
+passes said = lacksRoom said || serverErrorCode said `elem` ["BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "TRYAGAIN"]
 
 -- | Whether the server has reached its largest number of clients.
 lacksRoom :: ServerError -> Bool

@@ -5,7 +5,7 @@ module Redis.Internal.Network.OpenConnection
     Purpose (..),
     Established (..),
     openConnection,
-    withIssued,
+    greeted,
     decodeLimitsOf,
     sharedSettings,
     exclusiveSettings,
@@ -23,7 +23,7 @@ import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock (Nanos, coarseNanos, durationFromNanos, nanosFromSeconds, preciseNanos, secondsFromNanos)
-import Redis.Internal.Network.Connect (Connector, Opening (..), connectWith, openWithin)
+import Redis.Internal.Network.Connect (Connector, Opening (..), connectWith, hangsUpAtUnknown, noteHangsUp, openWithin)
 import Redis.Internal.Network.Credentials
 import Redis.Internal.Network.Handshake
 import Redis.Internal.Network.Multiplexer
@@ -101,15 +101,15 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
 
     giveUp announced mux = putMVar announced Nothing >> abortMultiplexer mux
 
-    attempt stage = withIssued setup (connectAs stage)
+    attempt stage = greeted setup endpoint (connectAs stage)
 
-    connectAs stage issue =
+    connectAs stage issue approach =
       connectWith stage (setupConnector setup) endpoint >>= \case
-        Left cause -> pure (Left cause)
+        Left cause -> pure (Left (Refused cause))
         Right transport -> do
           announced <- newEmptyMVar
           mux <- openMultiplexer settings {muxOnDeath = tellEnd announced} transport
-          answer <- handshake config (issueCredentials issue) purposeUse mux `onException` giveUp announced mux
+          answer <- handshake config (issueCredentials issue) purposeUse approach mux `onException` giveUp announced mux
           case answer of
             Right () -> do
               -- Not for a lent connection: its caller decides what is sent on it.
@@ -117,9 +117,9 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
               countFromHere mux
               ready <- Ready mux <$> coarseNanos <*> repliesUntilEnd mux
               pure (Right (announced, ready, issue))
-            Left cause -> do
+            Left unready -> do
               giveUp announced mux
-              pure (Left cause)
+              pure (Left unready)
 
     tellEnd announced cause = do
       known <- readMVar announced
@@ -128,6 +128,23 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
         when (cause /= ClosedLocally) (countOne (setupTally setup) ConnectionsLost)
         observe (Disconnected endpoint cause)
         onEnd Lifetime {lifetimeBegan = readySince, lifetimeAnswered = replies > readyReplies, lifetimeEnd = cause}
+
+-- | Connects with the client's credentials, and by the approach that this peer needs. A peer that hangs
+-- up during the usual handshake is connected to again, within the same attempt. One that then hung up
+-- at commands that it does not know is remembered while the client lives.
+greeted :: ConnectionSetup -> Endpoint -> (Issue -> Approach -> IO (Either Unready a)) -> IO (Either ConnectionCause a)
+greeted setup endpoint connectBy = withIssued setup $ \issue -> do
+  known <- hangsUpAtUnknown connector endpoint
+  if known then approaching issue Bare [] else approaching issue Usual [AfterPing, Bare]
+  where
+    connector = setupConnector setup
+
+    approaching issue approach others =
+      connectBy issue approach >>= \case
+        Right connected -> Right connected <$ when (approach == Bare) (noteHangsUp connector endpoint)
+        Left (HungUp _) | next : rest <- others -> approaching issue next rest
+        Left (HungUp cause) -> pure (Left cause)
+        Left (Refused cause) -> pure (Left cause)
 
 -- | Connects with the client's credentials. While the server refuses them and the action that
 -- issues them has newer ones, connects again, for a while: a password is replaced in two places, at

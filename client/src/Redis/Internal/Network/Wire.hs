@@ -22,8 +22,8 @@ import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Network.Connect (Opening (..), connectWith, openWithin)
 import Redis.Internal.Network.Credentials (issueCredentials)
-import Redis.Internal.Network.Handshake (handshakeBy)
-import Redis.Internal.Network.OpenConnection (ConnectionSetup (..), Purpose (..), decodeLimitsOf, withIssued)
+import Redis.Internal.Network.Handshake (Unready (Refused), handshakeBy)
+import Redis.Internal.Network.OpenConnection (ConnectionSetup (..), Purpose (..), decodeLimitsOf, greeted)
 import Redis.Internal.Network.Tls (beginsLikeTls, wantsTls)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Protocol.Decode (DecodeLimits)
@@ -56,19 +56,19 @@ openWire setup@ConnectionSetup {setupConfig = config, setupConnector = connector
           openingDispose = closeWire
         }
 
-    attempt stage = withIssued setup (connectAs stage)
+    attempt stage = greeted setup endpoint (connectAs stage)
 
-    connectAs stage issue =
+    connectAs stage issue approach =
       connectWith stage connector endpoint >>= \case
-        Left cause -> pure (Left cause)
+        Left cause -> pure (Left (Refused cause))
         Right transport -> do
           wire <- Wire transport (decodeLimitsOf (configLimits config)) <$> newIORef ByteString.empty
-          agreed <- agree wire issue `onException` closeWire wire
+          agreed <- agree wire issue approach `onException` closeWire wire
           case agreed of
-            Left cause -> Left cause <$ closeWire wire
+            Left unready -> Left unready <$ closeWire wire
             Right () -> pure (Right wire)
 
-    agree wire issue = handshakeBy config (issueCredentials issue) purposeUse $ \requests -> do
+    agree wire issue approach = handshakeBy config (issueCredentials issue) purposeUse approach $ \requests -> do
       -- Even if this fails there may be a reply: a server that has no room says so before it hangs
       -- up.
       _ <- try @Error (sendBytes wire (ByteString.concat (map requestBytes requests)))

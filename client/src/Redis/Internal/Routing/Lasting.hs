@@ -7,7 +7,7 @@ where
 
 import Data.ByteString.Char8 qualified as Char8
 import Redis.Error
-import Redis.Internal.Network.Handshake (lacksRoom)
+import Redis.Internal.Network.Handshake (passes)
 
 -- | Whether asking again would fail the same way: a wrong password, a certificate that is
 -- not trusted, a server that is no node of a cluster, a name that sentinels do not know.
@@ -23,9 +23,6 @@ isLasting = \case
 lastingCause :: ConnectionCause -> Bool
 lastingCause = \case
   TlsFailed _ -> True
-  HandshakeRefused said@ServerError {serverErrorCode} ->
-    serverErrorCode `elem` ["WRONGPASS", "NOAUTH", "NOPERM", "NOPROTO", "DENIED"]
-      -- For example a database that does not exist, or a password for a server without one.
-      -- A server without room for another client may have room soon.
-      || (serverErrorCode == "ERR" && not (lacksRoom said))
+  -- For example a wrong password, a database that does not exist, or a proxy's own words.
+  HandshakeRefused said -> not (passes said)
   _ -> False
