@@ -216,6 +216,8 @@ spec = describe "Tool.Options" $ do
     about "bench --url redis://127.0.0.1" `shouldBe` Just (False, False, 3, "local")
     about "bench --url rediss://s?protocol=2" `shouldBe` Just (False, True, 2, "remote")
     about "bench --url redis+cluster://s" `shouldBe` Just (True, False, 3, "remote")
+    about "bench --url valkey://127.0.0.1" `shouldBe` Just (False, False, 3, "local")
+    about "bench --url valkeys+cluster://s" `shouldBe` Just (True, True, 3, "remote")
     about "bench -h s -c -t --resp2" `shouldBe` Just (True, True, 2, "remote")
 
   it "takes the password of the environment only where none is given" $ do

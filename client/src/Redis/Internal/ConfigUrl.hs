@@ -4,7 +4,8 @@
 -- > redis+sentinel://[[user]:password@]host[:port][,host[:port]…]/name[/database][?option=value&…]
 -- > unix://[[user]:password@]/path/of/the/socket[?option=value&…]
 --
--- @rediss://@ is the same over TLS, and so is every other scheme with two @s@.
+-- @rediss://@ is the same over TLS, and so is every other scheme with two @s@. @valkey://@ and
+-- @valkeys://@ mean the same as @redis://@ and @rediss://@, also with @+cluster@ and the like.
 -- @redis+cluster://@, or the option @cluster=true@, is for a cluster, and
 -- @redis+group://@ for a primary with its replicas; both may have several hosts. The
 -- hosts of @redis+sentinel://@ are sentinels, by default at port 26379; the credentials
@@ -137,18 +138,15 @@ data Scheme = Scheme
 schemeAndRest :: ByteString -> Either ConfigError (Scheme, ByteString)
 schemeAndRest url = do
   let (name, rest) = ByteString.breakSubstring "://" url
-  scheme <- case Char8.map toLower name of
-    "redis" -> Right (Scheme TcpTransport False ForServer)
-    "rediss" -> Right (Scheme TcpTransport True ForServer)
-    "redis+cluster" -> Right (Scheme TcpTransport False ForCluster)
-    "rediss+cluster" -> Right (Scheme TcpTransport True ForCluster)
-    "redis+group" -> Right (Scheme TcpTransport False ForGroup)
-    "rediss+group" -> Right (Scheme TcpTransport True ForGroup)
-    "redis+sentinel" -> Right (Scheme TcpTransport False ForSentinels)
-    "rediss+sentinel" -> Right (Scheme TcpTransport True ForSentinels)
-    "unix" -> Right (Scheme UnixTransport False ForServer)
-    _ -> wrong "scheme" "must be redis://, redis+cluster://, redis+group://, redis+sentinel://, the same with rediss, or unix://"
+      (family, kind) = Char8.break (== '+') (Char8.map toLower name)
+  scheme <- case (family, kind, Scheme TcpTransport <$> lookup family tlsOf <*> lookup kind kinds) of
+    (_, _, Just found) -> Right found
+    ("unix", "", _) -> Right (Scheme UnixTransport False ForServer)
+    _ -> wrong "scheme" "must be redis://, redis+cluster://, redis+group://, redis+sentinel://, the same with rediss, valkey or valkeys, or unix://"
   pure (scheme, ByteString.drop 3 rest)
+  where
+    tlsOf = [("redis", False), ("rediss", True), ("valkey", False), ("valkeys", True)]
+    kinds = [("", ForServer), ("+cluster", ForCluster), ("+group", ForGroup), ("+sentinel", ForSentinels)]
 
 credentialsAndHosts :: ByteString -> Either ConfigError (Maybe Credentials, ByteString)
 credentialsAndHosts authority = case Char8.split '@' authority of

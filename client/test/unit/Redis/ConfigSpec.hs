@@ -33,6 +33,10 @@ spec = describe "Redis.Config" $ do
       it ("gives the settings for sentinels of " <> Char8.unpack url) $
         fmap (\config -> (configSentinelCredentials config, configSentinelTls config)) (configFromUrl url) `shouldBe` Right expected
 
+    it "means the same with valkey as with redis" $
+      forM_ [(url, rest) | url <- map fst topologies <> map fst sentinelSettings, Just rest <- [ByteString.stripPrefix "redis" url]] $ \(url, rest) ->
+        fmap show (configFromUrl ("valkey" <> rest)) `shouldBe` fmap show (configFromUrl url)
+
     it "gives a database behind the name that sentinels know" $
       fmap configDatabase (configFromUrl "redis+sentinel://a/name/3") `shouldBe` Right 3
 
@@ -211,6 +215,9 @@ faults =
   [ ("", "scheme"),
     ("h:6379", "scheme"),
     ("http://h", "scheme"),
+    ("valkey+unix:///s", "scheme"),
+    ("unix+cluster://h", "scheme"),
+    ("+cluster://h", "scheme"),
     ("redis:/h", "scheme"),
     ("redis://", "host"),
     ("redis://:6379", "host"),
@@ -339,7 +346,7 @@ brokenUrl = do
 
 noise :: Gen ByteString
 noise = do
-  scheme <- elements ["redis://", "rediss://", "unix://", "redis+cluster://"]
+  scheme <- elements ["redis://", "rediss://", "unix://", "redis+cluster://", "valkeys+group://"]
   rest <- listOf (elements ["a", "1", ":", "@", "/", "?", "#", "[", "]", "%", "%41", ",", "&", "=", "db", "cluster=true", "timeout"])
   pure (scheme <> ByteString.concat rest)
 

@@ -14,6 +14,7 @@ import Control.Applicative (optional)
 import Control.Exception (displayException)
 import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
+import Data.Char (toLower)
 import Data.List (isPrefixOf)
 import Data.Maybe (isJust)
 import Data.Word (Word16)
@@ -127,7 +128,7 @@ connectionOptions =
       "url"
       "URL"
       "All of it in one: redis://user:password@host:port/database, rediss://, redis+cluster://, \
-      \unix:///path"
+      \unix:///path (valkey as redis)"
     <*> optionalOption
       str
       "socket"
@@ -158,10 +159,10 @@ tlsOptions =
 url :: ReadM Config
 url = eitherReader $ \text ->
   if any
-    (`isPrefixOf` text)
+    (`isPrefixOf` map toLower text)
     [ scheme
         <> kind
-      | scheme <- ["redis", "rediss"],
+      | scheme <- ["redis", "rediss", "valkey", "valkeys"],
         kind <- ["+sentinel:", "+group:"]
     ]
     then
