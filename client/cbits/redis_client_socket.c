@@ -48,6 +48,19 @@ HsInt redis_client_send(int fd, const void *memory, HsInt size)
 	}
 }
 
+/* Whether the peer has ended the connection, whatever can still be read. */
+int redis_client_hung_up(int fd)
+{
+#ifdef POLLRDHUP
+	struct pollfd one = {.fd = fd, .events = POLLRDHUP};
+	return poll(&one, 1, 0) > 0 && (one.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+#else
+	char byte;
+	ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+#endif
+}
+
 /* Waits until so many bytes are there, or for so many microseconds: the low
    water mark keeps the kernel from waking us for each of them. It is one byte
    again afterwards, whatever comes, so that nothing else ever waits for more

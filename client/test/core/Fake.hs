@@ -200,6 +200,7 @@ newFake manners seed = do
                     when stood (modifyTVar' fakeWatches (subtract 1))
               watcher <- forkIO (atomically (readable *> over) *> action)
               pure (atomically over *> killThread watcher),
+            transportHungUp = readTVarIO fakeHungUp,
             transportGather = Nothing,
             transportShutdown = do
               closed <- readTVarIO fakeClosed

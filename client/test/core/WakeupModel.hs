@@ -3,6 +3,9 @@
 -- library. What the driver does under the lock is one action here, and so is each thing that it
 -- does without the lock.
 --
+-- A send to a peer that has hung up may fail or succeed: a sender looks at the socket only after a
+-- time without replies, and the peer may hang up between the look and the send.
+--
 -- The model leaves out time limits, pushes, and replies in parts.
 module WakeupModel
   ( -- * The world
@@ -324,9 +327,8 @@ callerActions dropped index world = case doing party of
     | wakeupLife (machine world) /= Open -> [refused]
     | otherwise -> appended world
   Sends
-    | shutDown world || hungUp world -> [become SendFails world]
-    | wire world == 0 -> [spend world {wire = 1}]
-    | otherwise -> [become FindsFull world]
+    | shutDown world -> [become SendFails world]
+    | otherwise -> [become SendFails world | hungUp world] <> [if wire world == 0 then spend world {wire = 1} else become FindsFull world]
   FindsFull
     | not (locked world) ->
       let (after, next) = locking dropped Stuck world
@@ -364,9 +366,8 @@ readerActions dropped world = case doing party of
       let (after, next) = locking dropped WouldSend world
        in [if stepAnswer after == Send then admit next {reader = party {doing = ReaderSends, units = unsentIn world}} else become Reads next]
   ReaderSends
-    | shutDown world || hungUp world -> [become ReaderSendFails world]
-    | wire world == 0 -> [world {wire = 1, reader = party {units = units party - 1}}]
-    | otherwise -> [become ReaderFindsFull world]
+    | shutDown world -> [become ReaderSendFails world]
+    | otherwise -> [become ReaderSendFails world | hungUp world] <> [if wire world == 0 then world {wire = 1, reader = party {units = units party - 1}} else become ReaderFindsFull world]
   ReaderFindsFull
     | free ->
       let (after, next) = locking dropped Stuck world
@@ -426,10 +427,10 @@ writerActions dropped world = case doing party of
     | wakeupLife (machine world) == Dead -> [become WriterGone world]
     | otherwise -> [become WriterIdle world]
   WriterSends
-    | shutDown world || hungUp world -> [become WriterFails world]
-    | wire world == 0 -> [world {wire = 1, writer = party {units = units party - 1}}]
-    | wakeupLife (machine world) == Dead -> [become WriterDone world]
-    | otherwise -> [become WriterBlocked world]
+    | shutDown world -> [become WriterFails world]
+    | wire world == 0 -> [become WriterFails world | hungUp world] <> [world {wire = 1, writer = party {units = units party - 1}}]
+    | wakeupLife (machine world) == Dead -> [become WriterFails world | hungUp world] <> [become WriterDone world]
+    | otherwise -> [become WriterFails world | hungUp world] <> [become WriterBlocked world]
   WriterBlocked -> [become WriterSends world | wire world == 0 || hungUp world || shutDown world]
   WriterFails | free -> let (after, next) = locking dropped Dies world in [owing after WriterTellsDeath next {shutDown = True}]
   WriterTellsDeath -> [paid WriterDone]

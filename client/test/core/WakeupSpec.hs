@@ -47,9 +47,9 @@ spec = describe "the wake-up" $ do
     scenarios =
       [ (Scenario {scenarioPolls = False, scenarioMayEnd = False, scenarioRoom = 2, scenarioCommands = [2, 1]}, (43231, 52)),
         (Scenario {scenarioPolls = True, scenarioMayEnd = False, scenarioRoom = 2, scenarioCommands = [2, 1]}, (119459, 77)),
-        (Scenario {scenarioPolls = False, scenarioMayEnd = True, scenarioRoom = 1, scenarioCommands = [1, 1]}, (47886, 32)),
-        (Scenario {scenarioPolls = False, scenarioMayEnd = True, scenarioRoom = 2, scenarioCommands = [1, 1]}, (130851, 40)),
-        (Scenario {scenarioPolls = True, scenarioMayEnd = True, scenarioRoom = 2, scenarioCommands = [1, 1]}, (236444, 62))
+        (Scenario {scenarioPolls = False, scenarioMayEnd = True, scenarioRoom = 1, scenarioCommands = [1, 1]}, (48002, 32)),
+        (Scenario {scenarioPolls = False, scenarioMayEnd = True, scenarioRoom = 2, scenarioCommands = [1, 1]}, (132085, 39)),
+        (Scenario {scenarioPolls = True, scenarioMayEnd = True, scenarioRoom = 2, scenarioCommands = [1, 1]}, (237638, 62))
       ]
     smaller =
       [ Scenario {scenarioPolls, scenarioMayEnd, scenarioRoom = 2, scenarioCommands}

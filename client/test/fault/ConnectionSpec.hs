@@ -2,17 +2,21 @@
 module ConnectionSpec (spec) where
 
 import Control.Exception (try)
-import Control.Monad (forM_)
+import Control.Monad (forM, forM_, replicateM_)
 import Data.ByteString.Char8 qualified as Char8
+import Data.Either (lefts, rights)
 import Data.IORef
-import Data.List (isInfixOf)
+import Data.List (isInfixOf, sort)
 import Data.List.NonEmpty (NonEmpty ((:|)))
+import GHC.Clock (getMonotonicTime)
 import Harness
 import Redis
 import Redis.Commands qualified as Commands
+import Redis.TestKit.Command qualified as Plain
 import Redis.TestKit.Proxy qualified as Proxy
+import Redis.TestKit.Server (ServerOptions (..), defaultServerOptions)
 import Redis.TestKit.Server qualified as Server
-import Redis.TestKit.Wait (eventually, eventuallyReturns, within)
+import Redis.TestKit.Wait (eventually, eventuallyReturns, failure, within)
 import Redis.Transaction
 import Redis.Value (Value (..))
 import Test.Hspec
@@ -47,6 +51,25 @@ spec = do
           Proxy.cutAfter proxy Proxy.ToClient (count * 11 `quot` 2) Proxy.Close
           results <- within 1.5 (runPipeline client (traverse (tryPipelined . Commands.get) (replicate count "here")))
           filter (/= Right (Just "value")) results `shouldBe` []
+
+    forM_ [(carrier, together) | carrier <- ["TCP", "a Unix socket"], together <- [1, 40]] $ \(carrier, together) ->
+      it ("by the server while it was idle leaves no write in doubt: " <> show together <> " at a time over " <> carrier) $
+        Server.withServer defaultServerOptions {optionsUnixSocket = True} $ \server -> leavingNothing $ do
+          config <- case (carrier, Server.serverSocket server) of
+            ("TCP", _) -> pure (addressed server)
+            (_, Just path) -> pure (quick (unixConfig path))
+            _ -> failure "no socket"
+          withClient (single config) $ \client -> Plain.withConnection (Server.serverAddress server) $ \other -> do
+            results <- forM [1 .. 20 :: Int] $ \_ -> do
+              replicateM_ 5 (run client Commands.ping)
+              heard <- getMonotonicTime
+              Plain.request other ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"] >>= (`shouldBe` Plain.Number 1)
+              -- The client looks at its connection only after a time without replies.
+              eventually 5 "it was idle for a millisecond" ((> heard + 0.001) <$> getMonotonicTime)
+              runPipeline client (traverse (tryPipelined . Commands.incr) (replicate together "hits"))
+            lefts (concat results) `shouldBe` []
+            -- Commands that are sent again come behind those that were not sent yet.
+            sort (rights (concat results)) `shouldBe` [1 .. fromIntegral (20 * together)]
 
     it "before the reply leaves a write in doubt and repeats a read" $
       behindProxy $ \server proxy -> leavingNothing . withClient (single (through proxy)) $ \client -> do

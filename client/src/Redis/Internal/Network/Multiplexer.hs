@@ -297,10 +297,10 @@ append mux !submission = do
   case stepAnswer after of
     Send -> do
       block <- swapBlocks (muxBuffer mux)
-      markSent mux
+      quiet <- markSent mux
       admitWaiting mux
       putMVar (muxLock mux) ()
-      sendBlock mux block
+      sendBlock mux quiet block
     _ -> putMVar (muxLock mux) ()
   wake mux after
 -- Inlined where a command comes in, so that no 'Submission' is allocated for it.

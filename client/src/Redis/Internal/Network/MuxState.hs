@@ -37,6 +37,7 @@ module Redis.Internal.Network.MuxState
     wordPeak,
     wordSent,
     wordReads,
+    wordReadAt,
     wordEarliest,
     wordOverdueFrom,
     wordOverdue,
@@ -51,6 +52,7 @@ module Redis.Internal.Network.MuxState
 
     -- * What the server takes
     markSent,
+    endedByPeer,
 
     -- * Room
     inFlight,
@@ -66,7 +68,7 @@ import Control.Monad (void, when)
 import Control.Monad.Primitive (RealWorld)
 import Data.IORef (IORef, modifyIORef', newIORef, readIORef, writeIORef)
 import Data.Primitive.ByteArray
-import Redis.Error (ConnectionCause (BrokenConnection, ClosedLocally, HandshakeRefused), ConnectionFailure (..), Delivery (NotSent), Error (ConnectionError))
+import Redis.Error (ConnectionCause (BrokenConnection, ClosedByPeer, ClosedLocally, HandshakeRefused), ConnectionFailure (..), Delivery (NotSent), Error (ConnectionError))
 import Redis.Internal.Config (Polling)
 import Redis.Internal.Network.Clock (Nanos, preciseNanos)
 import Redis.Internal.Network.OrderCounts (OrderCounts)
@@ -238,8 +240,15 @@ killMultiplexer mux cause = do
 
 -- | Of an earlier cause and a later one, the one that tells more.
 unlessRefused :: ConnectionCause -> ConnectionCause -> ConnectionCause
-unlessRefused (BrokenConnection _) refusal@(HandshakeRefused _) = refusal
+unlessRefused earlier refusal@(HandshakeRefused _) | endedByPeer earlier = refusal
 unlessRefused earlier _ = earlier
+
+-- | Whether it was noticed while sending, and the peer may have said why before.
+endedByPeer :: ConnectionCause -> Bool
+endedByPeer = \case
+  BrokenConnection _ -> True
+  ClosedByPeer -> True
+  _ -> False
 
 -- | Why a dead multiplexer is dead.
 deathCause :: Multiplexer -> IO ConnectionCause
@@ -332,6 +341,15 @@ wordSent = Word 16
 wordReads :: Word
 wordReads = Word 24
 
+-- | When bytes came last. Written by the reader.
+wordReadAt :: Word
+wordReadAt = Word 25
+
+-- | After so long without bytes a sender looks at the socket first. A caller that goes on at once
+-- when it has its reply never looks; one look costs a small part of this time.
+quietNanos :: Int
+quietNanos = 100000
+
 wordCount :: Int
 wordCount = 32
 
@@ -349,12 +367,16 @@ writeWord :: Multiplexer -> Word -> Int -> IO ()
 writeWord mux (Word index) = writeByteArray (muxWords mux) index
 {-# INLINE writeWord #-}
 
--- | Notes that all commands so far are being sent. Call it under the lock, with the right to send.
-markSent :: Multiplexer -> IO ()
+-- | Notes that all commands so far are being sent. Returns whether nothing has come for so long that
+-- the peer may have ended the connection unnoticed ("Redis.Internal.Network.Sender"). Call it under
+-- the lock, with the right to send.
+markSent :: Multiplexer -> IO Bool
 markSent mux = do
   now <- preciseNanos
   submitted <- ringTail (muxRing mux)
   addMark (muxMarks mux) submitted now
+  heard <- readWord mux wordReadAt
+  pure (fromIntegral now - heard > quietNanos)
 {-# NOINLINE markSent #-}
 
 -- | Commands submitted and not answered.

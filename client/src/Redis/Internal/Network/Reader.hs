@@ -203,6 +203,7 @@ consume :: Reader -> Input -> IO Consumed
 consume reader input = do
   -- The bytes are there at this time; parsing them takes its own time.
   now <- preciseNanos
+  writeWord mux wordReadAt (fromIntegral now)
   before <- ringHead (muxRing mux)
   result <- decodeWhile limits memory (deliver reader) (inStart input) (inEnd input) (inFrames input)
   touch (inMemory input)
@@ -339,9 +340,9 @@ waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGat
 
     -- A server that hangs up while this client sends may have said why before, and that can still
     -- be read.
-    lastWords since input = \case
-      cause@(BrokenConnection _) -> again (\_ _ _ -> pure (Left cause)) since input
-      cause -> pure (Left cause)
+    lastWords since input cause
+      | endedByPeer cause = again (\_ _ _ -> pure (Left cause)) since input
+      | otherwise = pure (Left cause)
 
     again otherwiseDo since input =
       readSome mux input >>= \case

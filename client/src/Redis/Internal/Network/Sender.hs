@@ -1,6 +1,11 @@
 -- | Sends queued bytes: the caller or the reader whose turn it is sends them, or the writer when
 -- the socket is full. "Redis.Internal.Network.Wakeup" says whose turn it is, and why nothing is
 -- left unsent.
+--
+-- The kernel takes bytes for a connection that it knows the peer to have closed, and a write that it
+-- took may have run, for all the client can tell. A reader that sleeps unwatched does not know of the
+-- end. So after a time without replies a sender looks at the socket first: what it does not send, is
+-- sent again on another connection.
 module Redis.Internal.Network.Sender
   ( flushQueued,
     sendBlock,
@@ -13,7 +18,7 @@ import Control.Exception (IOException, try)
 import Control.Monad (when)
 import Data.IORef (readIORef, writeIORef)
 import Foreign.Ptr (plusPtr)
-import Redis.Error (ConnectionCause (BrokenConnection))
+import Redis.Error (ConnectionCause (BrokenConnection, ClosedByPeer))
 import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup hiding (Event (Stuck))
@@ -33,24 +38,27 @@ flushQueued mux = do
       case stepAnswer after of
         Send -> Just <$> takeQueued mux
         _ -> pure Nothing
-    mapM_ (sendBlock mux) taken
+    mapM_ (uncurry (sendBlock mux)) taken
 
--- | Swaps the blocks. Call it under the lock, with the right to send.
-takeQueued :: Multiplexer -> IO Block
+-- | Swaps the blocks. Returns also whether to look at the socket before the block is sent. Call it
+-- under the lock, with the right to send.
+takeQueued :: Multiplexer -> IO (Bool, Block)
 takeQueued mux = do
   block <- swapBlocks (muxBuffer mux)
-  markSent mux
-  block <$ admitWaiting mux
+  quiet <- markSent mux
+  (quiet, block) <$ admitWaiting mux
 
 -- | Sends a block and gives the right to send back, or hands both to the
--- writer. The caller is masked and has the right. Never blocks.
-sendBlock :: Multiplexer -> Block -> IO ()
-sendBlock mux block =
-  attemptAll mux block 0 >>= \case
+-- writer. With the flag it looks first whether the peer has ended the connection. The caller is masked
+-- and has the right. Never blocks.
+sendBlock :: Multiplexer -> Bool -> Block -> IO ()
+sendBlock mux quiet block = do
+  over <- if quiet then transportHungUp (muxTransport mux) else pure False
+  (if over then pure (Broken ClosedByPeer) else attemptAll mux block 0) >>= \case
     AllSent -> finish
-    Broken reason -> do
+    Broken cause -> do
       -- Killed first: anything sent now would follow a hole in the stream.
-      killMultiplexer mux (BrokenConnection reason)
+      killMultiplexer mux cause
       finish
     Stuck sent _ -> do
       -- An interruption here would lose the block.
@@ -72,7 +80,7 @@ data Progress
   = AllSent
   | -- | How many bytes are sent, and what the transport waits for.
     Stuck Int Attempt
-  | Broken String
+  | Broken ConnectionCause
 
 -- | Sends from an offset until the block ends or the socket is full.
 attemptAll :: Multiplexer -> Block -> Int -> IO Progress
@@ -83,7 +91,7 @@ attemptAll mux block = go
       | sent >= size = pure AllSent
       | otherwise =
         try (withBlock block $ \start -> transportTryWrite (muxTransport mux) (start `plusPtr` sent) (size - sent)) >>= \case
-          Left (reason :: IOException) -> pure (Broken (show reason))
+          Left (reason :: IOException) -> pure (Broken (BrokenConnection (show reason)))
           Right attempt
             | attempt > 0 -> do
               before <- readWord mux wordSent
@@ -103,7 +111,7 @@ writerLoop mux = do
     pushOut block sent =
       attemptAll mux block sent >>= \case
         AllSent -> next block
-        Broken reason -> killMultiplexer mux (BrokenConnection reason) *> next block
+        Broken cause -> killMultiplexer mux cause *> next block
         Stuck sent' waitsFor ->
           lifeOf mux >>= \case
             Dead -> next block
@@ -118,7 +126,8 @@ writerLoop mux = do
       (after, more) <- withLockAlways mux $ do
         after <- transition mux WriterSent
         more <- case stepAnswer after of
-          Send -> Just <$> takeQueued mux
+          -- Bytes that are still on their way out keep the reader watching.
+          Send -> Just . snd <$> takeQueued mux
           _ -> pure Nothing
         pure (after, more)
       wake mux after

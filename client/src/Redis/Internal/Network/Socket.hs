@@ -46,6 +46,7 @@ socketTransport endpoint socket = do
         transportWaitReadable = threadWaitRead fd,
         transportWaitWritable = threadWaitWrite fd,
         transportWatchReadable = watchReadable fd,
+        transportHungUp = (/= 0) <$> c_hungUp descriptor,
         transportGather = Just (c_gather descriptor),
         transportShutdown = shutdown life descriptor,
         transportClose = close life socket
@@ -126,6 +127,9 @@ foreign import ccall unsafe "redis_client_recv"
 
 foreign import ccall unsafe "redis_client_send"
   c_send :: CInt -> Ptr Word8 -> Int -> IO Int
+
+foreign import ccall unsafe "redis_client_hung_up"
+  c_hungUp :: CInt -> IO CInt
 
 -- Unsafe though it waits: a safe call would let other threads run, at the price of the wake-ups
 -- that this call is there to save.

@@ -65,6 +65,9 @@ data Transport = Transport
     -- action must not block and not throw. Returns an action that withdraws the request, and that
     -- does nothing once the first action has run.
     transportWatchReadable :: IO () -> IO (IO ()),
+    -- | Whether the peer is known to have ended the connection. Bytes that it sent before can still be
+    -- read. Called by the thread that may write; never blocks, never throws.
+    transportHungUp :: IO Bool,
     -- | Waits until so many bytes can be read, for at most so many microseconds.
     -- Blocks the capability, not only the thread. 'Nothing' where bytes are no
     -- measure of what can be read.
