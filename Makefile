@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build test verify bench bench-differential bench-gate bench-pair bench-replies bench-fanin bench-scan compile-cost coverage figures campaign-smoke soak campaign compare-client compare-rest profile lint format doc clean
+.PHONY: $(shell sed -n "s/^\([a-z-]*\):.*\#\# .*/\1/p" $(firstword $(MAKEFILE_LIST)))
 
 CABAL := source scripts/cabal-env.sh && cabal
 
@@ -36,6 +36,9 @@ bench-pair: setup ## Measure against another revision, in pairs: REV=...; ROWS= 
 
 bench-scan: setup ## Measure a walk over ten million keys beside redis-cli --scan; ROUNDS=
 	@scripts/bench-scan.sh $(if $(ROUNDS),--rounds "$(ROUNDS)")
+
+bench-value: setup ## Measure one GET of 512 MiB beside hiredis; ROUNDS=
+	@scripts/bench-value.sh $(if $(ROUNDS),--rounds "$(ROUNDS)")
 
 bench-replies: setup ## Measure large replies beside hiredis, and typed commands beside raw; ROUNDS=
 	@scripts/bench-replies.sh $(if $(ROUNDS),--rounds "$(ROUNDS)")

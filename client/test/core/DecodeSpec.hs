@@ -26,6 +26,7 @@ spec :: Spec
 spec = describe "the decoder" $ do
   describe "whole values" wholeValues
   describe "cut values" cutValues
+  describe "long strings" long
   describe "what is not RESP" notResp
   describe "numbers" numbers
   describe "limits" limited
@@ -113,6 +114,38 @@ cutValues = do
             show value === concatMap show (take 1 (drop (wanted - 1) values))
               .&&. at === sum (map (ByteString.length . encoded) (take wanted values))
           other -> counterexample (stepText other) False
+
+long :: Spec
+long = do
+  modifyMaxSuccess (const 50) . prop "any cut of a long string or line gives the same value" $
+    forAll genLong $ \value -> forAll (genCuts (encoded value)) $ \cuts ->
+      ioProperty $ do
+        end <- fed cuts (encoded value)
+        -- Not shown: the value is long.
+        pure (property (end == Right (show value, ByteString.length (encoded value))))
+
+  it "are moved to their place as they come, so that few bytes wait for the rest" $
+    forM_ [lined '+' text, lined '-' text, prefixed '$' text, prefixed '!' text, prefixed '=' text] $ \bytes -> do
+      kept <- mostKept bytes
+      kept `shouldSatisfy` (< leastBuffer `quot` 2)
+  where
+    text = "txt:" <> Char8.replicate 900000 'x'
+
+    -- The most bytes that a reader must keep which receives 1000 at a time.
+    mostKept bytes = go 0 0 startFrames [1000, 2000 .. ByteString.length bytes - 1]
+      where
+        go most _ _ [] = pure most
+        go most at frames (cut : later) =
+          stepTo (decode generous) bytes cut at frames >>= \case
+            NeedMore frames' at' _ -> go (max most (cut - at')) at' frames' later
+            other -> fail (stepText other)
+
+    genLong = do
+      size <- choose (30000, 100000)
+      before <- genLine
+      let string = before <> Char8.replicate size 'x'
+      value <- elements [SimpleString string, ErrorReply string, ErrorReply (string <> "\r\n"), BulkString string, VerbatimString "txt" string]
+      elements [value, Array [value, BulkString before, value]]
 
 notResp :: Spec
 notResp = do
@@ -303,10 +336,17 @@ limited = do
               refuses limits (deep (most + 1))
             ]
 
-  it "refuses a line that does not end" $ do
-    let endless = Char8.replicate 100000 '1'
-    forM_ ("+-,(#_" :: String) $ \tag -> refused (Char8.cons tag endless)
-    forM_ (":$*%" :: String) $ \tag -> refused (Char8.cons tag endless)
+  it "takes a line as long as a bulk string may be, and refuses a longer one, with an end or without" $ do
+    let limits = generous {decodeMaxBulk = 100000}
+        most = Char8.replicate 100000 '1'
+    decodeBytes limits (lined '+' most) `shouldBe` Right (SimpleString most, "")
+    decodeBytes limits (lined '-' most) `shouldBe` Right (ErrorReply most, "")
+    forM_ ("+-,(#_" :: String) $ \tag -> do
+      refusedBy limits (lined tag (most <> "1"))
+      refusedBy limits (Char8.cons tag (most <> "11"))
+
+  it "refuses a number that does not end" $
+    forM_ (":$*%" :: String) $ \tag -> refused (Char8.cons tag (Char8.replicate 100000 '1'))
 
 hostile :: Spec
 hostile = do
@@ -392,8 +432,11 @@ allocating action = do
 
 -- | Checks that the bytes are refused, and not because they are incomplete.
 refused :: ByteString -> Expectation
-refused bytes = do
-  step <- stepTo (decode generous) bytes (ByteString.length bytes) 0 startFrames
+refused = refusedBy generous
+
+refusedBy :: DecodeLimits -> ByteString -> Expectation
+refusedBy limits bytes = do
+  step <- stepTo (decode limits) bytes (ByteString.length bytes) 0 startFrames
   (ByteString.take 40 bytes, take 9 (stepText step)) `shouldBe` (ByteString.take 40 bytes, "Malformed")
 
 refuses :: DecodeLimits -> ByteString -> Property

@@ -328,7 +328,8 @@ data Limits = Limits
     limitInFlight :: Int,
     -- | The most encoded bytes that wait to be sent. A longer command enters when no bytes wait.
     limitQueuedBytes :: Int,
-    -- | The most bytes of one bulk string; at most \(2^{40}\).
+    -- | The most bytes of one string in a reply, whether it comes as a bulk string or as a line; at
+    -- most \(2^{40}\).
     limitBulkBytes :: Int,
     -- | The most elements of one aggregate.
     limitElements :: Int,
@@ -338,7 +339,7 @@ data Limits = Limits
   deriving stock (Eq, Show)
 
 -- | 16384 commands, 16 MiB queued; 512 MiB per string (what a server holds in
--- one), 128 Mi elements, 64 levels.
+-- one), 128 Mi elements, 16384 levels (scripts can make replies of about 8000).
 --
 -- @since 0.1.0.0
 defaultLimits :: Limits
@@ -348,7 +349,7 @@ defaultLimits =
       limitQueuedBytes = 16 * 1024 * 1024,
       limitBulkBytes = 512 * 1024 * 1024,
       limitElements = 128 * 1024 * 1024,
-      limitDepth = 64
+      limitDepth = 16384
     }
 
 -- | Capped exponential backoff. Each delay is drawn at random between half of its value

@@ -1,25 +1,60 @@
 -- | The replies of servers, compared with the recorded bytes of one server's replies.
 module Redis.RepliesLiveSpec (spec) where
 
-import Control.Monad (forM, unless, void)
+import Control.Monad (forM, forM_, unless, void)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
+import Data.Either (isRight)
 import Data.Foldable (for_)
 import Data.Map.Strict qualified as Map
+import GHC.Stats (RTSStats (allocated_bytes), getRTSStats)
 import Network.Socket qualified as Socket
 import Network.Socket.ByteString qualified as Socket.ByteString
+import Redis
+import Redis.Commands qualified as Commands
 import Redis.Internal.Protocol.Decode
 import Redis.ReplyShapes
+import Redis.Surroundings (addressed)
 import Redis.TestKit.Address (connectTo)
 import Redis.TestKit.Command (Connection, encodeRequest, infoFields, replyText, request)
 import Redis.TestKit.Server (Server, defaultServerOptions, serverAddress, withServer, withServerConnection)
 import Redis.TestKit.Wait (within)
 import Redis.Value (Value (..))
+import System.Mem (performMajorGC)
 import Test.Hspec
 
 spec :: Spec
-spec =
+spec = do
+  it "a reply of any length and depth that a script can make is a reply like any other" $
+    within 60 . withServer defaultServerOptions $ \server ->
+      withClient (setMuxCount (Just 1) (addressed server)) $ \client -> do
+        number <- run client Commands.clientId
+        let says script = tryRun client (Commands.eval script [] [])
+            line = Char8.replicate 3000000 'x'
+        says "return redis.status_reply(string.rep('x', 3000000))" >>= \case
+          Right (SimpleString text) -> (text == line) `shouldBe` True
+          other -> expectationFailure ("not a status: " <> take 100 (show other))
+        says "return redis.error_reply('LONG ' .. string.rep('x', 3000000))" >>= \case
+          Left (ReplyError failed) -> (serverErrorMessage failed == line) `shouldBe` True
+          other -> expectationFailure ("not an error reply: " <> take 100 (show other))
+        says "local deep = {} for n = 1, 7900 do deep = {deep} end return deep" >>= (`shouldSatisfy` isRight)
+        -- The connection that others share is still the same.
+        run client Commands.clientId `shouldReturn` number
+
+  it "a large value takes little more memory than it has bytes" $
+    within 60 . withServer defaultServerOptions $ \server ->
+      withClient (setMuxCount (Just 1) (addressed server)) $ \client -> do
+        let size = 64 * 1024 * 1024
+            allocated = performMajorGC >> allocated_bytes <$> getRTSStats
+        void (run client (Commands.setrange "large" (fromIntegral size - 1) "x"))
+        forM_ [run client, \command -> withDedicated client Anywhere (`runOn` command)] $ \gets -> do
+          first <- allocated
+          value <- gets (Commands.get "large")
+          last' <- allocated
+          fmap ByteString.length value `shouldBe` Just size
+          (last' - first) `shouldSatisfy` (< fromIntegral (size + size `quot` 5))
+
   it "replies mean the same with both protocols, and what they meant when they were noted" $
     within 60 . withServer defaultServerOptions $ \server ->
       withServerConnection server $ \connection -> do

@@ -22,8 +22,7 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Unsafe qualified as ByteString.Unsafe
 import Data.IORef
 import Data.Maybe (fromMaybe)
-import Data.Word (Word8)
-import Foreign.ForeignPtr (ForeignPtr, mallocForeignPtrBytes, withForeignPtr)
+import Foreign.ForeignPtr (mallocForeignPtrBytes, withForeignPtr)
 import Foreign.Marshal.Utils (copyBytes, moveBytes)
 import Foreign.Ptr (castPtr, plusPtr)
 import Redis.Error
@@ -119,37 +118,36 @@ speak listener = do
           ConnectionError ConnectionFailure {connectionCause} -> connectionCause
           other -> BrokenConnection (show other)
 
--- | The receive buffer and its capacity. Bytes that are not decoded yet begin at its start.
-data Buffer = Buffer (ForeignPtr Word8) Int
-
--- | The capacity of the receive buffer at rest.
-baseCapacity :: Int
-baseCapacity = 64 * 1024
+-- | The least size of the receive buffer. Bytes that are not decoded yet begin at its start.
+leastCapacity :: Int
+leastCapacity = 64 * 1024
 
 reading :: Listener -> ([Came] -> IO ()) -> IO ConnectionCause
 reading listener handOn = do
   unread <- readIORef (wireUnread wire)
-  let size = max baseCapacity (2 * ByteString.length unread)
-  memory <- mallocForeignPtrBytes size
+  let capacity = max leastCapacity (2 * ByteString.length unread)
+  memory <- mallocForeignPtrBytes capacity
   withForeignPtr memory $ \to ->
     ByteString.Unsafe.unsafeUseAsCStringLen unread $ \(from, count) -> copyBytes to (castPtr from) count
-  let decoded (Buffer bytes capacity) filled frames = do
-        (came, step) <- withForeignPtr bytes $ \base -> decodeRun (wireLimits wire) base 0 filled frames
+  let decoded filled frames = do
+        (came, step) <- withForeignPtr memory $ \base -> decodeRun (wireLimits wire) base 0 filled frames
         unless (null came) (handingOn (reverse came))
         case step of
           Malformed why -> pure (ProtocolViolation why)
           NeedMore frames' next _ -> do
-            (buffer, left) <- compact (Buffer bytes capacity) next filled
-            more buffer left frames'
+            let left = filled - next
+            -- There is always room behind them: the decoder takes long strings out.
+            unless (next == 0 || left == 0) . withForeignPtr memory $ \base -> moveBytes base (base `plusPtr` next) left
+            more left frames'
           Done _ _ -> pure (ProtocolViolation "a reply that ends the reading")
 
-      more buffer@(Buffer bytes capacity) filled frames =
-        receive bytes filled (capacity - filled) >>= \case
+      more filled frames =
+        receive memory filled (capacity - filled) >>= \case
           0 -> pure ClosedByPeer
           count -> do
             preciseNanos >>= writeIORef (listenerHeard listener)
-            decoded buffer (filled + count) frames
-  decoded (Buffer memory size) (ByteString.length unread) startFrames
+            decoded (filled + count) frames
+  decoded (ByteString.length unread) startFrames
   where
     wire = listenerWire listener
     transport = wireTransport wire
@@ -160,26 +158,9 @@ reading listener handOn = do
       preciseNanos >>= writeIORef (listenerHeard listener)
       writeIORef (listenerHanding listener) False
 
-    receive bytes filled room = do
-      count <- withForeignPtr bytes $ \base -> transportTryRead transport (base `plusPtr` filled) room
+    receive memory filled room = do
+      count <- withForeignPtr memory $ \base -> transportTryRead transport (base `plusPtr` filled) room
       if
           | count >= 0 -> pure count
-          | count == attemptWouldWrite -> transportWaitWritable transport *> receive bytes filled room
-          | otherwise -> transportWaitReadable transport *> receive bytes filled room
-
-    -- Moves the undecoded bytes to the start, and doubles the buffer if they fill it: so there is
-    -- always room behind them. A buffer that a large message has enlarged is given back once it is
-    -- empty.
-    compact buffer@(Buffer bytes capacity) next filled
-      | left == 0 && capacity > baseCapacity = do
-        smaller <- mallocForeignPtrBytes baseCapacity
-        pure (Buffer smaller baseCapacity, 0)
-      | left == capacity = do
-        larger <- mallocForeignPtrBytes (2 * capacity)
-        withForeignPtr larger $ \to -> withForeignPtr bytes $ \from -> copyBytes to from left
-        pure (Buffer larger (2 * capacity), left)
-      | otherwise = do
-        unless (next == 0 || left == 0) . withForeignPtr bytes $ \base -> moveBytes base (base `plusPtr` next) left
-        pure (buffer, left)
-      where
-        left = filled - next
+          | count == attemptWouldWrite -> transportWaitWritable transport *> receive memory filled room
+          | otherwise -> transportWaitReadable transport *> receive memory filled room

@@ -31,6 +31,7 @@ import Data.IORef (IORef, newIORef, readIORef, writeIORef)
 import Data.Maybe (isJust, isNothing)
 import Data.Primitive.ByteArray
 import Data.Word (Word8)
+import Foreign.ForeignPtr (withForeignPtr)
 import Foreign.Ptr (Ptr, plusPtr)
 import Redis.Error (ConnectionCause (..), ConnectionFailure (..), Delivery (..), Error (ConnectionError), serverErrorFromText)
 import Redis.Internal.Network.Clock (Nanos, preciseNanos)
@@ -53,7 +54,6 @@ import Redis.Value (Value (..), withoutAttributes)
 -- are used up, those up to @inEnd@ are received.
 data Input = Input
   { inMemory :: MutableByteArray RealWorld,
-    inCapacity :: Int,
     inStart :: Int,
     inEnd :: Int,
     inFrames :: Frames
@@ -76,10 +76,11 @@ data Reader = Reader
     readerPushed :: IORef Bool
   }
 
-baseCapacity :: Multiplexer -> Int
-baseCapacity mux = case muxWeight (muxSettings mux) of
+-- | The size of the receive buffer.
+capacity :: Multiplexer -> Int
+capacity mux = case muxWeight (muxSettings mux) of
   ManyCallers -> 128 * 1024
-  OneCaller -> 4 * 1024
+  OneCaller -> leastBuffer
 
 -- | Replies between two yields.
 repliesPerYield :: Int
@@ -91,10 +92,10 @@ readerLoop mux = do
   readerWatch <- newIORef Nothing
   readerWatchDone <- newIORef False
   readerPushed <- newIORef (isJust (muxOnLastWord (muxSettings mux)))
-  memory <- newPinnedByteArray (baseCapacity mux)
+  memory <- newPinnedByteArray (capacity mux)
   let reader = Reader {readerMux = mux, readerWatch, readerWatchDone, readerPushed}
       policy = newPollPolicy (muxPolling (muxSettings mux))
-      input = Input {inMemory = memory, inCapacity = baseCapacity mux, inStart = 0, inEnd = 0, inFrames = startFrames}
+      input = Input {inMemory = memory, inStart = 0, inEnd = 0, inFrames = startFrames}
   notePolling mux policy
   -- Whatever is thrown, for instance because there is no memory for a reply, must end the
   -- connection: only this thread tells the waiting callers.
@@ -158,45 +159,46 @@ mayPoll mux policy
     peak <- readWord mux wordPeak
     pure (wouldPoll policy && fewEnough (peak `quot` peakUnit))
 
--- | Makes one attempt to read, behind the bytes that are in the buffer.
+-- | Makes one attempt to read, behind the bytes that are in the buffer. The rest of a long string
+-- is read straight to its place, as long as it would fill the buffer.
 readSome :: Multiplexer -> Input -> IO (Either ConnectionCause (Attempt, Input))
-readSome mux input = do
-  input' <- withSpace mux input
-  let start = mutableByteArrayContents (inMemory input') `plusPtr` inEnd input'
-  result <- try (transportTryRead (muxTransport mux) start (inCapacity input' - inEnd input'))
-  touch (inMemory input')
-  case result of
-    Left (reason :: IOException) -> pure (Left (BrokenConnection (show reason)))
-    Right attempt
-      | attempt > 0 -> do
-        reads' <- readWord mux wordReads
-        writeWord mux wordReads (reads' + 1)
-        pure (Right (attempt, input' {inEnd = inEnd input' + attempt}))
-      | otherwise -> pure (Right (attempt, input'))
+readSome mux input = case placeOfRest (inFrames input) of
+  Just (place, size)
+    | size >= capacity mux -> do
+      result <- try (withForeignPtr place $ \start -> transportTryRead (muxTransport mux) start (min mostAtOnce size))
+      noted result input (\count -> input {inFrames = placed count (inFrames input)})
+  _ -> do
+    input' <- withSpace mux input
+    let start = mutableByteArrayContents (inMemory input') `plusPtr` inEnd input'
+    result <- try (transportTryRead (muxTransport mux) start (capacity mux - inEnd input'))
+    touch (inMemory input')
+    noted result input' (\count -> input' {inEnd = inEnd input' + count})
+  where
+    noted result before after = case result of
+      Left (reason :: IOException) -> pure (Left (BrokenConnection (show reason)))
+      Right attempt
+        | attempt > 0 -> do
+          reads' <- readWord mux wordReads
+          writeWord mux wordReads (reads' + 1)
+          pure (Right (attempt, after attempt))
+        | otherwise -> pure (Right (attempt, before))
+    {-# INLINE noted #-}
 
--- | Makes room at the end: an empty buffer starts again at its beginning; a full one moves its
--- unparsed bytes there or, if they take more than half of it, doubles.
+-- | The most bytes of one attempt: copying them keeps the capability busy.
+mostAtOnce :: Int
+mostAtOnce = 1024 * 1024
+
+-- | Makes room at the end: an empty buffer starts again at its beginning; one that is nearly full
+-- moves its unparsed bytes there. Those are few: the decoder takes long strings out.
 withSpace :: Multiplexer -> Input -> IO Input
 withSpace mux input
-  | inStart input == inEnd input =
-    if inCapacity input > baseCapacity mux
-      then do
-        -- A large reply has enlarged it: give the memory back.
-        memory <- newPinnedByteArray (baseCapacity mux)
-        pure input {inMemory = memory, inCapacity = baseCapacity mux, inStart = 0, inEnd = 0}
-      else pure input {inStart = 0, inEnd = 0}
-  | inCapacity input - inEnd input >= inCapacity input `quot` 4 = pure input
-  | size <= inCapacity input `quot` 2 = do
-    relocate (inMemory input) (inMemory input)
-    pure input {inStart = 0, inEnd = size}
+  | inStart input == inEnd input = pure input {inStart = 0, inEnd = 0}
+  | capacity mux - inEnd input >= capacity mux `quot` 4 = pure input
   | otherwise = do
-    let capacity = 2 * inCapacity input
-    memory <- newPinnedByteArray capacity
-    relocate memory (inMemory input)
-    pure input {inMemory = memory, inCapacity = capacity, inStart = 0, inEnd = size}
+    copyMutableByteArray (inMemory input) 0 (inMemory input) (inStart input) size
+    pure input {inStart = 0, inEnd = size}
   where
     size = inEnd input - inStart input
-    relocate to from = copyMutableByteArray to 0 from (inStart input) size
 
 -- | Delivers every complete reply.
 consume :: Reader -> Input -> IO Consumed

@@ -7,10 +7,11 @@
 -- 'Frames', an explicit stack, so that no element is looked at twice however
 -- the bytes were cut into segments: the cost is \(O(n)\) in the bytes of a
 -- reply. What is unfinished when the bytes end is at most one element, from
--- the offset that 'NeedMore' names.
+-- the offset that 'NeedMore' names. Of a long string, what has come is moved to its place at once:
+-- each byte is copied once, and the receive buffer never has to hold the whole string.
 --
 -- A peer may be hostile or broken. Sizes, counts and depth are limited, and a count allocates
--- nothing before its elements arrive. Streamed strings and aggregates (@$?@, @*?@ …), which no
+-- nothing before its elements arrive. Nor does the size of a string, before a part of it has come. Streamed strings and aggregates (@$?@, @*?@ …), which no
 -- server sends to clients, are refused. So is a size that is not plain digits, or has more digits
 -- than it needs (@$+3@,
 -- @$03@, @*-01@): servers write sizes as they write integers, without a sign and
@@ -22,7 +23,10 @@ module Redis.Internal.Protocol.Decode
     Step (..),
     Frames,
     startFrames,
+    leastBuffer,
     betweenReplies,
+    placeOfRest,
+    placed,
     DecodeLimits (..),
     decodeBytes,
   )
@@ -35,6 +39,7 @@ import Data.ByteString.Internal qualified as ByteString.Internal
 import Data.ByteString.Unsafe qualified as ByteString.Unsafe
 import Data.Int (Int64)
 import Data.Word (Word64, Word8)
+import Foreign.ForeignPtr (ForeignPtr, plusForeignPtr, withForeignPtr)
 import Foreign.Marshal.Utils (copyBytes)
 import Foreign.Ptr (Ptr, castPtr, plusPtr)
 import Foreign.Storable (peekByteOff)
@@ -52,12 +57,29 @@ data Step
   | -- | Not RESP, or beyond a limit. The stream cannot be used any more.
     Malformed String
 
+-- | The state between two calls: the string that has begun, if one has, and the open aggregates. It
+-- is for one call only, because the memory of the string is written to.
+data Frames = Frames Begun Stack
+
+-- | The string of which the beginning has come, and is used up.
+data Begun
+  = NothingBegun
+  | BulkBegun BulkStart
+  | LineBegun LineStart
+
+-- | The beginning of a bulk string: its type byte, its memory, its size, and how many bytes are
+-- there.
+data BulkStart = BulkStart Word8 (ForeignPtr Word8) Int Int
+
+-- | The beginning of a line: its type byte, the number of bytes, and the bytes, last piece first.
+data LineStart = LineStart Word8 Int [ByteString]
+
 -- | The aggregates that are open, innermost first.
-data Frames
+data Stack
   = Bottom
   | -- | The kind of aggregate, its depth, how many elements are missing (at least one), and those
     -- that are there, last first.
-    Frame Aggregate Int Int [Value] Frames
+    Frame Aggregate Int Int [Value] Stack
 
 data Aggregate
   = ArrayOf
@@ -69,19 +91,33 @@ data Aggregate
   | -- | The one value that this metadata belongs to.
     AttributedBy [(Value, Value)]
 
--- | No open aggregates: the state between two replies.
+-- | Nothing is open: the state between two replies.
 startFrames :: Frames
-startFrames = Bottom
+startFrames = Frames NothingBegun Bottom
 
--- | Whether no aggregate is open: what comes next begins a reply. \(O(1)\).
+-- | Whether nothing is open: what comes next begins a reply. \(O(1)\).
 betweenReplies :: Frames -> Bool
 betweenReplies = \case
-  Bottom -> True
-  Frame {} -> False
+  Frames NothingBegun Bottom -> True
+  _ -> False
+
+-- | The place for the bytes that come next, and how many belong there, if they are the rest of a
+-- long bulk string. So they need not pass through a receive buffer: say with 'placed' how many were
+-- written there. \(O(1)\).
+placeOfRest :: Frames -> Maybe (ForeignPtr Word8, Int)
+placeOfRest = \case
+  Frames (BulkBegun (BulkStart _ memory size filled)) _ | filled < size -> Just (memory `plusForeignPtr` filled, size - filled)
+  _ -> Nothing
+
+-- | The state after so many bytes were written to their place. \(O(1)\).
+placed :: Int -> Frames -> Frames
+placed count = \case
+  Frames (BulkBegun (BulkStart tag memory size filled)) stack -> Frames (BulkBegun (BulkStart tag memory size (filled + count))) stack
+  other -> other
 
 -- | The limits of a reply.
 data DecodeLimits = DecodeLimits
-  { -- | The most bytes of one bulk string.
+  { -- | The most bytes of one bulk string, and of one line.
     decodeMaxBulk :: Int,
     -- | The most elements of one aggregate.
     decodeMaxElements :: Int,
@@ -95,10 +131,15 @@ data Signs
   | -- | For a size: -1 stands for a null.
     OnlyMinusOne
 
--- | The most bytes of one line: a simple string, an error, a number. Redis cuts its own lines far
--- below this.
-maxLine :: Int
-maxLine = 64 * 1024
+-- | How many bytes of an unfinished string must be there before memory is taken for it. Fewer stay
+-- in the receive buffer, and are looked at again when more has come.
+leastBegun :: Int
+leastBegun = 1024
+
+-- | The size of a receive buffer that always has room for more behind what 'NeedMore' leaves in it:
+-- a length and a little less than 'leastBegun'.
+leastBuffer :: Int
+leastBuffer = 4 * leastBegun
 
 -- | Reads from @base + offset@ up to @base + end@ until one value is complete
 -- or the bytes are used up. Touches no memory outside of that range and keeps
@@ -112,36 +153,38 @@ decode limits base = decodeWhile limits base (\_ -> pure False)
 -- For a connection's reader: what this function allocates for itself is more than a short reply
 -- takes, and is paid once per read instead of once per reply.
 decodeWhile :: DecodeLimits -> Ptr Word8 -> (Value -> IO Bool) -> Int -> Int -> Frames -> IO Step
-decodeWhile limits base onValue = element
+decodeWhile limits base onValue = \at end (Frames begun stack) -> case begun of
+  NothingBegun -> element at end stack
+  BulkBegun start -> bulkOn start at end stack
+  LineBegun start -> line start at end stack
   where
-    element :: Int -> Int -> Frames -> IO Step
+    element :: Int -> Int -> Stack -> IO Step
     element !at !end frames
-      | at >= end = pure (NeedMore frames at 1)
+      | at >= end = pure (unfinished frames at 1)
       | otherwise = do
         tag <- byteAt at
         case tag of
-          36 {- '$' -} -> bulk at end frames BulkString
+          36 {- '$' -} -> bulk tag at end frames
           58 {- ':' -} -> number AnySign at end frames (\n next -> complete (Integer n) next end frames)
           43 {- '+' -} -> simple at end frames
           42 {- '*' -} -> aggregate at end frames ArrayOf 1
-          45 {- '-' -} -> line at end frames (complete . ErrorReply)
-          95 {- '_' -} -> line at end frames $ \text next frames' rest ->
-            if ByteString.null text then complete (NullOf PlainNull) next frames' rest else malformed "null with a body"
+          45 {- '-' -} -> newLine tag at end frames
+          95 {- '_' -} -> newLine tag at end frames
           37 {- '%' -} -> aggregate at end frames MapOf 2
           62 {- '>' -} -> aggregate at end frames PushOf 1
           126 {- '~' -} -> aggregate at end frames SetOf 1
-          44 {- ',' -} -> line at end frames (parsed "double" parseDouble Double)
-          35 {- '#' -} -> line at end frames (parsed "boolean" parseBoolean Boolean)
-          40 {- '(' -} -> line at end frames (parsed "big number" parseBigNumber BigNumber)
-          61 {- '=' -} -> bulk at end frames BulkString
-          33 {- '!' -} -> bulk at end frames ErrorReply
+          44 {- ',' -} -> newLine tag at end frames
+          35 {- '#' -} -> newLine tag at end frames
+          40 {- '(' -} -> newLine tag at end frames
+          61 {- '=' -} -> bulk tag at end frames
+          33 {- '!' -} -> bulk tag at end frames
           124 {- '|' -} -> aggregate at end frames AttributesOf 2
           59 {- ';' -} -> malformed "streamed strings are not supported"
           46 {- '.' -} -> malformed "streamed aggregates are not supported"
           _ -> malformed ("unknown type byte " <> show tag)
 
     -- One value is complete; it may complete the aggregates around it.
-    complete :: Value -> Int -> Int -> Frames -> IO Step
+    complete :: Value -> Int -> Int -> Stack -> IO Step
     complete !value !at !end = \case
       Bottom -> do
         goOn <- onValue value
@@ -152,7 +195,7 @@ decodeWhile limits base onValue = element
         | missing > 1 -> element at end (Frame kind depth (missing - 1) (value : elements) below)
         | otherwise -> close kind depth (value : elements) at end below
 
-    close :: Aggregate -> Int -> [Value] -> Int -> Int -> Frames -> IO Step
+    close :: Aggregate -> Int -> [Value] -> Int -> Int -> Stack -> IO Step
     close kind depth elements !at !end below = case kind of
       ArrayOf -> complete (Array (reverse elements)) at end below
       SetOf -> complete (Set (reverse elements)) at end below
@@ -162,54 +205,80 @@ decodeWhile limits base onValue = element
       -- Never closed by counting: 'complete' takes its value at once.
       AttributedBy _ -> malformed "attributes without a value"
 
-    aggregate :: Int -> Int -> Frames -> Aggregate -> Int -> IO Step
+    aggregate :: Int -> Int -> Stack -> Aggregate -> Int -> IO Step
     aggregate !at !end frames kind perEntry = number OnlyMinusOne at end frames $ \count64 next ->
       let count = fromIntegral count64 :: Int
           depth = 1 + depthOf frames
        in if
-              | count > decodeMaxElements limits `quot` perEntry -> malformed ("aggregate of " <> show count64 <> " elements")
+              | count > decodeMaxElements limits `quot` perEntry -> malformed ("aggregate of " <> show count64 <> " elements" <> limitedTo (decodeMaxElements limits))
               | count < 0 -> case kind of
                 ArrayOf -> complete (NullOf NullArray) next end frames
                 _ -> malformed "negative size"
-              | depth > decodeMaxDepth limits -> malformed ("aggregates nested deeper than " <> show (decodeMaxDepth limits))
+              | depth > decodeMaxDepth limits -> malformed ("aggregates nested deeper than the limit of " <> show (decodeMaxDepth limits))
               | count > 0 -> element next end (Frame kind depth (count * perEntry) [] frames)
               | otherwise -> close kind depth [] next end frames
 
     -- A size, a line break, that many bytes, a line break.
-    bulk :: Int -> Int -> Frames -> (ByteString -> Value) -> IO Step
-    bulk !at !end frames wrap = number OnlyMinusOne at end frames $ \size64 start ->
+    bulk :: Word8 -> Int -> Int -> Stack -> IO Step
+    bulk !tag !at !end frames = number OnlyMinusOne at end frames $ \size64 start ->
       let size = fromIntegral size64 :: Int
        in if
-              | size64 > fromIntegral (decodeMaxBulk limits) -> malformed ("bulk string of " <> show size64 <> " bytes")
-              | size < 0 -> do
-                tag <- byteAt at
+              | size64 > fromIntegral (decodeMaxBulk limits) -> malformed ("bulk string of " <> show size64 <> " bytes" <> limitedTo (decodeMaxBulk limits))
+              | size < 0 ->
                 -- Only this type has a null.
                 if tag == 36
                   then complete (NullOf NullBulkString) start end frames
                   else malformed "negative size"
               -- So that no size overflows.
-              | end - start - 2 < size -> pure (NeedMore frames at (start - at + size + 2))
-              | otherwise -> do
-                cr <- byteAt (start + size)
-                lf <- byteAt (start + size + 1)
-                if cr /= 13 || lf /= 10
-                  then malformed "bulk string without its line break"
+              | end - start - 2 < size ->
+                if end - start < leastBegun
+                  then pure (unfinished frames at (start - at + size + 2))
                   else do
-                    tag <- byteAt at
+                    memory <- ByteString.Internal.mallocByteString size
+                    bulkOn (BulkStart tag memory size 0) start end frames
+              | otherwise -> do
+                wellEnded <- lineBreakAt (start + size)
+                if wellEnded
+                  then do
                     bytes <- copied start size
-                    let next = start + size + 2
-                    if tag == 61
-                      then case verbatim bytes of
-                        Just value -> complete value next end frames
-                        Nothing -> malformed "verbatim string without a format"
-                      else complete (wrap bytes) next end frames
+                    bulkDone tag bytes (start + size + 2) end frames
+                  else malformed "bulk string without its line break"
+
+    -- What comes next of a string that has begun.
+    bulkOn :: BulkStart -> Int -> Int -> Stack -> IO Step
+    bulkOn (BulkStart tag memory size filled) !at !end frames = do
+      let here = min (end - at) (size - filled)
+          filled' = filled + here
+          next = at + here
+      withForeignPtr memory $ \to -> copyBytes (to `plusPtr` filled) (base `plusPtr` at) here
+      if filled' < size || end - next < 2
+        then pure (NeedMore (Frames (BulkBegun (BulkStart tag memory size filled')) frames) next (end - next + 1))
+        else do
+          wellEnded <- lineBreakAt next
+          if wellEnded
+            then bulkDone tag (ByteString.Internal.fromForeignPtr memory 0 size) (next + 2) end frames
+            else malformed "bulk string without its line break"
+
+    bulkDone :: Word8 -> ByteString -> Int -> Int -> Stack -> IO Step
+    bulkDone !tag bytes !next !end frames = case tag of
+      36 -> complete (BulkString bytes) next end frames
+      61 -> case verbatim bytes of
+        Just value -> complete value next end frames
+        Nothing -> malformed "verbatim string without a format"
+      _ -> complete (ErrorReply bytes) next end frames
+
+    lineBreakAt :: Int -> IO Bool
+    lineBreakAt !position = do
+      cr <- byteAt position
+      lf <- byteAt (position + 1)
+      pure (cr == 13 && lf == 10)
 
     -- The decimal number behind the type byte, up to its line break.
-    number :: Signs -> Int -> Int -> Frames -> (Int64 -> Int -> IO Step) -> IO Step
+    number :: Signs -> Int -> Int -> Stack -> (Int64 -> Int -> IO Step) -> IO Step
     number signs !at !end frames continue = do
       let start = at + 1
       if start >= end
-        then pure (NeedMore frames at 2)
+        then pure (unfinished frames at 2)
         else do
           sign <- byteAt start
           case sign of
@@ -220,7 +289,7 @@ decodeWhile limits base onValue = element
       where
         digits :: Bool -> Word64 -> Int -> Int -> IO Step
         digits negative !value !from !position
-          | position >= end = pure (NeedMore frames at (position - at + 2))
+          | position >= end = pure (unfinished frames at (position - at + 2))
           | otherwise = do
             byte <- byteAt position
             let digit = fromIntegral byte - 48 :: Word64
@@ -233,7 +302,7 @@ decodeWhile limits base onValue = element
                 | byte == 13,
                   position > from ->
                   if position + 1 >= end
-                    then pure (NeedMore frames at (position - at + 2))
+                    then pure (unfinished frames at (position - at + 2))
                     else do
                       lf <- byteAt (position + 1)
                       first <- byteAt from
@@ -250,7 +319,7 @@ decodeWhile limits base onValue = element
     {-# INLINE number #-}
 
     -- Most simple strings are OK. They all share one value.
-    simple :: Int -> Int -> Frames -> IO Step
+    simple :: Int -> Int -> Stack -> IO Step
     simple !at !end frames
       | end - at >= 5 = do
         o <- byteAt (at + 1)
@@ -259,34 +328,55 @@ decodeWhile limits base onValue = element
         lf <- byteAt (at + 4)
         if o == 79 && k == 75 && cr == 13 && lf == 10
           then complete okay (at + 5) end frames
-          else line at end frames (complete . SimpleString)
-      | otherwise = line at end frames (complete . SimpleString)
+          else newLine 43 at end frames
+      | otherwise = newLine 43 at end frames
 
-    -- The text behind the type byte, up to its line break.
-    line :: Int -> Int -> Frames -> (ByteString -> Int -> Int -> Frames -> IO Step) -> IO Step
-    line !at !end frames continue = scan start
+    newLine :: Word8 -> Int -> Int -> Stack -> IO Step
+    newLine !tag !at = line (LineStart tag 0 []) (at + 1)
+
+    -- The text behind the type byte, or behind what has come of it, up to its line break.
+    line :: LineStart -> Int -> Int -> Stack -> IO Step
+    line begun@(LineStart tag before pieces) !start !end frames = scan start
       where
-        start = at + 1
         scan !position
-          | position - start > maxLine = malformed "line too long"
-          | position + 1 >= end = pure (NeedMore frames at (position - at + 2))
+          | position + 1 >= end = more position
           | otherwise = do
             byte <- byteAt position
             case byte of
               13 -> do
                 lf <- byteAt (position + 1)
-                if lf == 10
-                  then do
-                    text <- copied start (position - start)
-                    continue text (position + 2) end frames
-                  else malformed "carriage return inside a line"
+                if
+                    | lf /= 10 -> malformed "carriage return inside a line"
+                    | tooLong position -> malformed lineTooLong
+                    | otherwise -> do
+                      text <- copied start (position - start)
+                      lineDone tag (if null pieces then text else ByteString.concat (reverse (text : pieces))) (position + 2) end frames
               10 -> malformed "line feed inside a line"
               _ -> scan (position + 1)
 
-    parsed :: String -> (ByteString -> Maybe a) -> (a -> Value) -> ByteString -> Int -> Int -> Frames -> IO Step
-    parsed name parse wrap text next end frames = case parse text of
-      Just value -> complete (wrap value) next end frames
-      Nothing -> malformed ("not a " <> name)
+        more position
+          | tooLong position = malformed lineTooLong
+          | position - start >= leastBegun = do
+            piece <- copied start (position - start)
+            pure (NeedMore (Frames (LineBegun (LineStart tag (before + position - start) (piece : pieces))) frames) position (end - position + 1))
+          | null pieces = pure (unfinished frames (start - 1) (position - start + 3))
+          | otherwise = pure (NeedMore (Frames (LineBegun begun) frames) start (position - start + 2))
+
+        tooLong position = before + position - start > decodeMaxBulk limits
+        lineTooLong = "line too long" <> limitedTo (decodeMaxBulk limits)
+
+    lineDone :: Word8 -> ByteString -> Int -> Int -> Stack -> IO Step
+    lineDone !tag text !next !end frames = case tag of
+      43 {- '+' -} -> complete (SimpleString text) next end frames
+      45 {- '-' -} -> complete (ErrorReply text) next end frames
+      44 {- ',' -} -> parsed "double" (Double <$> parseDouble text)
+      35 {- '#' -} -> parsed "boolean" (Boolean <$> parseBoolean text)
+      40 {- '(' -} -> parsed "big number" (BigNumber <$> parseBigNumber text)
+      _ {- '_' -} -> if ByteString.null text then complete (NullOf PlainNull) next end frames else malformed "null with a body"
+      where
+        parsed name = maybe (malformed ("not a " <> name)) (\value -> complete value next end frames)
+
+    unfinished frames = NeedMore (Frames NothingBegun frames)
 
     byteAt :: Int -> IO Word8
     byteAt = peekByteOff base
@@ -297,10 +387,13 @@ decodeWhile limits base onValue = element
 
     malformed = pure . Malformed
 
+limitedTo :: Int -> String
+limitedTo limit = "; the limit is " <> show limit
+
 okay :: Value
 okay = SimpleString "OK"
 
-depthOf :: Frames -> Int
+depthOf :: Stack -> Int
 depthOf = \case
   Bottom -> 0
   Frame _ depth _ _ _ -> depth
