@@ -53,7 +53,7 @@ describe :: ConnectionEvent -> String
 describe = \case
   Connected endpoint took -> "connected to " <> renderEndpoint endpoint <> " within " <> show (inSeconds took) <> " s"
   ConnectAttemptFailed endpoint cause delay ->
-    displayException (ConnectionError (ConnectionFailure NotSent endpoint cause)) <> ", again in " <> show (inSeconds delay) <> " s"
+    displayException (ConnectionError (ConnectionFailure "" NotSent endpoint cause)) <> ", again in " <> show (inSeconds delay) <> " s"
   Disconnected endpoint cause -> renderEndpoint endpoint <> " is gone: " <> show cause
   CredentialsNotRenewed endpoint cause -> "old credentials at " <> renderEndpoint endpoint <> ": " <> renderCause cause
   NodeAdded endpoint -> "new node " <> renderEndpoint endpoint

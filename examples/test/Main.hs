@@ -45,7 +45,7 @@ main = hspec . around_ (within 60) $ do
       printed
         `shouldBe` [ "Just \"hello\"",
                      "(1,NeverExpires)",
-                     "server error: ERR value is not an integer or out of range",
+                     "INCR greeting: server error: ERR value is not an integer or out of range",
                      "RefusedBeforeRun"
                    ]
     it "pipelining runs everything, three ways" $ \server -> do
@@ -65,7 +65,7 @@ main = hspec . around_ (within 60) $ do
       printed <- linesOf OwnCommand.main [serverUrl server]
       printed
         `shouldBe` [ "2",
-                     "server error: ERR unknown command 'JSON.GET'",
+                     "JSON.GET example:document: server error: ERR unknown command 'JSON.GET'",
                      "JSON.GET example:document $"
                    ]
     it "transactions run together, and after a look" $ \server -> do

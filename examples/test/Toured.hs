@@ -150,7 +150,7 @@ toured =
         "9",
         "10",
         "Array [Integer 1,Array [BulkString \"two\",NullOf PlainNull]]",
-        "server error: OUT of order",
+        "EVAL example:scripts: server error: OUT of order (it may have run)",
         "\"example_tour\"",
         "15"
       ]
@@ -190,14 +190,14 @@ toured =
   ]
 
 withoutCluster :: (String, [String])
-withoutCluster = ("cluster", ["server error: ERR This instance has cluster support disabled"])
+withoutCluster = ("cluster", ["CLUSTER SLOTS: server error: ERR This instance has cluster support disabled"])
 
 -- | The expected output in a cluster of five nodes.
 withCluster5 :: (String, [String])
 withCluster5 = ("cluster", ["5", "(5,16384)", "13542", "True", "True", "1", "[\"example:cluster\"]"])
 
 oldHashFields :: [String]
-oldHashFields = ["server error: ERR unknown command 'HEXPIRE'"]
+oldHashFields = ["HEXPIRE example:hashfields: server error: ERR unknown command 'HEXPIRE'"]
 
 newHashFields :: [String]
 newHashFields =

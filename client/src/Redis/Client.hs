@@ -100,7 +100,7 @@ newClient :: Config -> IO Client
 newClient unchecked = do
   config <- either (throwIO :: ConfigError -> IO a) pure (validateConfig unchecked)
   let firstSeed :| _ = topologySeeds (configTopology config)
-  connector <- newConnector config >>= either (throwIO . ConnectionError . ConnectionFailure NotSent firstSeed) pure
+  connector <- newConnector config >>= either (throwIO . ConnectionError . ConnectionFailure "" NotSent firstSeed) pure
   herald <- newHerald (configHooks config)
   cache <- traverse newCacheStore (configCaching config)
   owners <- newIORef (pure emptySlotMap)

@@ -4,10 +4,14 @@
 -- 'Error' tells: see 'errorDelivery'. Retries follow from that answer and from the command's own
 -- facts (see "Redis.Internal.Routing.Retry"). This library never sends a write again that may
 -- already have run, unless its caller allows that ('Redis.Command.repeatable').
+--
+-- An error names its command, and the key, from when its caller gets it ('errorCommand'). What fails
+-- first, a connection or a node, fails for the commands of many callers, and knows none of them.
 module Redis.Error
   ( -- * Delivery
     Delivery (..),
     errorDelivery,
+    errorCommand,
 
     -- * Errors
     Error (..),
@@ -99,7 +103,9 @@ data ServerError = ServerError
     -- | The rest of the line.
     serverErrorMessage :: ByteString,
     -- | Whether the command that got this error may have run.
-    serverErrorDelivery :: Delivery
+    serverErrorDelivery :: Delivery,
+    -- | The command, as 'errorCommand' says.
+    serverErrorCommand :: ByteString
   }
   deriving stock (Eq, Show)
 
@@ -114,7 +120,8 @@ serverErrorFromText text =
    in ServerError
         { serverErrorCode = code,
           serverErrorMessage = message,
-          serverErrorDelivery = if refusesBeforeRun code message then RefusedBeforeRun else MaybeExecuted
+          serverErrorDelivery = if refusesBeforeRun code message then RefusedBeforeRun else MaybeExecuted,
+          serverErrorCommand = ""
         }
 
 -- | Why a connection could not be opened, or was lost.
@@ -159,8 +166,7 @@ renderCause = \case
   ConnectFailed why -> "cannot be connected to (" <> why <> ")"
   NameNotResolved why -> "is not known (" <> why <> ")"
   TlsFailed why -> "TLS failed: " <> why
-  HandshakeRefused ServerError {serverErrorCode, serverErrorMessage} ->
-    "the server refuses: " <> fromUtf8 (serverErrorCode <> " " <> serverErrorMessage)
+  HandshakeRefused said -> "the server refuses: " <> renderSaid said
   CredentialsFailed why -> "no credentials: " <> why
   ConnectTimedOut limit -> "no connection within " <> inWords limit
   TlsTimedOut limit -> "no TLS within " <> inWords limit <> ": a port that speaks plain text does not answer (that is redis://, without setTls)"
@@ -182,7 +188,9 @@ inWords duration = show (inSeconds duration) <> " s"
 --
 -- @since 0.1.0.0
 data ConnectionFailure = ConnectionFailure
-  { connectionDelivery :: Delivery,
+  { -- | The command, as 'errorCommand' says.
+    connectionCommand :: ByteString,
+    connectionDelivery :: Delivery,
     -- | Where the connection led, or should have led.
     connectionEndpoint :: Endpoint,
     connectionCause :: ConnectionCause
@@ -193,7 +201,9 @@ data ConnectionFailure = ConnectionFailure
 --
 -- @since 0.1.0.0
 data TimeoutFailure = TimeoutFailure
-  { timeoutDelivery :: Delivery,
+  { -- | The command, as 'errorCommand' says.
+    timeoutCommand :: ByteString,
+    timeoutDelivery :: Delivery,
     -- | The time that was allowed.
     timeoutAfter :: Duration
   }
@@ -203,7 +213,9 @@ data TimeoutFailure = TimeoutFailure
 --
 -- @since 0.1.0.0
 data RoutingFailure = RoutingFailure
-  { routingDelivery :: Delivery,
+  { -- | The command, as 'errorCommand' says.
+    routingCommand :: ByteString,
+    routingDelivery :: Delivery,
     routingCause :: RoutingCause
   }
   deriving stock (Eq, Show)
@@ -296,7 +308,7 @@ data DecodeError = DecodeError
     decodeErrorExpected :: String,
     -- | What came instead, shortened.
     decodeErrorGot :: String,
-    -- | The name of the command; empty if a decoder was used by itself.
+    -- | The command, as 'errorCommand' says; empty if a decoder was used by itself.
     decodeErrorCommand :: ByteString
   }
   deriving stock (Eq, Show)
@@ -329,34 +341,9 @@ data Error
 instance Exception Error where
   toException = SomeException . ThrownError
   fromException (SomeException thrown) = (\(ThrownError failure) -> failure) <$> cast thrown
-  displayException = \case
-    ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
-      "server error: " <> fromUtf8 serverErrorCode <> " " <> fromUtf8 serverErrorMessage <> redirectNote serverErrorCode
-    UnexpectedReply DecodeError {decodeErrorPath, decodeErrorExpected, decodeErrorGot, decodeErrorCommand} ->
-      "unexpected reply"
-        <> (if ByteString.null decodeErrorCommand then "" else " to " <> Char8.unpack decodeErrorCommand)
-        <> ": "
-        <> concatMap (<> ": ") decodeErrorPath
-        <> "expected "
-        <> decodeErrorExpected
-        <> ", got "
-        <> decodeErrorGot
-    ConnectionError ConnectionFailure {connectionDelivery, connectionEndpoint, connectionCause} ->
-      renderEndpoint connectionEndpoint <> ": " <> renderCause connectionCause <> deliveryNote connectionDelivery
-    TimeoutError TimeoutFailure {timeoutDelivery, timeoutAfter} ->
-      "no reply within " <> inWords timeoutAfter <> deliveryNote timeoutDelivery
-    RoutingError RoutingFailure {routingDelivery, routingCause} -> renderRouting routingCause <> deliveryNote routingDelivery
-    RefusedError refusal -> "refused: " <> renderRefusal refusal
-    SubscriberTooSlow waiting -> "the subscription has ended: " <> show waiting <> " events waited, and nobody took them"
-    ClientClosed -> "the client is closed"
-    where
-      redirectNote code
-        | code `elem` ["MOVED", "ASK"] = " (the server is a node of a cluster; a client that was made with clusterConfig or redis+cluster:// goes where it says)"
-        | otherwise = ""
-      deliveryNote = \case
-        NotSent -> " (not sent)"
-        RefusedBeforeRun -> " (refused before it ran)"
-        MaybeExecuted -> " (it may have run)"
+  displayException failure = case errorCommand failure of
+    "" -> renderProblem failure
+    command -> fromUtf8 command <> ": " <> renderProblem failure
 
 -- | The wrapper in which an 'Error' is thrown. Runtimes before GHC 9.10 print an exception that
 -- nobody catches with 'show', and 'show' of an 'Error' prints its constructors, for tests and logs.
@@ -367,6 +354,36 @@ instance Show ThrownError where
 
 instance Exception ThrownError where
   displayException (ThrownError failure) = displayException failure
+
+-- | An error in words, without its command.
+renderProblem :: Error -> String
+renderProblem = \case
+  ReplyError said@ServerError {serverErrorCode, serverErrorDelivery} ->
+    "server error: " <> renderSaid said <> redirectNote serverErrorCode <> case serverErrorDelivery of
+      MaybeExecuted -> deliveryNote MaybeExecuted
+      _ -> ""
+  UnexpectedReply DecodeError {decodeErrorPath, decodeErrorExpected, decodeErrorGot} ->
+    "unexpected reply: " <> concatMap (<> ": ") decodeErrorPath <> "expected " <> decodeErrorExpected <> ", got " <> decodeErrorGot
+  ConnectionError ConnectionFailure {connectionDelivery, connectionEndpoint, connectionCause} ->
+    renderEndpoint connectionEndpoint <> ": " <> renderCause connectionCause <> deliveryNote connectionDelivery
+  TimeoutError TimeoutFailure {timeoutDelivery, timeoutAfter} ->
+    "no reply within " <> inWords timeoutAfter <> deliveryNote timeoutDelivery
+  RoutingError RoutingFailure {routingDelivery, routingCause} -> renderRouting routingCause <> deliveryNote routingDelivery
+  RefusedError refusal -> "refused: " <> renderRefusal refusal
+  SubscriberTooSlow waiting -> "the subscription has ended: " <> show waiting <> " events waited, and nobody took them"
+  ClientClosed -> "the client is closed"
+  where
+    redirectNote code
+      | code `elem` ["MOVED", "ASK"] = " (the server is a node of a cluster; a client that was made with clusterConfig or redis+cluster:// goes where it says)"
+      | otherwise = ""
+    deliveryNote = \case
+      NotSent -> " (not sent)"
+      RefusedBeforeRun -> " (refused before it ran)"
+      MaybeExecuted -> " (it may have run)"
+
+-- | The line of an error reply.
+renderSaid :: ServerError -> String
+renderSaid ServerError {serverErrorCode, serverErrorMessage} = fromUtf8 (serverErrorCode <> " " <> serverErrorMessage)
 
 renderRefusal :: Refusal -> String
 renderRefusal = \case
@@ -392,7 +409,8 @@ renderRouting = \case
   AttemptsExhausted trail -> "given up after " <> show (length trail) <> " attempts: " <> listed trail
   NodesFailed FailedNodes {nodesFailed, nodesAsked} ->
     show (Map.size nodesFailed) <> " of " <> show nodesAsked <> " nodes failed: "
-      <> List.intercalate "; " [renderEndpoint endpoint <> ": " <> displayException why | (endpoint, why) <- Map.toAscList nodesFailed]
+      -- The command is the same on all nodes.
+      <> List.intercalate "; " [renderEndpoint endpoint <> ": " <> renderProblem why | (endpoint, why) <- Map.toAscList nodesFailed]
   PartsFailed FailedParts {partsFailed, partsSent, partsFirst} ->
     show partsFailed <> " of " <> show partsSent <> " parts failed"
       <> (if partsFailed < partsSent then ", the others have run" else "")
@@ -402,8 +420,8 @@ renderRouting = \case
     -- The text names the node already, and states the delivery once for all attempts.
     reason endpoint = \case
       ConnectionError ConnectionFailure {connectionEndpoint, connectionCause} | connectionEndpoint == endpoint -> renderCause connectionCause
-      ReplyError ServerError {serverErrorCode, serverErrorMessage} -> fromUtf8 (Char8.unwords [serverErrorCode, serverErrorMessage])
-      other -> displayException other
+      ReplyError said -> renderSaid said
+      other -> renderProblem other
 
     -- A server that is down fails in the same way each time.
     listed = List.intercalate "; " . map told . NonEmpty.group . map (\(endpoint, why) -> (endpoint, reason endpoint why))
@@ -425,6 +443,24 @@ errorDelivery = \case
   RefusedError _ -> NotSent
   SubscriberTooSlow _ -> NotSent
   ClientClosed -> NotSent
+
+-- | The command that failed, as text for people and logs: its name, and the first key that decides
+-- where it goes (@HGET user:17@). No other argument stands in it, and so no value and no password. A
+-- long key is cut. In a transaction it says which command failed (@transaction, command 2 of 3 (INCR
+-- visits)@). Empty if the error is of no command, as when a connection cannot be lent, and for a
+-- 'RefusedError', which names the command in its own way. \(O(1)\).
+--
+-- @since 0.1.0.0
+errorCommand :: Error -> ByteString
+errorCommand = \case
+  ReplyError failed -> serverErrorCommand failed
+  UnexpectedReply failed -> decodeErrorCommand failed
+  ConnectionError failure -> connectionCommand failure
+  TimeoutError failure -> timeoutCommand failure
+  RoutingError failure -> routingCommand failure
+  RefusedError _ -> ""
+  SubscriberTooSlow _ -> ""
+  ClientClosed -> ""
 
 -- | Whether an error says that the command did not run: whether its code is one of those with which
 -- servers turn commands away.

@@ -57,4 +57,4 @@ withWire unchecked endpoint = bracket open closeWire
         }
 
     failed :: ConnectionCause -> IO a
-    failed = throwIO . ConnectionError . ConnectionFailure NotSent endpoint
+    failed = throwIO . ConnectionError . ConnectionFailure "" NotSent endpoint

@@ -113,7 +113,7 @@ namingSpec = do
         "GET" : _ -> pure (Just (Say (Failed ("MOVED 1 " <> fakeAddress b))))
         _ -> pure Nothing
       problem <- tryRun client (onNode (fakeEndpoint a) (Redis.get "key")) >>= expectError
-      problem `shouldBe` ReplyError (serverErrorFromText ("MOVED 1 " <> fakeAddress b)) {serverErrorDelivery = RefusedBeforeRun}
+      problem `shouldBe` ReplyError (serverErrorFromText ("MOVED 1 " <> fakeAddress b)) {serverErrorDelivery = RefusedBeforeRun, serverErrorCommand = "GET key"}
       countHeard b ["GET"] `shouldReturn` 0
 
   it "refuses a node that it does not have" $
@@ -129,10 +129,10 @@ namingSpec = do
       setScript a $ \_ -> \case
         "DBSIZE" : _ -> pure (Just (Say (Number 7)))
         _ -> pure Nothing
-      let refused = ReplyError (serverErrorFromText "NOPERM no") {serverErrorDelivery = RefusedBeforeRun}
+      let refused = ReplyError (serverErrorFromText "NOPERM no") {serverErrorDelivery = RefusedBeforeRun, serverErrorCommand = "DBSIZE"}
       run client (onEach Primaries Redis.dbsize) `shouldReturn` Map.fromList [(fakeEndpoint a, Right 7), (fakeEndpoint b, Left refused)]
       problem <- tryRun client Redis.dbsize >>= expectError
-      problem `shouldBe` RoutingError (RoutingFailure RefusedBeforeRun (NodesFailed (FailedNodes (Map.singleton (fakeEndpoint b) refused) 2)))
+      problem `shouldBe` RoutingError (RoutingFailure "DBSIZE" RefusedBeforeRun (NodesFailed (FailedNodes (Map.singleton (fakeEndpoint b) refused) 2)))
       tryRun client (onEvery Primaries Redis.dbsize) `shouldReturn` Left problem
 
   it "says that a write on several nodes may have run when one of them failed" $
@@ -148,7 +148,7 @@ namingSpec = do
       forM_ [a, b] $ \node -> setView node (shardsView [shard [(0, 100)] a, shard [(200, 16383)] b])
       withClient (clusterOf [fakeEndpoint a]) $ \client -> do
         problem <- tryRun client Redis.dbsize >>= expectError
-        problem `shouldBe` RoutingError (RoutingFailure NotSent (UncoveredSlot 101))
+        problem `shouldBe` RoutingError (RoutingFailure "DBSIZE" NotSent (UncoveredSlot 101))
         mapM (`countHeard` ["DBSIZE"]) [a, b] `shouldReturn` [0, 0]
         -- One primary that answers is enough for SCRIPT KILL, and it must not wait for the others.
         within 1 (run client Redis.scriptKill)
@@ -226,7 +226,7 @@ wholeSpec = do
         outcome <- tryRun client Redis.dbsize
         Server.thaw (nodeServer victim)
         case outcome of
-          Left (RoutingError (RoutingFailure _ (NodesFailed (FailedNodes failed 3)))) -> Map.keys failed `shouldBe` [endpoint]
+          Left (RoutingError (RoutingFailure _ _ (NodesFailed (FailedNodes failed 3)))) -> Map.keys failed `shouldBe` [endpoint]
           other -> failure ("expected one node to have failed, got " <> show other)
         Cluster.awaitAgreement cluster
         eventually 10 "all answer again" (either (const False) (== 0) <$> tryRun client Redis.dbsize)

@@ -175,7 +175,7 @@ movedSpec = do
           $ \text -> do
             setScript a (always (Failed ("MOVED " <> text)))
             problem <- tryRun client (Redis.get key) >>= expectError
-            problem `shouldBe` ReplyError (serverErrorFromText ("MOVED " <> text))
+            problem `shouldBe` ReplyError (serverErrorFromText ("MOVED " <> text)) {serverErrorCommand = "GET " <> key}
       connectionsEver b `shouldReturn` 0
 
   it "is followed by a write that must not run twice, too" $
@@ -421,7 +421,7 @@ notNowSpec = do
           setScript a (always (Failed text))
           withClient (clusterOf [fakeEndpoint a]) $ \client -> do
             problem <- tryRun client (Redis.incr key) >>= expectError
-            problem `shouldBe` ReplyError (serverErrorFromText text)
+            problem `shouldBe` ReplyError (serverErrorFromText text) {serverErrorCommand = "INCR " <> key}
             errorDelivery problem `shouldBe` RefusedBeforeRun
           countHeard a ["INCR"] `shouldReturn` 1
 
@@ -463,7 +463,7 @@ notNowSpec = do
         -- timeout of its own, it would end after 2.75 s at the earliest.
         answer <- timeout 2650000 (tryRun client (Redis.get key))
         fmap void answer `shouldSatisfy` \case
-          Just (Left (TimeoutError (TimeoutFailure MaybeExecuted _))) -> True
+          Just (Left (TimeoutError (TimeoutFailure _ MaybeExecuted _))) -> True
           _ -> False
         countHeard a ["GET"] `shouldReturn` 4
         -- Otherwise closing the client would wait for the answer.
@@ -495,7 +495,7 @@ noAuthSpec = do
       setScript a (always noAuth)
       withClient (authenticated [fakeEndpoint a]) $ \client -> do
         problem <- tryRun client (Redis.incr key) >>= expectError
-        problem `shouldBe` ReplyError (serverErrorFromText "NOAUTH Authentication required.")
+        problem `shouldBe` ReplyError (serverErrorFromText "NOAUTH Authentication required.") {serverErrorCommand = "INCR " <> key}
         countHeard a ["INCR"] `shouldReturn` 2
 
   it "is cured on a replica's connection, too" $
@@ -526,7 +526,7 @@ noAuthSpec = do
         let asked' = withDedicated client (AtKey key) (`tryRunOn` Redis.get key)
         asked' `shouldReturn` Right (servedBy a)
         forget
-        asked' `shouldReturn` Left (ReplyError (serverErrorFromText "NOAUTH Authentication required."))
+        asked' `shouldReturn` Left (ReplyError (serverErrorFromText "NOAUTH Authentication required.") {serverErrorCommand = "GET " <> key})
         asked' `shouldReturn` Right (servedBy a)
   where
     -- A node that can be made to forget which connections have authenticated.

@@ -154,7 +154,7 @@ partialSpec = do
         _ -> pure Nothing
       withClient (clusterOf [fakeEndpoint a]) $ \client -> do
         problem <- tryRun client (Redis.mset ((low, "1") NonEmpty.:| [(high, "2")])) >>= expectError
-        problem `shouldBe` RoutingError (RoutingFailure MaybeExecuted (PartsFailed (FailedParts 1 2 (ReplyError (serverErrorFromText "OOM command not allowed")))))
+        problem `shouldBe` RoutingError (RoutingFailure ("MSET " <> low <> " ...") MaybeExecuted (PartsFailed (FailedParts 1 2 (ReplyError (serverErrorFromText "OOM command not allowed") {serverErrorCommand = "MSET " <> high}))))
 
   it "a split write that may be repeated is, part by part" $
     limited . withTwoNodes $ \a b -> do

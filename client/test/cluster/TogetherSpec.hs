@@ -71,7 +71,7 @@ spec = describe "many commands together" $ do
         forM_ (NonEmpty.nonEmpty entries) $ \some -> do
           problem <- within 2.5 (tryRun client (Redis.mset some)) >>= expectError
           case problem of
-            RoutingError (RoutingFailure MaybeExecuted (PartsFailed (FailedParts _ _ first))) -> errorDelivery first `shouldBe` NotSent
+            RoutingError (RoutingFailure _ MaybeExecuted (PartsFailed (FailedParts _ _ first))) -> errorDelivery first `shouldBe` NotSent
             other -> expectationFailure (show other)
 
   it "hold up nobody who comes after them once they have ended" $

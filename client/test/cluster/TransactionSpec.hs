@@ -58,7 +58,7 @@ spec = describe "a transaction" $ do
     limited . settled . withNode $ \node client -> do
       refuseAtQueue node [Failed "ERR wrong number of arguments for 'incr' command"]
       failed <- tryRunTransaction client visit >>= expectError
-      failed `shouldBe` ReplyError (ServerError "ERR" "wrong number of arguments for 'incr' command" RefusedBeforeRun)
+      failed `shouldBe` ReplyError (ServerError "ERR" "wrong number of arguments for 'incr' command" RefusedBeforeRun ("transaction, command 1 of 2 (INCR " <> key <> ")"))
       countHeard node ["EXEC"] `shouldReturn` 1
 
   it "in which the server finds keys of several slots is refused as if this client had found them" $
@@ -107,7 +107,7 @@ spec = describe "a transaction" $ do
     limited . settled . withNode $ \node client -> do
       setScript node (\_ words' -> pure (if isPart words' then Just (Say unauthenticated) else Nothing))
       failed <- try (watching client (key :| []) (\_ -> pure (Commit visit))) >>= expectError
-      failed `shouldBe` ReplyError (ServerError "NOAUTH" "Authentication required." RefusedBeforeRun)
+      failed `shouldBe` ReplyError (ServerError "NOAUTH" "Authentication required." RefusedBeforeRun ("transaction (INCR " <> key <> ", GET " <> key <> ")"))
 
   it "waits for a node, and keeps its place before what is submitted after it" $
     limited . settled . withFakeNode $ \node -> do

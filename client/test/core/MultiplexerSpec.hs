@@ -190,7 +190,7 @@ spec = describe "a multiplexer" $ do
       void . forkIO $ closeMultiplexer 20 mux *> putMVar closed ()
       eventually (not <$> isOpen mux)
       late <- outcomeText <$> submitCommand mux usualTerms (tokenRequest 10)
-      late `shouldBe` Left (ConnectionError (ConnectionFailure NotSent (muxEndpoint mux) ClosedLocally))
+      late `shouldBe` Left (ConnectionError (ConnectionFailure "" NotSent (muxEndpoint mux) ClosedLocally))
       putMVar gate ()
       takeMVar closed
       mapM (fmap outcomeText . waitSlotResult) slots >>= (`shouldBe` [Right (BulkString (token n)) | n <- [1 .. 9]])

@@ -213,7 +213,7 @@ spec = describe "a multiplexer whose connection fails" $ do
       replicateM_ 2000 yield
     slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
     outcome <- outcomeText <$> waitSlotResult slot
-    outcome `shouldBe` Left (ConnectionError (ConnectionFailure NotSent (muxEndpoint mux) ClosedLocally))
+    outcome `shouldBe` Left (ConnectionError (ConnectionFailure "" NotSent (muxEndpoint mux) ClosedLocally))
     awaitGone mux
 
   it "that ends says so behind the last push and reply, and before any waiter is told" . within 10 $
@@ -262,7 +262,7 @@ spec = describe "a multiplexer whose connection fails" $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.03)} fake
       late <- outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)
-      late `shouldBe` Left (TimeoutError (TimeoutFailure MaybeExecuted (seconds 0.03)))
+      late `shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.03)))
       say fake (bulk (token 1))
       eventually ((== 0) . gaugeInFlight <$> muxGauges mux)
       slot <- submitCommandAsync mux usualTerms (tokenRequest 2)
@@ -275,14 +275,14 @@ spec = describe "a multiplexer whose connection fails" $ do
       mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.05), muxMaxInFlight = 16384} fake
       slots <- forM [1 .. 10000] (submitCommandAsync mux usualTerms . tokenRequest)
       outcomes <- mapM (fmap outcomeText . waitSlotResult) slots
-      filter (/= Left (TimeoutError (TimeoutFailure MaybeExecuted (seconds 0.05)))) outcomes `shouldBe` []
+      filter (/= Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.05)))) outcomes `shouldBe` []
       abortMultiplexer mux
 
     it "wakes the watchdog that slept while nothing was in flight" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.02)} fake
       eventually ((== Resting) . wakeupWatchdog <$> withLock mux (wakeup mux))
-      (outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure MaybeExecuted (seconds 0.02))))
+      (outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.02))))
       abortMultiplexer mux
 
     it "probes a silent peer, and leaves one alone that answers" . within 10 $ do
@@ -337,7 +337,7 @@ spec = describe "a multiplexer whose connection fails" $ do
   where
     command k j = tokenRequest (k * 10 + j :: Int)
     silent = \case
-      Left (ConnectionError (ConnectionFailure MaybeExecuted _ (SilentPeer _))) -> True
+      Left (ConnectionError (ConnectionFailure _ MaybeExecuted _ (SilentPeer _))) -> True
       _ -> False
 
 -- | Lets no Haskell thread run for this many microseconds.

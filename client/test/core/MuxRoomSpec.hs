@@ -95,7 +95,7 @@ spec = describe "a multiplexer that is full" $ do
       eventually ((== n) . (\gauges -> gaugeInFlight gauges + gaugeWaiting gauges) <$> muxGauges mux)
       pure end
     mapM takeMVar outcomes
-      >>= (`shouldBe` map (\delivery -> Left (TimeoutError (TimeoutFailure delivery (seconds 0.05)))) [MaybeExecuted, MaybeExecuted, NotSent, NotSent, NotSent, NotSent])
+      >>= (`shouldBe` map (\delivery -> Left (TimeoutError (TimeoutFailure "" delivery (seconds 0.05)))) [MaybeExecuted, MaybeExecuted, NotSent, NotSent, NotSent, NotSent])
     -- The two that timed out in flight still take their own replies, so no other command's reply is
     -- lost.
     (gaugeWaiting <$> muxGauges mux) >>= (`shouldBe` 0)
@@ -175,7 +175,7 @@ spec = describe "a multiplexer that is full" $ do
       closed <- newEmptyMVar
       void (forkIO (closeMultiplexer 20 mux *> putMVar closed ()))
       results <- mapM result callers
-      [outcome | Right outcome <- results] `shouldBe` replicate 5 (Left (ConnectionError (ConnectionFailure NotSent (muxEndpoint mux) ClosedLocally)))
+      [outcome | Right outcome <- results] `shouldBe` replicate 5 (Left (ConnectionError (ConnectionFailure "" NotSent (muxEndpoint mux) ClosedLocally)))
       putMVar gate ()
       takeMVar closed
       (outcomeText <$> waitSlotResult first) >>= (`shouldBe` Right (BulkString (token 0)))
@@ -187,6 +187,6 @@ spec = describe "a multiplexer that is full" $ do
     callers <- queueUp mux [1 .. 5]
     hangUp fake
     results <- mapM result callers
-    [outcome | Right outcome <- results] `shouldBe` replicate 5 (Left (ConnectionError (ConnectionFailure NotSent (muxEndpoint mux) ClosedByPeer)))
+    [outcome | Right outcome <- results] `shouldBe` replicate 5 (Left (ConnectionError (ConnectionFailure "" NotSent (muxEndpoint mux) ClosedByPeer)))
   where
     payload n = Char8.pack (show (n :: Int)) <> Char8.replicate 400 'z'

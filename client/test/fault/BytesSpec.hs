@@ -105,7 +105,7 @@ spec = do
             eventuallyReturns 5 50 (counterOf server "hits")
             Proxy.inject proxy "?garbage\r\n"
           forM_ results $ \case
-            Left (ConnectionError (ConnectionFailure MaybeExecuted _ (ProtocolViolation _))) -> pure ()
+            Left (ConnectionError (ConnectionFailure _ MaybeExecuted _ (ProtocolViolation _))) -> pure ()
             other -> expectationFailure (show other)
           Proxy.heal proxy
           run client (Commands.incr "hits") `shouldReturn` 51
@@ -146,7 +146,7 @@ spec = do
         withClient config $ \client -> do
           Server.command server ["SET", "large", large] `shouldReturn` Status "OK"
           tryRun client (Commands.get "large") >>= \case
-            Left (ConnectionError (ConnectionFailure MaybeExecuted _ (ProtocolViolation _))) -> pure ()
+            Left (ConnectionError (ConnectionFailure _ MaybeExecuted _ (ProtocolViolation _))) -> pure ()
             other -> expectationFailure (either show (const "a reply") other)
           run client Commands.ping
         events <- journalEntries journal

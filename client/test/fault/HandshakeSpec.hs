@@ -100,8 +100,8 @@ spec = do
             causes <- refusals 150 config $ \client -> tryRun client Commands.ping
             lent <- refusals 50 config $ \client -> try (withDedicated client Anywhere (`runOn` Commands.ping))
             wires <- replicateM 50 (try (withWire config (firstOf (getEndpoints config)) (const (pure ()))))
-            nub (filter (not . noRoom) (causes <> lent <> [cause | Left (ConnectionError (ConnectionFailure NotSent _ cause)) <- wires])) `shouldBe` []
-            length [() | Left (ConnectionError (ConnectionFailure NotSent _ _)) <- wires] `shouldBe` 50
+            nub (filter (not . noRoom) (causes <> lent <> [cause | Left (ConnectionError (ConnectionFailure _ NotSent _ cause)) <- wires])) `shouldBe` []
+            length [() | Left (ConnectionError (ConnectionFailure _ NotSent _ _)) <- wires] `shouldBe` 50
 
     it "that has no room is asked again until there is some, for as long as a command may take" $
       Server.withServer defaultServerOptions {optionsConfig = ["maxclients 1"]} $ \server -> leavingNothing $ do
@@ -222,8 +222,8 @@ spec = do
             case result of
               -- The server waits for the rest of an inline command. By chance the bytes may contain
               -- the end of a line; then it answers.
-              Left (ConnectionError (ConnectionFailure NotSent _ (TlsTimedOut limit))) -> limit `shouldBe` seconds 0.5
-              Left (ConnectionError (ConnectionFailure NotSent _ (TlsFailed _))) -> pure ()
+              Left (ConnectionError (ConnectionFailure _ NotSent _ (TlsTimedOut limit))) -> limit `shouldBe` seconds 0.5
+              Left (ConnectionError (ConnectionFailure _ NotSent _ (TlsFailed _))) -> pure ()
               other -> expectationFailure (show other)
             either displayException show result `shouldSatisfy` \text -> all (`isInfixOf` text) ["plain text", "redis://", "setTls"]
 
@@ -237,7 +237,7 @@ spec = do
     it "with a file of authorities that is not there is an error before any connection" $
       newClient (setTls (Just defaultTlsConfig {tlsCaFile = Just "/nowhere/authority.pem"}) (quick (standaloneConfig "127.0.0.1" 1)))
         `shouldThrow` \case
-          ConnectionError (ConnectionFailure NotSent _ (TlsFailed _)) -> True
+          ConnectionError (ConnectionFailure _ NotSent _ (TlsFailed _)) -> True
           _ -> False
 
 -- | One attempt for each command, and hardly a pause between two attempts.
@@ -264,7 +264,7 @@ refusals wanted plain ask = do
             then pure told
             else
               ask client >>= \case
-                Left (ConnectionError (ConnectionFailure NotSent _ cause)) -> go (cause : told)
+                Left (ConnectionError (ConnectionFailure _ NotSent _ cause)) -> go (cause : told)
                 Left other -> failure (show other)
                 Right _ -> failure "it was let in"
      in within 60 (go [])
@@ -284,7 +284,7 @@ refusedOnce options change text =
       leavingNothing . withClient (change (through proxy)) $ \client -> do
         result <- tryRun client Commands.ping
         case result of
-          Left (ConnectionError (ConnectionFailure NotSent _ (HandshakeRefused _))) -> pure ()
+          Left (ConnectionError (ConnectionFailure _ NotSent _ (HandshakeRefused _))) -> pure ()
           other -> expectationFailure (show other)
         show result `shouldSatisfy` (text `isInfixOf`)
         -- The password of the configurations that send one must not be shown.
@@ -297,7 +297,7 @@ tlsRefusedOnce tls port =
   Proxy.withProxy (TcpAddress "127.0.0.1" port) $ \proxy ->
     leavingNothing . withClient (setTls (Just tls) (through proxy)) $ \client -> do
       tryRun client Commands.ping >>= \case
-        Left (ConnectionError (ConnectionFailure NotSent _ (TlsFailed reason))) -> reason `shouldSatisfy` not . null
+        Left (ConnectionError (ConnectionFailure _ NotSent _ (TlsFailed reason))) -> reason `shouldSatisfy` not . null
         other -> expectationFailure (show other)
       traffic <- atomically (Proxy.proxyTraffic proxy)
       Proxy.trafficAccepted traffic `shouldBe` 1

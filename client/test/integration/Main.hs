@@ -7,6 +7,7 @@ import Redis.KeysLiveSpec qualified
 import Redis.LentLiveSpec qualified
 import Redis.ListeningLiveSpec qualified
 import Redis.MigrateLiveSpec qualified
+import Redis.NamedErrorsLiveSpec qualified
 import Redis.RepliesLiveSpec qualified
 import Redis.ScanLiveSpec qualified
 import Redis.ScriptErrorLiveSpec qualified
@@ -27,6 +28,7 @@ main = hspec $ do
   describe "lent connections" Redis.LentLiveSpec.spec
   Redis.ListeningLiveSpec.spec
   Redis.MigrateLiveSpec.spec
+  Redis.NamedErrorsLiveSpec.spec
   Redis.RepliesLiveSpec.spec
   Redis.ScanLiveSpec.spec
   Redis.ScriptErrorLiveSpec.spec

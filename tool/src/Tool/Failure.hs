@@ -76,11 +76,11 @@ reason = \case
 -- | The message for a user at the command line, with each server and reason once.
 serverProblem :: Redis.Error -> String
 serverProblem = \case
-  Redis.ConnectionError (Redis.ConnectionFailure _ endpoint cause) ->
+  Redis.ConnectionError (Redis.ConnectionFailure _ _ endpoint cause) ->
     Redis.renderEndpoint endpoint <> ": " <> Redis.renderCause cause
-  Redis.RoutingError (Redis.RoutingFailure _ (Redis.NoReachableNode tried)) ->
+  Redis.RoutingError (Redis.RoutingFailure _ _ (Redis.NoReachableNode tried)) ->
     "no node can be reached: " <> reasons tried
-  Redis.RoutingError (Redis.RoutingFailure _ (Redis.AttemptsExhausted tried)) ->
+  Redis.RoutingError (Redis.RoutingFailure _ _ (Redis.AttemptsExhausted tried)) ->
     "no node answers: " <> reasons tried
   problem -> displayException problem
   where

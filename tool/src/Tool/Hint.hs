@@ -39,10 +39,10 @@ withHint options action
 hintFor :: Bool -> Redis.Error -> Maybe String
 hintFor tls problem
   | tls = case problem of
-    Redis.TimeoutError (Redis.TimeoutFailure Redis.NotSent _) -> Just withoutTls
-    Redis.ConnectionError (Redis.ConnectionFailure _ _ (Redis.ConnectTimedOut _)) -> Just withoutTls
-    Redis.ConnectionError (Redis.ConnectionFailure _ _ (Redis.TlsTimedOut _)) -> Just withoutTls
-    Redis.ConnectionError (Redis.ConnectionFailure _ _ (Redis.TlsFailed why))
+    Redis.TimeoutError (Redis.TimeoutFailure _ Redis.NotSent _) -> Just withoutTls
+    Redis.ConnectionError (Redis.ConnectionFailure _ _ _ (Redis.ConnectTimedOut _)) -> Just withoutTls
+    Redis.ConnectionError (Redis.ConnectionFailure _ _ _ (Redis.TlsTimedOut _)) -> Just withoutTls
+    Redis.ConnectionError (Redis.ConnectionFailure _ _ _ (Redis.TlsFailed why))
       | "what the peer answers is not TLS" `isPrefixOf` why ->
         Just withoutTls
     _ -> Nothing
@@ -50,9 +50,9 @@ hintFor tls problem
     Redis.ConnectionError Redis.ConnectionFailure {Redis.connectionCause = cause}
       | hungUp (Redis.renderCause cause) ->
         Just withTls
-    Redis.RoutingError (Redis.RoutingFailure _ (Redis.NoReachableNode tried)) ->
+    Redis.RoutingError (Redis.RoutingFailure _ _ (Redis.NoReachableNode tried)) ->
       ended (map (reason . snd) tried)
-    Redis.RoutingError (Redis.RoutingFailure _ (Redis.AttemptsExhausted tried)) ->
+    Redis.RoutingError (Redis.RoutingFailure _ _ (Redis.AttemptsExhausted tried)) ->
       ended (map (reason . snd) tried)
     _ -> Nothing
   where

@@ -14,7 +14,14 @@ module Redis.Internal.Command
     readFrom,
     decodedBy,
     decoded,
+    decodedFrom,
     fromReply,
+    naming,
+    withLabel,
+    relabelled,
+    commandLabel,
+    wordsLabel,
+    isUnknownCommand,
     failureOfNodes,
     unknownScript,
 
@@ -39,7 +46,9 @@ where
 
 import Control.Monad ((>=>))
 import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
+import Data.Char (toUpper)
 import Data.List.NonEmpty (NonEmpty)
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
@@ -47,7 +56,7 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, isNothing)
 import Redis.Duration (Duration, inSeconds)
 import Redis.Error
-import Redis.Internal.Command.Shown (shownWords)
+import Redis.Internal.Command.Shown (shownLabel, shownWords)
 import Redis.Internal.Config (ReadFrom)
 import Redis.Internal.Protocol.CommandTable (commandWordsName, lookupCommand)
 import Redis.Internal.Protocol.CommandTable qualified as Table
@@ -290,21 +299,72 @@ routeToNamed given named = case commandRoute given of
 decoded :: Command a -> Value -> Either Error a
 decoded given value = case commandDecode given value of
   Right result -> Right result
-  Left unexpected -> Left (UnexpectedReply unexpected {decodeErrorCommand = commandName given})
+  Left unexpected -> Left (naming given (UnexpectedReply unexpected))
 
--- | The reply without its attributes, or the error if it is an error reply. Unless the
--- command can fail half-way, an error reply means that nothing was done, and is marked
+-- | The result of a command: its reply, decoded, or the error, with the command's name.
+decodedFrom :: Command a -> Either Error Value -> Either Error a
+decodedFrom given = either (Left . naming given) (decoded given)
+
+-- | The error with the name of this command, unless it has one already: a part of a command is named
+-- before the whole.
+naming :: Command a -> Error -> Error
+naming given = withLabel (commandLabel given)
+
+-- | The error with this label, unless it has one.
+withLabel :: ByteString -> Error -> Error
+withLabel label failure
+  | ByteString.null (errorCommand failure) = relabelled label failure
+  | otherwise = failure
+
+-- | The error with this label. The label is made at once, because it would keep the command with its
+-- arguments alive.
+relabelled :: ByteString -> Error -> Error
+relabelled label = \case
+  ReplyError said -> label `seq` ReplyError said {serverErrorCommand = label}
+  UnexpectedReply unlike -> label `seq` UnexpectedReply unlike {decodeErrorCommand = label}
+  ConnectionError lost -> label `seq` ConnectionError lost {connectionCommand = label}
+  TimeoutError late -> label `seq` TimeoutError late {timeoutCommand = label}
+  RoutingError unrouted -> label `seq` RoutingError unrouted {routingCommand = label}
+  RefusedError why -> RefusedError why
+  SubscriberTooSlow waiting -> SubscriberTooSlow waiting
+  ClientClosed -> ClientClosed
+
+-- | The command as errors name it.
+commandLabel :: Command a -> ByteString
+commandLabel given = shownLabel (commandName given) (commandKeys given)
+
+-- | The label of the command with these words. Keys that the command table does not know are missing.
+wordsLabel :: [ByteString] -> ByteString
+wordsLabel words' = shownLabel (commandWordsName words') (fromMaybe [] (lookupCommand words' >>= (`Table.commandKeys` words')))
+
+-- | The reply to this request without its attributes, or the error if it is an error reply. Unless
+-- the command can fail half-way, an error reply means that nothing was done, and is marked
 -- 'RefusedBeforeRun'. But a command that holds up its connection waits after it has begun:
 -- replicas of Valkey make the change of CLUSTER SETSLOT before their primary does.
-fromReply :: Facts -> Value -> Either Error Value
-fromReply facts reply = case withoutAttributes reply of
+fromReply :: Facts -> Request -> Value -> Either Error Value
+fromReply facts asked reply = case withoutAttributes reply of
   ErrorReply text -> Left (ReplyError (told (serverErrorFromText text)))
   plain -> Right plain
   where
     told failed
-      | factFailsHalfway facts = failed
+      | factFailsHalfway facts = if isUnknownCommand asked failed then failed {serverErrorDelivery = RefusedBeforeRun} else failed
       | factScope facts == OwnConnection, serverErrorCode failed `elem` ["NOREPLICAS", "UNBLOCKED"] = failed {serverErrorDelivery = MaybeExecuted}
       | otherwise = failed {serverErrorDelivery = RefusedBeforeRun}
+
+-- | Whether the error says that the server does not know the command of this request, and so has done
+-- nothing. The error must name that very command: a script or a module may have written before it
+-- fails because it called a command that the server does not know.
+isUnknownCommand :: Request -> ServerError -> Bool
+isUnknownCommand asked ServerError {serverErrorCode, serverErrorMessage} =
+  serverErrorCode == "ERR" && case requestWords asked of
+    [] -> False
+    name : rest -> names "unknown command " name || any (names "unknown subcommand ") (take 1 rest)
+  where
+    names told word = case Char8.uncons =<< ByteString.stripPrefix told serverErrorMessage of
+      -- Servers cut a long name.
+      Just (mark, said) | isQuote mark -> Char8.map toUpper (Char8.takeWhile (not . isQuote) said) == Char8.map toUpper (ByteString.take 128 word)
+      _ -> False
+    isQuote mark = mark == '\'' || mark == '`' || mark == '"'
 
 -- | Whether the error says that the server does not know the script of this digest.
 unknownScript :: Error -> Bool
@@ -317,7 +377,7 @@ unknownScript = \case
 -- nodes. Otherwise some nodes have run it, and the delivery is 'MaybeExecuted'.
 failureOfNodes :: Facts -> Map Endpoint Error -> Int -> Error
 failureOfNodes facts failed asked =
-  RoutingError (RoutingFailure delivery (NodesFailed (FailedNodes failed asked)))
+  RoutingError (RoutingFailure "" delivery (NodesFailed (FailedNodes failed asked)))
   where
     worst = maximum (map errorDelivery (Map.elems failed))
     delivery

@@ -32,7 +32,7 @@ spec = do
         run client (set "key" "value")
         tryRun client (raw ["GET", "key"] `decodedBy` Decode.list Decode.bytes) >>= \case
           Left (UnexpectedReply problem) ->
-            (decodeErrorCommand problem, decodeErrorExpected problem, decodeErrorGot problem) `shouldBe` ("GET", "an array", "BulkString \"value\"")
+            (decodeErrorCommand problem, decodeErrorExpected problem, decodeErrorGot problem) `shouldBe` ("GET key", "an array", "BulkString \"value\"")
           other -> expectationFailure (show other)
         run client (get "key") `shouldReturn` Just "value"
         run client clientId `shouldReturn` own

@@ -168,7 +168,7 @@ spec = around_ (within 60) $ do
     it "that answers with an alert of TLS is said to want TLS" $
       withPeer (const "\x15\x03\x01\x00\x02\x02\x46") $ \peer -> do
         let failed = \case
-              Left (ConnectionError (ConnectionFailure NotSent _ (TlsFailed why))) -> why `shouldSatisfy` ("expects TLS" `isInfixOf`)
+              Left (ConnectionError (ConnectionFailure _ NotSent _ (TlsFailed why))) -> why `shouldSatisfy` ("expects TLS" `isInfixOf`)
               Left other -> expectationFailure (show other)
               Right () -> expectationFailure "it was spoken to"
         withClient (peerConfig peer) (`tryRun` Commands.ping) >>= failed
@@ -295,7 +295,7 @@ isSetInfo = (== ["CLIENT", "SETINFO"]) . take 2
 
 refusedWith :: ByteString -> Either Error a -> Expectation
 refusedWith code = \case
-  Left (ConnectionError (ConnectionFailure NotSent _ (HandshakeRefused refusal))) -> serverErrorCode refusal `shouldBe` code
+  Left (ConnectionError (ConnectionFailure _ NotSent _ (HandshakeRefused refusal))) -> serverErrorCode refusal `shouldBe` code
   Left other -> expectationFailure (show other)
   Right _ -> expectationFailure "it was not refused"
 

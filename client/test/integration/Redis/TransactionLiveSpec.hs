@@ -31,18 +31,19 @@ spec = around_ (within 60) . describe "transactions" $ do
       withClientOf protocol $ \_ client -> do
         run client (Redis.set "name" "ada")
         let both first other = (,) <$> first (Redis.incr "name") <*> other (Redis.incr "visits")
-            notANumber = ServerError "ERR" "value is not an integer or out of range"
-        runTransaction client (both tryQueued queued) `shouldReturn` (Left (ReplyError (notANumber RefusedBeforeRun)), 1)
+            notANumber count delivery =
+              ReplyError (ServerError "ERR" "value is not an integer or out of range" delivery ("transaction, command 1 of " <> count <> " (INCR name)"))
+        runTransaction client (both tryQueued queued) `shouldReturn` (Left (notANumber "2" RefusedBeforeRun), 1)
         -- The transaction has run in part.
-        tryRunTransaction client (both queued queued) `shouldReturn` Left (ReplyError (notANumber MaybeExecuted))
+        tryRunTransaction client (both queued queued) `shouldReturn` Left (notANumber "2" MaybeExecuted)
         -- This transaction has not run at all.
-        tryRunTransaction client (queued (Redis.incr "name")) `shouldReturn` Left (ReplyError (notANumber RefusedBeforeRun))
+        tryRunTransaction client (queued (Redis.incr "name")) `shouldReturn` Left (notANumber "1" RefusedBeforeRun)
         run client (Redis.get "visits") `shouldReturn` Just "2"
 
     it "with a command that the server would not queue did nothing, and say which" $
       withClientOf protocol $ \_ client -> do
         failed <- tryRunTransaction client (queued (Redis.incr "visits") *> queued (raw ["GET", "too", "many"]))
-        failed `shouldBe` Left (ReplyError (ServerError "ERR" "wrong number of arguments for 'get' command" RefusedBeforeRun))
+        failed `shouldBe` Left (ReplyError (ServerError "ERR" "wrong number of arguments for 'get' command" RefusedBeforeRun "transaction, command 2 of 2 (GET too)"))
         run client (Redis.get "visits") `shouldReturn` Nothing
 
   it "of many threads stay whole on shared connections, beside commands that do not wait for them" $

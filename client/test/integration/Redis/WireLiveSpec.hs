@@ -98,14 +98,14 @@ spec = around_ (within 60) . describe "a wire" $ do
     withServer defaultServerOptions {optionsPassword = Just "right"} $ \server ->
       leavingNothing $
         try (opened (password "wrong" (addressed server)) (const (pure ()))) >>= \case
-          Left (ConnectionError (ConnectionFailure NotSent _ (HandshakeRefused said))) -> serverErrorCode said `shouldBe` "WRONGPASS"
+          Left (ConnectionError (ConnectionFailure _ NotSent _ (HandshakeRefused said))) -> serverErrorCode said `shouldBe` "WRONGPASS"
           other -> expectationFailure (show other)
 
   it "that is not answered fails when the time to connect is over, and leaves nothing" $
     withPeer (const "") $ \peer ->
       leavingNothing $
         try (opened (setConnectTimeout (milliseconds 200) (peerConfig peer)) (const (pure ()))) >>= \case
-          Left (ConnectionError (ConnectionFailure NotSent _ (ConnectTimedOut _))) -> pure ()
+          Left (ConnectionError (ConnectionFailure _ NotSent _ (ConnectTimedOut _))) -> pure ()
           other -> expectationFailure (show other)
 
   it "that is interrupted while it is opened leaves nothing" $

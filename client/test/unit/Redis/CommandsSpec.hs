@@ -21,7 +21,7 @@ import Redis.Error (Delivery (..), Endpoint (..), Refusal (..), errorDelivery)
 import Redis.Internal.Command
 import Redis.Internal.Protocol.CommandTable (CommandEntry (..), lookupCommand)
 import Redis.Internal.Protocol.CommandTable qualified as Table
-import Redis.Internal.Protocol.Encode (requestBytes)
+import Redis.Internal.Protocol.Encode (request, requestBytes)
 import Redis.Value (Value (..))
 import Support (naiveRequest)
 import Test.Hspec
@@ -259,6 +259,31 @@ deliveries = describe "an error reply" $ do
       ["NOSCRIPT No matching script.", "LOADING Redis is loading the dataset in memory", "WRONGTYPE x"]
       `shouldBe` [Just RefusedBeforeRun, Just RefusedBeforeRun, Just MaybeExecuted]
 
+  it "that names the very command as unknown says that it has not run, however the server quotes and cuts the name" $ do
+    let long = Char8.replicate 200 'x'
+    map
+      (\(words', text) -> deliveryOf (raw words') text)
+      [ (["JSON.GET", "k"], "ERR unknown command 'JSON.GET', with args beginning with: 'k' "),
+        (["json.get", "k"], "ERR unknown command `JSON.GET`, with args beginning with: `k`, "),
+        (["JSON.GET", "k"], "ERR unknown command 'JSON.GET'"),
+        ([long], "ERR unknown command '" <> Char8.take 128 long <> "', with args beginning with: "),
+        (["CLIENT", "NOTYET"], "ERR unknown subcommand 'NOTYET'. Try CLIENT HELP.")
+      ]
+      `shouldBe` replicate 5 (Just RefusedBeforeRun)
+
+  it "that names another command as unknown leaves a doubt: a script or a module may have called it" $
+    map
+      (uncurry deliveryOf)
+      [ (raw ["JSON.GET", "k"], "ERR unknown command 'JSON.GE', with args beginning with: 'k' "),
+        (raw ["JSON.GET", "k"], "ERR unknown command ''"),
+        (raw ["JSON.GET", "k"], "ERR unknown command"),
+        (raw ["JSON.GET", "k"], "FAILED unknown command 'JSON.GET'"),
+        (raw ["X.RUN", "JSON.GET"], "ERR unknown command 'JSON.GET'"),
+        (eval "s" ["k"] [], "ERR unknown command 'JSON.GET'"),
+        (eval "s" ["k"] [], "ERR Unknown Redis command called from script script: s, on @user_script:1.")
+      ]
+      `shouldBe` replicate 7 (Just MaybeExecuted)
+
   it "that ends the wait of a command that had begun leaves a doubt" $ do
     let assigned = toldOf (commandFacts (clusterSetslot 5 (SlotOf "n")))
         lacking = "NOREPLICAS Not enough good replicas to write."
@@ -267,10 +292,13 @@ deliveries = describe "an error reply" $ do
     toldOf (commandFacts (incr "k")) lacking `shouldBe` Just RefusedBeforeRun
 
   it "is seen behind attributes" $
-    either (const True) (const False) (fromReply (commandFacts (incr "k")) (WithAttributes [] (ErrorReply "ERR x"))) `shouldBe` True
+    either (const True) (const False) (fromReply (commandFacts (incr "k")) (request ["INCR", "k"]) (WithAttributes [] (ErrorReply "ERR x"))) `shouldBe` True
 
 toldOf :: Facts -> ByteString -> Maybe Delivery
-toldOf facts text = either (Just . errorDelivery) (const Nothing) (fromReply facts (ErrorReply text))
+toldOf facts text = either (Just . errorDelivery) (const Nothing) (fromReply facts (request ["X"]) (ErrorReply text))
+
+deliveryOf :: Command a -> ByteString -> Maybe Delivery
+deliveryOf given text = either (Just . errorDelivery) (const Nothing) (fromReply (commandFacts given) (commandRequest given) (ErrorReply text))
 
 rawCommands :: Spec
 rawCommands = describe "raw" $ do

@@ -2,6 +2,7 @@ module Redis.ErrorSpec (spec) where
 
 import Control.Exception (Exception (displayException, toException), SomeException, throwIO, try)
 import Data.List (isInfixOf)
+import Data.Map.Strict qualified as Map
 import Redis.Duration
 import Redis.Error
 import Test.Hspec
@@ -10,36 +11,42 @@ spec :: Spec
 spec = describe "Redis.Error, said to people" $ do
   mapM_
     (\(failure, text) -> it ("says " <> show text) (displayException failure `shouldBe` text))
-    [ (ReplyError wrongType, "server error: WRONGTYPE Operation against a key"),
+    [ (ReplyError wrongType {serverErrorDelivery = RefusedBeforeRun}, "server error: WRONGTYPE Operation against a key"),
+      (ReplyError wrongType {serverErrorCommand = "LPUSH jobs"}, "LPUSH jobs: server error: WRONGTYPE Operation against a key (it may have run)"),
+      (ConnectionError (ConnectionFailure "INCR n" MaybeExecuted here ClosedByPeer), "INCR n: db:1: the server closed the connection (it may have run)"),
+      (TimeoutError (TimeoutFailure "GET caf\xc3\xa9" NotSent (seconds 5)), "GET caf\233: no reply within 5.0 s (not sent)"),
+      ( RoutingError (RoutingFailure "DBSIZE" NotSent (NodesFailed (FailedNodes (Map.singleton here (TimeoutError (TimeoutFailure "DBSIZE" NotSent (seconds 5)))) 2))),
+        "DBSIZE: 1 of 2 nodes failed: db:1: no reply within 5.0 s (not sent) (not sent)"
+      ),
       (UnexpectedReply (DecodeError [] "OK" "Integer 3" ""), "unexpected reply: expected OK, got Integer 3"),
       ( UnexpectedReply (DecodeError ["element 3", "field \"epoch\""] "an integer" "null" "CLUSTER SHARDS"),
-        "unexpected reply to CLUSTER SHARDS: element 3: field \"epoch\": expected an integer, got null"
+        "CLUSTER SHARDS: unexpected reply: element 3: field \"epoch\": expected an integer, got null"
       ),
-      (ConnectionError (ConnectionFailure NotSent here (ConnectFailed "127.0.0.1:1: Connection refused")), "db:1: cannot be connected to (127.0.0.1:1: Connection refused) (not sent)"),
-      (ConnectionError (ConnectionFailure MaybeExecuted here ClosedByPeer), "db:1: the server closed the connection (it may have run)"),
-      (ConnectionError (ConnectionFailure NotSent here (HandshakeRefused wrongType)), "db:1: the server refuses: WRONGTYPE Operation against a key (not sent)"),
-      (ReplyError unwritten, "server error: ERR cl\233 inconnue \65533"),
-      (ConnectionError (ConnectionFailure NotSent here (HandshakeRefused unwritten)), "db:1: the server refuses: ERR cl\233 inconnue \65533 (not sent)"),
-      (RoutingError (RoutingFailure NotSent (NoReachableNode [(here, ReplyError unwritten)])), "no node can be reached: db:1: ERR cl\233 inconnue \65533 (not sent)"),
-      (TimeoutError (TimeoutFailure MaybeExecuted (seconds 5)), "no reply within 5.0 s (it may have run)"),
-      (RoutingError (RoutingFailure NotSent (UncoveredSlot 7)), "no node is known to serve slot 7 (not sent)"),
-      (RoutingError (RoutingFailure NotSent (NoReachableNode [])), "no node is known (not sent)"),
-      (RoutingError (RoutingFailure NotSent (NoReachableNode [(here, ConnectionError (ConnectionFailure NotSent here ClosedByPeer)), (there, TimeoutError (TimeoutFailure NotSent (seconds 2)))])), "no node can be reached: db:1: the server closed the connection; [::1]:2: no reply within 2.0 s (not sent) (not sent)"),
-      ( RoutingError (RoutingFailure RefusedBeforeRun (AttemptsExhausted [(here, ReplyError wrongType), (here, ReplyError wrongType), (there, ReplyError wrongType), (here, lost)])),
+      (ConnectionError (ConnectionFailure "" NotSent here (ConnectFailed "127.0.0.1:1: Connection refused")), "db:1: cannot be connected to (127.0.0.1:1: Connection refused) (not sent)"),
+      (ConnectionError (ConnectionFailure "" MaybeExecuted here ClosedByPeer), "db:1: the server closed the connection (it may have run)"),
+      (ConnectionError (ConnectionFailure "" NotSent here (HandshakeRefused wrongType)), "db:1: the server refuses: WRONGTYPE Operation against a key (not sent)"),
+      (ReplyError unwritten, "server error: ERR cl\233 inconnue \65533 (it may have run)"),
+      (ConnectionError (ConnectionFailure "" NotSent here (HandshakeRefused unwritten)), "db:1: the server refuses: ERR cl\233 inconnue \65533 (not sent)"),
+      (RoutingError (RoutingFailure "" NotSent (NoReachableNode [(here, ReplyError unwritten)])), "no node can be reached: db:1: ERR cl\233 inconnue \65533 (not sent)"),
+      (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5)), "no reply within 5.0 s (it may have run)"),
+      (RoutingError (RoutingFailure "" NotSent (UncoveredSlot 7)), "no node is known to serve slot 7 (not sent)"),
+      (RoutingError (RoutingFailure "" NotSent (NoReachableNode [])), "no node is known (not sent)"),
+      (RoutingError (RoutingFailure "" NotSent (NoReachableNode [(here, ConnectionError (ConnectionFailure "" NotSent here ClosedByPeer)), (there, TimeoutError (TimeoutFailure "" NotSent (seconds 2)))])), "no node can be reached: db:1: the server closed the connection; [::1]:2: no reply within 2.0 s (not sent) (not sent)"),
+      ( RoutingError (RoutingFailure "" RefusedBeforeRun (AttemptsExhausted [(here, ReplyError wrongType), (here, ReplyError wrongType), (there, ReplyError wrongType), (here, lost)])),
         "given up after 4 attempts: db:1: WRONGTYPE Operation against a key (2 times); [::1]:2: WRONGTYPE Operation against a key; db:1: the server closed the connection (refused before it ran)"
       ),
-      ( RoutingError (RoutingFailure MaybeExecuted (PartsFailed (FailedParts 1 3 (ReplyError wrongType)))),
-        "1 of 3 parts failed, the others have run; the first: server error: WRONGTYPE Operation against a key (it may have run)"
+      ( RoutingError (RoutingFailure "" MaybeExecuted (PartsFailed (FailedParts 1 3 (ReplyError wrongType {serverErrorDelivery = RefusedBeforeRun, serverErrorCommand = "MSET b"})))),
+        "1 of 3 parts failed, the others have run; the first: MSET b: server error: WRONGTYPE Operation against a key (it may have run)"
       ),
-      ( RoutingError (RoutingFailure MaybeExecuted (PartsFailed (FailedParts 3 3 lost))),
+      ( RoutingError (RoutingFailure "" MaybeExecuted (PartsFailed (FailedParts 3 3 lost))),
         "3 of 3 parts failed; the first: db:1: the server closed the connection (not sent) (it may have run)"
       )
     ]
 
   it "prints so where nobody catches it, in runtimes that go by show and in those that go by displayException" $
-    [show thrown | thrown <- [toException (ReplyError wrongType), toException (RefusedError EmptyCommand)]]
+    [show thrown | thrown <- [toException (ReplyError wrongType {serverErrorDelivery = RefusedBeforeRun}), toException (RefusedError EmptyCommand)]]
       -- Some versions of the base library end the text with a line break.
-      <> lines (displayException (toException (ReplyError wrongType)))
+      <> lines (displayException (toException (ReplyError wrongType {serverErrorDelivery = RefusedBeforeRun})))
       `shouldBe` [ "server error: WRONGTYPE Operation against a key",
                    "refused: the command has no name",
                    "server error: WRONGTYPE Operation against a key"
@@ -65,7 +72,7 @@ spec = describe "Redis.Error, said to people" $ do
             ProtocolViolation "why",
             ClosedLocally
           ],
-        let text = displayException (ConnectionError (ConnectionFailure NotSent here cause)),
+        let text = displayException (ConnectionError (ConnectionFailure "" NotSent here cause)),
         takeWhile (/= ' ') (show cause) `isInfixOf` text
     ]
       `shouldBe` []
@@ -74,5 +81,5 @@ spec = describe "Redis.Error, said to people" $ do
     -- In UTF-8, but for the last byte.
     unwritten = serverErrorFromText "ERR cl\xc3\xa9 inconnue \xff"
     here = TcpEndpoint "db" 1
-    lost = ConnectionError (ConnectionFailure NotSent here ClosedByPeer)
+    lost = ConnectionError (ConnectionFailure "" NotSent here ClosedByPeer)
     there = TcpEndpoint "::1" 2

@@ -59,7 +59,7 @@ glance core age given = case coreCache core of
   where
     asked keys =
       learned core given (Just keys) >>= \case
-        Left failed -> pure (settled (Left failed))
+        Left failed -> pure (settled (Left (naming given failed)))
         Right known ->
           glance core age known >>= \case
             Answered result -> pure (settled result)
@@ -111,7 +111,7 @@ glanceParts core age given keys = do
     begun = \case
       Answered result -> pure (settled result)
       Unanswered begin -> begin
-    together results = mergeParts (commandFacts given) results >>= decoded given
+    together results = decodedFrom given (mergeParts (commandFacts given) results)
     name = take 1 (commandWords given)
     ofKey position key =
       Part
@@ -146,7 +146,7 @@ fetch core age given missed@Missed {missedStore = store, missedKey, missedSource
           | otherwise -> past
         Leads ticket -> do
           lead core Lead {leadMissed = missed, leadTicket = ticket, leadFetch = mine, leadGiven = void given}
-          pure (resultOf (landed core missed mine (decoded given)))
+          pure (resultOf (decodedFrom given <$> landed core missed mine))
 
     past = do
       noteUncached store
@@ -163,13 +163,12 @@ toPrimary :: ByteString -> Command a -> Command a
 toPrimary key given = given {commandRoute = OneSlot (keySlot key)}
 
 -- | Waits for the reply to a fetch.
-landed :: Core -> Missed -> Fetch -> (Value -> Either Error a) -> IO (Either Error a)
-landed core missed Fetch {fetchResult, fetchStrayed} reading = do
+landed :: Core -> Missed -> Fetch -> IO (Either Error Value)
+landed core missed Fetch {fetchResult, fetchStrayed} = do
   outcome <- readMVar fetchResult
   keepOpen core
   strayed <- readIORef fetchStrayed
-  when strayed (outdo missed)
-  pure (outcome >>= reading)
+  outcome <$ when strayed (outdo missed)
 
 -- | A read of another caller that this one waits for.
 data Joined = Joined
@@ -183,15 +182,15 @@ data Joined = Joined
 -- read timed out while this caller has time left, the caller runs the command itself.
 joining :: Core -> Nanos -> Command a -> Joined -> IO (Either Error a)
 joining core age given Joined {joinedBegan, joinedFetch, joinedMissed} =
-  landed core joinedMissed joinedFetch Right >>= \case
+  landed core joinedMissed joinedFetch >>= \case
     Right value -> do
       now <- coarseNanos
       if now - fetchBegan joinedFetch <= age then pure (decoded given value) else again
     Left failed@(TimeoutError _) ->
       remaining >>= \case
-        Just left | left <= 0 -> pure (Left failed)
+        Just left | left <= 0 -> pure (Left (naming given failed))
         _ -> again
-    Left failed -> pure (Left failed)
+    Left failed -> pure (Left (naming given failed))
   where
     remaining = remainingSeconds core (commandFacts given) joinedBegan
     again = do

@@ -33,6 +33,7 @@ import Control.Applicative ((<|>))
 import Control.Concurrent.MVar
 import Control.Exception (SomeException, onException, throwIO, try)
 import Control.Monad (void, when)
+import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
 import Data.Foldable (for_)
 import Data.IORef
@@ -77,8 +78,8 @@ data Started a
 newtype Pending a = Pending (Started a)
 
 -- | A started command whose result will be in this cell.
-resultIn :: MVar (Either Error Value) -> (Value -> Either Error a) -> Started a
-resultIn cell reading = Started ((>>= reading) <$> readMVar cell)
+resultIn :: MVar (Either Error Value) -> (Either Error Value -> Either Error a) -> Started a
+resultIn cell reading = Started (reading <$> readMVar cell)
 
 -- | A started command whose result this action returns.
 resultOf :: IO (Either Error a) -> Started a
@@ -118,8 +119,8 @@ observed started note = do
   unnoted <- newIORef True
   pure . Started $ do
     result <- awaitStarted started
-    first <- atomicModifyIORef' unnoted ((,) False)
-    result <$ when first (note result)
+    isFirst <- atomicModifyIORef' unnoted ((,) False)
+    result <$ when isFirst (note result)
 
 -- | Starts a command, and tells the user's hook, if there is one, of the start and of the
 -- result.
@@ -280,7 +281,7 @@ startUnplaced core given = do
   result <- newEmptyMVar
   flight <- flightOf core given began result
   awaitPlace (coreRecoverer core) flight
-  pure (resultIn result (decoded given))
+  pure (resultIn result (decodedFrom given))
 
 flightOf :: Core -> Command a -> Nanos -> MVar (Either Error Value) -> IO Flight
 flightOf core given began result =
@@ -326,14 +327,10 @@ patienceAway core given = case commandRoute given of
   _ -> nanosFromSeconds . (/ 2) <$> allowedSeconds (coreConfig core) (commandFacts given)
 {-# NOINLINE patienceAway #-}
 
--- | Decodes the reply, if there is one.
-decodedFrom :: Command a -> Either Error Value -> Either Error a
-decodedFrom given result = result >>= decoded given
-
 outcomeOf :: Command a -> Outcome -> Either Error a
 outcomeOf given = \case
-  Reply value -> decodedFrom given (fromReply (commandFacts given) value)
-  Failure failed -> Left failed
+  Reply value -> decodedFrom given (fromReply (commandFacts given) (commandRequest given) value)
+  Failure failed -> Left (naming given failed)
 
 -- | Runs an action on a thread of its own. Its result can be awaited.
 inBackground :: IO (Either Error a) -> IO (Started a)
@@ -347,7 +344,14 @@ data NextMove = CallerWaits | CallerGoesOn
 
 -- | Starts a command that is not ordinary.
 startSpecial :: NextMove -> Core -> Command a -> IO (Started a)
-startSpecial caller core given
+startSpecial caller core given =
+  startUnnamed caller core given >>= \case
+    Started await -> pure (Started (first (naming given) <$> await))
+    underway -> pure underway
+
+-- | Like 'startSpecial'; its errors need not name the command.
+startUnnamed :: NextMove -> Core -> Command a -> IO (Started a)
+startUnnamed caller core given
   | not (requestIsOne (commandRequest given)) = pure (settled (Left (RefusedError NotOneLine)))
   | Unsendable why <- commandRoute given = pure (settled (Left (RefusedError why)))
   | commandRequest given `requestExceeds` longestArgument core = refused ArgumentTooLong

@@ -77,7 +77,7 @@ mergeParts facts results = case partitionEithers [(,) part <$> result | (part, r
   (failures@(failed : _), done)
     | factReadOnly facts || null done && all ((/= MaybeExecuted) . errorDelivery) failures -> Left failed
     -- The error of the failed part alone would say that nothing has run.
-    | otherwise -> Left (RoutingError (RoutingFailure MaybeExecuted (PartsFailed (FailedParts (length failures) (length results) failed))))
+    | otherwise -> Left (RoutingError (RoutingFailure "" MaybeExecuted (PartsFailed (FailedParts (length failures) (length results) failed))))
   where
     placed (part, reply) = case withoutAttributes reply of
       Array elements
@@ -89,7 +89,7 @@ mergeNodes :: Facts -> Merge -> [(Endpoint, Either Error Value)] -> Either Error
 mergeNodes facts how results = case partitionEithers [first ((,) endpoint) result | (endpoint, result) <- results] of
   (failures, reply : replies)
     | null failures || oneIsEnough how -> mergedBy how (reply :| replies)
-  ([], []) -> Left (RoutingError (RoutingFailure NotSent (NoReachableNode [])))
+  ([], []) -> Left (RoutingError (RoutingFailure "" NotSent (NoReachableNode [])))
   -- All nodes say the same, for example that no script runs that could be killed.
   ((_, failed) : failures, [])
     | all ((== failed) . snd) failures -> Left failed

@@ -189,13 +189,13 @@ runUntracedOn dedicated given entered
         -- The user may catch the exception and go on using the connection.
         `onException` abandon dedicated
     case answered of
-      Reply value -> either failed (pure . decoded given) (fromReply facts value)
+      Reply value -> either failed (pure . decoded given) (fromReply facts (commandRequest given) value)
       -- A timeout shows nothing about the node.
-      Failure late@(TimeoutError _) -> pure (Left late)
+      Failure late@(TimeoutError _) -> pure (Left (naming given late))
       Failure failure -> failed failure
   where
     facts = commandFacts given
-    failed failure = Left failure <$ dedicatedLearn dedicated facts failure
+    failed failure = Left (naming given failure) <$ dedicatedLearn dedicated facts failure
 
 -- | Submits a command to a dedicated connection, without waiting for its reply.
 startOn :: Dedicated s -> Command a -> IO (Started a)
@@ -254,7 +254,7 @@ submitOnLoan dedicated given = mask_ $ do
     whole = requestWhole (commandRequest given)
     effect = effectOf (commandWords given)
     counted outcome = case outcome of
-      Reply value -> either failed (\_ -> pure ()) (fromReply (commandFacts given) value)
+      Reply value -> either failed (\_ -> pure ()) (fromReply (commandFacts given) whole value)
       Failure failure -> failed failure
     failed = countFailure (coreRouter (dedicatedCore dedicated)) (Just (dedicatedNode dedicated))
     answered outcome loan = case outcome of

@@ -12,7 +12,6 @@ where
 
 import Control.Concurrent (threadDelay)
 import Control.Monad (unless, when)
-import Data.ByteString qualified as ByteString
 import Data.Foldable (for_, traverse_)
 import Data.IORef
 import Data.Maybe (isNothing)
@@ -82,7 +81,7 @@ go errand course target = do
       for_ (coreJourney core) (`noteAttempt` endpoint)
       outcome <- attemptAt errand course place sent
       result <- case outcome of
-        Reply value -> fromReply facts value <$ noteAnswer router place
+        Reply value -> fromReply facts (commandRequest given) value <$ noteAnswer router place
         Failure failed -> Left failed <$ noteFailure router place failed
       for_ (either Just (const Nothing) result) $ \failed -> do
         redirected <- countRedirect router place failed
@@ -176,13 +175,13 @@ attemptAt errand course place sent = do
 conditionOf :: Command a -> Outcome -> Condition
 conditionOf given outcome = case factScope (commandFacts given) of
   OwnConnection
-    | not (unknownToServer outcome) -> Spoilt
+    | not (unknownToServer given outcome) -> Spoilt
   _ -> conditionAfter outcome
 
 -- | Whether the server does not know the command, and so has done nothing.
-unknownToServer :: Outcome -> Bool
-unknownToServer = \case
-  Reply value | ErrorReply text <- withoutAttributes value -> "ERR unknown command" `ByteString.isPrefixOf` text
+unknownToServer :: Command a -> Outcome -> Bool
+unknownToServer given = \case
+  Reply value | ErrorReply text <- withoutAttributes value -> isUnknownCommand (commandRequest given) (serverErrorFromText text)
   _ -> False
 
 -- | The condition in which a reply leaves a lent connection. A server that has forgotten who

@@ -35,12 +35,13 @@ import Data.IORef
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (catMaybes, fromMaybe, isNothing, listToMaybe)
+import Data.Maybe (fromMaybe, isNothing, listToMaybe)
 import Data.Sequence (Seq)
 import Data.Sequence qualified as Seq
 import Redis.Error
 import Redis.Internal.Client.Journey
 import Redis.Internal.Command
+import Redis.Internal.Command.Shown (shownPart)
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Handshake (ConnectionRole)
@@ -295,10 +296,13 @@ understood recoverer flight place outcome = do
   case outcome of
     Reply value -> do
       noteAnswer router place
-      let result = fromReply (flightFacts flight) value
+      let result = fromReply (flightFacts flight) (flightRequest flight) value
       result <$ either noteError (\_ -> pure ()) result
-    Failure failed -> Left failed <$ (noteFailure router place failed *> noteError failed)
+    Failure failed -> Left failed <$ (notedIn failed *> noteError failed)
   where
+    notedIn = \case
+      ReplyError _ -> noteAnswer router place
+      failed -> noteFailure router place failed
     router = recovererRouter recoverer
     endpoint = nodeEndpoint (placeNode place)
     noteError failed = do
@@ -477,7 +481,7 @@ launch recoverer key departures = do
             Right (Right ()) -> traverse_ (submit recoverer) batch
             Right (Left failed) -> traverse_ (unsent failed) batch
             Left (problem :: SomeException) ->
-              traverse_ (unsent (ConnectionError (ConnectionFailure NotSent (fst key) (ConnectFailed (displayException problem))))) batch
+              traverse_ (unsent (ConnectionError (ConnectionFailure "" NotSent (fst key) (ConnectFailed (displayException problem))))) batch
         work
 
     unsent failed departure = arrived recoverer departure (Failure failed)
@@ -509,29 +513,32 @@ submit recoverer departure = do
 submitFlight :: MultiplexPool -> [(Request, ResponseSlot)] -> Flight -> (Outcome -> IO ()) -> IO ()
 submitFlight pool ahead flight act = do
   queue <- traverse (\each -> (,) each <$> newResponseSlot) (flightQueue flight)
-  slot <- onArrival (resultOfQueue (map snd queue) >=> act) >>= newAttendedSlot
+  slot <- onArrival (resultOfQueue queue >=> act) >>= newAttendedSlot
   case ahead <> queue of
     [] -> submitToNodeSlot pool patience (flightRequest flight) slot
     run -> submitRunToNode pool patience (run <> [(flightRequest flight, slot)])
   where
     patience = patienceOf (flightFacts flight)
 
--- | The outcome of EXEC, given the slots of MULTI and of the queued commands, all of which
+-- | The outcome of EXEC, given MULTI and the queued commands with their slots, all of which
 -- are filled before EXEC's.
 --
 -- A server that refused to queue a command answers EXECABORT at the end; the reason stands
 -- in the reply to that command. A server that refused MULTI ran the commands as they came, unless
 -- it turned each of them away, too, for example because it has forgotten who the client is.
-resultOfQueue :: [ResponseSlot] -> Outcome -> IO Outcome
+resultOfQueue :: [(Request, ResponseSlot)] -> Outcome -> IO Outcome
 resultOfQueue [] outcome = pure outcome
-resultOfQueue (multi : queue) outcome = do
+resultOfQueue ((_, multi) : queue) outcome = do
   begun <- refusal <$> trySlotResult multi
-  refusals <- map refusal <$> traverse trySlotResult queue
-  pure $ case (outcome, begun, catMaybes refusals) of
+  refusals <- map refusal <$> traverse (trySlotResult . snd) queue
+  pure $ case (outcome, begun, [(position, asked, text) | (position, (asked, _), Just text) <- zip3 [1 ..] queue refusals]) of
     (_, Just text, _)
       | all (maybe False turnsAway) refusals -> Reply (ErrorReply text)
       | otherwise -> Failure (ReplyError (serverErrorFromText text) {serverErrorDelivery = MaybeExecuted})
-    (Reply reply, _, text : _) | ErrorReply _ <- withoutAttributes reply -> Reply (ErrorReply text)
+    (Reply reply, _, (position, asked, text) : _)
+      | ErrorReply _ <- withoutAttributes reply ->
+        Failure . withLabel (shownPart position (length queue) (wordsLabel (requestWords asked))) $
+          ReplyError (serverErrorFromText text) {serverErrorDelivery = RefusedBeforeRun}
     _ -> outcome
   where
     refusal = \case

@@ -129,7 +129,7 @@ handle now event state = case event of
        in settleAt now line (elsewhere line (emit (Tell (LostNode (lineEndpoint line))) refused))
 
 unreachable :: Line -> ConnectionCause -> Error
-unreachable line = ConnectionError . ConnectionFailure NotSent (lineEndpoint line)
+unreachable line = ConnectionError . ConnectionFailure "" NotSent (lineEndpoint line)
 
 -- | Acts on a connection if it is still the line's.
 onLive :: Line -> Int -> (Live -> State -> State) -> State -> State

@@ -322,8 +322,8 @@ addTopics subscriber topics = mask $ \restore -> do
       state <- readTVarIO (groupState group)
       case (stateServers state, lastTrouble (filter (not . isHeard state number) (topicList topics)) state) of
         (Nothing, _) -> nobodyFor (hubRouter hub) AtAnyNode
-        (_, Just (endpoint, cause)) -> pure (ConnectionError (ConnectionFailure NotSent endpoint cause))
-        _ -> pure (TimeoutError (TimeoutFailure NotSent (seconds (fromMaybe 0 patience))))
+        (_, Just (endpoint, cause)) -> pure (ConnectionError (ConnectionFailure "" NotSent endpoint cause))
+        _ -> pure (TimeoutError (TimeoutFailure "" NotSent (seconds (fromMaybe 0 patience))))
 
 -- | Removes topics from a subscription; events that came can still be taken. Does not wait.
 removeTopics :: Subscriber -> Topics -> IO ()

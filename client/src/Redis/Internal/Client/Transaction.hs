@@ -6,6 +6,7 @@ module Redis.Internal.Client.Transaction
 where
 
 import Control.Concurrent.MVar (newEmptyMVar)
+import Data.Bifunctor (first)
 import Data.Either (lefts)
 import Data.Maybe (fromMaybe, listToMaybe)
 import Redis.Error
@@ -36,7 +37,7 @@ startTransaction core transaction
     behind <- waitsForPlace recoverer
     place <- if behind then pure Nothing else placeAimed router facts aim
     maybe (awaitPlace recoverer flight) (depart recoverer flight) place
-    pure (heldOpen core (resultIn result conclude))
+    pure (heldOpen core (resultIn result (either (Left . withLabel (transactionLabel transaction)) conclude)))
   where
     router = coreRouter core
     recoverer = coreRecoverer core
@@ -63,16 +64,17 @@ tryTransactionOn dedicated transaction =
       started <- awaitStarted begun
       answers <- traverse awaitStarted queue
       result <- awaitStarted ended
+      let whole = relabelled (transactionLabel transaction)
       pure $ case (started, result) of
         -- Without MULTI the commands ran as they came, unless each of them was turned away, too.
         (Left (ReplyError failed), _)
-          | all (either ((/= MaybeExecuted) . errorDelivery) (const False)) answers -> Left (ReplyError failed)
-          | otherwise -> Left (ReplyError failed {serverErrorDelivery = MaybeExecuted})
+          | all (either ((/= MaybeExecuted) . errorDelivery) (const False)) answers -> Left (whole (ReplyError failed))
+          | otherwise -> Left (whole (ReplyError failed {serverErrorDelivery = MaybeExecuted}))
         -- EXECABORT does not give the reason; the reply to the command that was not queued does.
-        (_, Left failed@(ReplyError _)) -> Left (fromMaybe failed (listToMaybe (lefts answers)))
+        (_, Left failed@(ReplyError _)) -> Left (fromMaybe (whole failed) (listToMaybe (lefts (zipWith (first . relabelled) (queuedLabels transaction) answers))))
         -- Nothing runs without EXEC: only how far that came tells whether anything may have run.
-        (_, Left failed) -> Left failed
-        (Left failed, _) -> Left failed
+        (_, Left failed) -> Left (whole failed)
+        (Left failed, _) -> Left (whole failed)
         (_, Right reply) -> transactionResult transaction reply
   where
     bounds = Bounds {boundsSeveralNodes = False, boundsArgument = longestArgument (dedicatedCore dedicated)}

@@ -1,6 +1,9 @@
 -- | Commands as text for people: as one types them at a prompt, without secrets.
 module Redis.Internal.Command.Shown
   ( shownWords,
+    shownLabel,
+    shownPart,
+    shownTransaction,
     redacted,
   )
 where
@@ -15,6 +18,25 @@ import Numeric (showHex)
 -- words are cut, and secrets are replaced by a mark. \(O(n)\).
 shownWords :: [ByteString] -> ByteString
 shownWords = Char8.unwords . map quoted . redacted
+
+-- | A command as an error names it: its name, and the first of its keys. Only the first: a line of a
+-- log stays short. \(O(n)\) in the name and that key.
+shownLabel :: ByteString -> [ByteString] -> ByteString
+shownLabel name keys = case keys of
+  [] -> name
+  [key] -> name <> " " <> quoted key
+  key : _ -> name <> " " <> quoted key <> " ..."
+
+-- | The command with this label, as one of several of a transaction. Positions count from 1.
+shownPart :: Int -> Int -> ByteString -> ByteString
+shownPart position count label =
+  "transaction, command " <> number position <> " of " <> number count <> " (" <> label <> ")"
+  where
+    number = Char8.pack . show
+
+-- | A transaction of the commands with these labels.
+shownTransaction :: [ByteString] -> ByteString
+shownTransaction labels = "transaction (" <> Char8.intercalate ", " (take 3 labels <> ["..." | not (null (drop 3 labels))]) <> ")"
 
 -- | The words with a mark in the place of each password. \(O(n)\).
 redacted :: [ByteString] -> [ByteString]

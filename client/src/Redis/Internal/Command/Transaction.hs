@@ -13,16 +13,20 @@ module Redis.Internal.Command.Transaction
     Bounds (..),
     transactionRefusal,
     transactionResult,
+    transactionLabel,
+    queuedLabels,
   )
 where
 
 import Control.Applicative (liftA2, (<|>))
+import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
 import Data.Foldable (asum, toList)
 import Data.Sequence (Seq)
 import Data.Sequence qualified as Seq
 import Redis.Error
 import Redis.Internal.Command
+import Redis.Internal.Command.Shown (shownLabel, shownPart, shownTransaction)
 import Redis.Internal.Protocol.Encode (requestExceeds, requestIsOne)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Value (Value (..))
@@ -95,8 +99,10 @@ tryQueued given = Transaction (Seq.singleton (queuedOf given)) $ \results ->
 
 next :: Command a -> Results -> Reading a
 next given (Results count replies) = case replies of
-  value : rest -> (fromReply (commandFacts given) value >>= decoded given, Results count rest)
+  value : rest -> (first located (fromReply (commandFacts given) (commandRequest given) value >>= first UnexpectedReply . commandDecode given), Results count rest)
   [] -> (Left (unexpected (show count <> " replies") "fewer"), Results count [])
+  where
+    located = withLabel (shownPart (count - length replies + 1) count (commandLabel given))
 
 queuedOf :: Command a -> Queued
 queuedOf given =
@@ -136,6 +142,17 @@ queuedOf given =
 -- confirmation that it is queued.
 transactionCommands :: Transaction a -> [Command Value]
 transactionCommands (Transaction queue _) = map queuedCommand (toList queue)
+
+-- | The transaction as errors name it.
+transactionLabel :: Transaction a -> ByteString
+transactionLabel (Transaction queue _) = shownTransaction (map queuedLabel (toList queue))
+
+-- | Its commands as errors name them, in order.
+queuedLabels :: Transaction a -> [ByteString]
+queuedLabels (Transaction queue _) = zipWith (`shownPart` length queue) [1 ..] (map queuedLabel (toList queue))
+
+queuedLabel :: Queued -> ByteString
+queuedLabel Queued {queuedCommand, queuedKeys} = shownLabel (commandName queuedCommand) queuedKeys
 
 -- | The facts of a transaction. It may be sent again if each of its commands may. Its
 -- time limit is the longest that one of its commands has.

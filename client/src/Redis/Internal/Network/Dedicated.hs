@@ -220,7 +220,7 @@ takeTurn pool = do
         else -- It died while it was idle, or newer credentials were issued.
           (happened pool (Replacing held) `onException` happened pool NotOpened) >> openTurn
     Just Open -> openTurn
-    Nothing -> Left (TimeoutError (TimeoutFailure NotSent (foldMap seconds limit))) <$ leave caller
+    Nothing -> Left (TimeoutError (TimeoutFailure "" NotSent (foldMap seconds limit))) <$ leave caller
   where
     limit = configCommandTimeout (setupConfig (dedicatedSetup pool))
 
@@ -256,7 +256,7 @@ takeTurn pool = do
         Left failed -> Left failed <$ happened pool NotOpened
 
 closedLocally :: DedicatedPool -> Error
-closedLocally pool = ConnectionError (ConnectionFailure NotSent (dedicatedEndpoint pool) ClosedLocally)
+closedLocally pool = ConnectionError (ConnectionFailure "" NotSent (dedicatedEndpoint pool) ClosedLocally)
 
 -- | Opens a connection, unless the node's backoff has not passed yet. Call it masked.
 opening :: DedicatedPool -> IO (Either Error Established)
@@ -269,7 +269,7 @@ opening pool = do
     config = setupConfig (dedicatedSetup pool)
     endpoint = dedicatedEndpoint pool
     reconnect = dedicatedReconnect pool
-    failed = ConnectionError . ConnectionFailure NotSent endpoint
+    failed = ConnectionError . ConnectionFailure "" NotSent endpoint
     begin now state = either (\cause -> (Left cause, state)) ((,) (Right ())) (beginAttempt now state)
 
     attempt = do

@@ -306,7 +306,7 @@ settleOrder pool mine key patience = coarseNanos >>= go (0 :: Int)
         _ -> do
           waited <- subtract began <$> coarseNanos
           if waited >= limit
-            then pure (Left (TimeoutError (TimeoutFailure NotSent (durationFromNanos limit))))
+            then pure (Left (TimeoutError (TimeoutFailure "" NotSent (durationFromNanos limit))))
             else do
               if turns < 100 then yield else threadDelay 100
               go (turns + 1) began
@@ -343,7 +343,7 @@ openCellSince submitter pool patience index began = join . mask_ . modifyMVar (p
         pure (state {stateAttempt = Just attempt, stateReconnect = begun}, await attempt)
   where
     cell = indexArray (poolCells pool) index
-    notSent = Left . ConnectionError . ConnectionFailure NotSent (poolEndpoint pool)
+    notSent = Left . ConnectionError . ConnectionFailure "" NotSent (poolEndpoint pool)
     limit = patienceOf pool patience
     -- By a timer in the transaction: no exception is thrown to the caller when its time is over.
     awaitAttempt attempt = do
@@ -353,7 +353,7 @@ openCellSince submitter pool patience index began = join . mask_ . modifyMVar (p
       case result of
         Just (Left cause) -> pure (notSent cause)
         Just (Right ()) -> openCellSince submitter pool patience index began
-        Nothing -> pure (Left (TimeoutError (TimeoutFailure NotSent (durationFromNanos limit))))
+        Nothing -> pure (Left (TimeoutError (TimeoutFailure "" NotSent (durationFromNanos limit))))
 
 -- | The body of an attempt: opens one connection, and tells the callers that wait for it.
 runAttempt :: MultiplexPool -> Int -> Connecting -> IO ()

@@ -390,7 +390,7 @@ waitForRoom mux !submission waiter =
 
 -- | Fails the slots of commands that found no room in time.
 tooLate :: Submission -> IO ()
-tooLate submission = failBatch (TimeoutError (TimeoutFailure NotSent (durationFromNanos (submissionPatience submission)))) (submissionBatch submission)
+tooLate submission = failBatch (TimeoutError (TimeoutFailure "" NotSent (durationFromNanos (submissionPatience submission)))) (submissionBatch submission)
 
 -- | Fails the slots of commands that came after the connection had stopped taking commands. The
 -- caller holds the lock; this function releases it.
@@ -398,7 +398,7 @@ refuse :: Multiplexer -> Batch -> IO ()
 refuse mux batch = do
   cause <- deathCause mux
   putMVar (muxLock mux) ()
-  failBatch (ConnectionError (ConnectionFailure NotSent (muxEndpoint mux) cause)) batch
+  failBatch (ConnectionError (ConnectionFailure "" NotSent (muxEndpoint mux) cause)) batch
 
 failBatch :: Error -> Batch -> IO ()
 failBatch failure = eachOf (\_ slot -> fillSlot slot (Failure failure))

@@ -166,7 +166,7 @@ newMuxState muxSettings muxTransport muxOrder = do
   muxBuffer <- newWriteBuffer $ case muxWeight muxSettings of
     ManyCallers -> 16 * 1024
     OneCaller -> 1024
-  nobody <- newFilledSlot (Failure (ConnectionError (ConnectionFailure NotSent (transportEndpoint muxTransport) ClosedLocally)))
+  nobody <- newFilledSlot (Failure (ConnectionError (ConnectionFailure "" NotSent (transportEndpoint muxTransport) ClosedLocally)))
   -- A handshake is one run, and must fit however low the limit is.
   muxRing <- newPendingRing (max 16 (muxMaxInFlight muxSettings)) nobody
   muxMarks <- newSendMarks $ case muxWeight muxSettings of

@@ -426,5 +426,5 @@ failAll mux sent cause = do
         endpoint = transportEndpoint (muxTransport mux)
     when (position >= counted) . for_ (muxTally (muxSettings mux)) $ \tally ->
       countOne tally (if delivery == NotSent then CutUnsent else CutSent)
-    fillSlot (pendingSlot pending) (Failure (ConnectionError (ConnectionFailure delivery endpoint cause)))
+    fillSlot (pendingSlot pending) (Failure (ConnectionError (ConnectionFailure "" delivery endpoint cause)))
     failAll mux sent cause

@@ -169,7 +169,7 @@ receiveReply wire = mask_ (received [] >>= go startExact)
         decodeExact (wireLimits wire) (castPtr start) 0 size begun
 
     -- Nobody knows which of the commands that were sent before have run.
-    broken = throwIO . ConnectionError . ConnectionFailure MaybeExecuted (transportEndpoint (wireTransport wire))
+    broken = throwIO . ConnectionError . ConnectionFailure "" MaybeExecuted (transportEndpoint (wireTransport wire))
 
 awaitAttempt :: Transport -> Attempt -> IO ()
 awaitAttempt transport attempt
@@ -180,4 +180,4 @@ awaitAttempt transport attempt
 -- arrived.
 unbroken :: Transport -> IO a -> IO a
 unbroken transport = handle $ \problem ->
-  throwIO (ConnectionError (ConnectionFailure MaybeExecuted (transportEndpoint transport) (BrokenConnection (ioeGetErrorString (problem :: IOException)))))
+  throwIO (ConnectionError (ConnectionFailure "" MaybeExecuted (transportEndpoint transport) (BrokenConnection (ioeGetErrorString (problem :: IOException)))))

@@ -123,7 +123,7 @@ newClusterClient :: ConnectionSetup -> NonEmpty Endpoint -> IO (Either Error Clu
 newClusterClient clusterSetup seeds@(firstSeed :| _) = mask_ $ do
   let config = forSentinel firstSeed (setupConfig clusterSetup)
   newConnector config >>= \case
-    Left cause -> pure (Left (ConnectionError (ConnectionFailure NotSent firstSeed cause)))
+    Left cause -> pure (Left (ConnectionError (ConnectionFailure "" NotSent firstSeed cause)))
     Right connector -> do
       credentials <- newCredentialStore config
       Right <$> startClusterClient clusterSetup clusterSetup {setupConfig = config, setupConnector = connector, setupCredentials = credentials} seeds
@@ -432,7 +432,7 @@ act cluster = \case
     inquire :: Double -> Endpoint -> IO (Either Error a) -> (Either Error a -> IO ()) -> IO ()
     inquire limit endpoint question conclude = void . spawn ("redis ask " <> renderEndpoint endpoint) . whileOpen $ do
       late <- expiry limit
-      let over = (ClientClosed <$ closed) `orElse` (TimeoutError (TimeoutFailure NotSent (seconds limit)) <$ late)
+      let over = (ClientClosed <$ closed) `orElse` (TimeoutError (TimeoutFailure "" NotSent (seconds limit)) <$ late)
       answer <- try (supervised ("redis question " <> renderEndpoint endpoint) over (\_ -> pure ()) question)
       conclude $ case answer of
         Left (failure :: SomeException) -> Left (unforeseen endpoint failure)
@@ -473,7 +473,7 @@ act cluster = \case
 
 -- | The error for an exception that was thrown instead of an answer.
 unforeseen :: Endpoint -> SomeException -> Error
-unforeseen endpoint problem = ConnectionError (ConnectionFailure NotSent endpoint (BrokenConnection (displayException problem)))
+unforeseen endpoint problem = ConnectionError (ConnectionFailure "" NotSent endpoint (BrokenConnection (displayException problem)))
 
 -- | Looks up the nodes of a map and publishes it.
 publish :: ClusterClient -> SlotMap -> IO ()
@@ -554,7 +554,7 @@ anew :: ConnectionSetup -> Endpoint -> Question a -> IO (Either Error a)
 anew setup endpoint question =
   mask_ $
     openConnection setup purpose (exclusiveSettings setup endpoint 0) (\_ -> pure ()) endpoint >>= \case
-      Left cause -> pure (Left (ConnectionError (ConnectionFailure NotSent endpoint cause)))
+      Left cause -> pure (Left (ConnectionError (ConnectionFailure "" NotSent endpoint cause)))
       Right Established {establishedMux} -> question (submitCommandAsync establishedMux usualTerms) `finally` abortMultiplexer establishedMux
   where
     -- The thread that asks is interrupted when the client is closed or the time is over.

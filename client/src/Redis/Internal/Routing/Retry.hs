@@ -194,7 +194,7 @@ decide policy facts before failure
     exhausted
       | courseAttempts course <= 1 || null (courseReversedTrail course) = giveUp (failedError failure)
       | otherwise =
-        giveUp (RoutingError (RoutingFailure (errorDelivery (failedError failure)) (AttemptsExhausted (courseTrail course))))
+        giveUp (RoutingError (RoutingFailure "" (errorDelivery (failedError failure)) (AttemptsExhausted (courseTrail course))))
 
     giveUp failed =
       Verdict
@@ -222,7 +222,7 @@ concluding facts course failed
     ConnectionError lost -> ConnectionError lost {connectionDelivery = MaybeExecuted}
     TimeoutError late -> TimeoutError late {timeoutDelivery = MaybeExecuted}
     RoutingError unrouted -> RoutingError unrouted {routingDelivery = MaybeExecuted}
-    _ -> RoutingError (RoutingFailure MaybeExecuted (AttemptsExhausted (courseTrail course)))
+    _ -> RoutingError (RoutingFailure "" MaybeExecuted (AttemptsExhausted (courseTrail course)))
 
 noteAttempt :: FailedAttempt -> Course -> Course
 noteAttempt FailedAttempt {failedError, failedNode} course =
@@ -243,7 +243,7 @@ noteAttempt FailedAttempt {failedError, failedNode} course =
 adviseOn :: Policy -> Course -> FailedAttempt -> ([Effect], Advice)
 adviseOn policy course failure = case failedError failure of
   ReplyError serverError -> maybe ([], HandOver) (adviseOnReply policy course failure) (parseRedirect serverError)
-  ConnectionError (ConnectionFailure _ node cause) -> adviseOnConnection policy failure node cause
+  ConnectionError (ConnectionFailure _ _ node cause) -> adviseOnConnection policy failure node cause
   RoutingError RoutingFailure {routingCause = cause} -> case cause of
     UncoveredSlot number
       | clustered -> (maybe [] (\slot -> [Tell (SawUncovered slot)]) (slotFromInt number), Later SameRoute)
@@ -255,7 +255,7 @@ adviseOn policy course failure = case failedError failure of
   TimeoutError _ | clustered, failedRole failure == Replica -> ([], Elsewhere PrimaryRoute)
   -- The deadline is over, so nobody waits for another attempt. A command that was not even
   -- sent ends with the errors of the nodes that it was waiting for.
-  TimeoutError (TimeoutFailure NotSent _) -> ([], Conclude)
+  TimeoutError (TimeoutFailure _ NotSent _) -> ([], Conclude)
   TimeoutError _ -> ([], HandOver)
   UnexpectedReply _ -> ([], HandOver)
   RefusedError _ -> ([], HandOver)

@@ -296,7 +296,7 @@ nobodyFor router aim = case router of
       ([], Just slot) | not (clusterIsGroup cluster) -> UncoveredSlot (slotNumber slot)
       _ -> NoReachableNode reasons
   where
-    unrouted = RoutingError . RoutingFailure NotSent
+    unrouted = RoutingError . RoutingFailure "" NotSent
 
 -- | Asks for news of the cluster, because no node was found.
 missedNode :: Router -> Aim -> IO ()
@@ -472,8 +472,8 @@ noteFailure router place failure = for_ observation $ \seen -> case router of
   where
     endpoint = nodeEndpoint (placeNode place)
     observation = case failure of
-      TimeoutError (TimeoutFailure MaybeExecuted _) -> Just MissedReply
-      ConnectionError (ConnectionFailure _ _ ClosedLocally) -> Nothing
+      TimeoutError (TimeoutFailure _ MaybeExecuted _) -> Just MissedReply
+      ConnectionError (ConnectionFailure _ _ _ ClosedLocally) -> Nothing
       ConnectionError {} -> Just LostConnection
       _ -> Nothing
 

@@ -86,7 +86,7 @@ hearSentinel Hearing {hearingSetup, hearingName, hearingTell, hearingOver} endpo
         atomically (writeTVar begun True)
         traverse_ hearingTell (triggerFrom hearingName message)
 
-    open = openWire setup Purpose {purposeUse = SharedFor ForControl, purposeGone = hearingOver} endpoint >>= either (throwIO . ConnectionError . ConnectionFailure NotSent endpoint) pure
+    open = openWire setup Purpose {purposeUse = SharedFor ForControl, purposeGone = hearingOver} endpoint >>= either (throwIO . ConnectionError . ConnectionFailure "" NotSent endpoint) pure
 
 -- | The channels on which sentinels announce changes of a primary, its replicas and sentinels.
 channels :: [ByteString]

@@ -63,7 +63,7 @@ spec = do
 
     it "that writes has perhaps run when a part has" $
       playedWith (mset (("a", "1") :| [("b", "2")])) failingFirst
-        `shouldBe` Left (RoutingError (RoutingFailure MaybeExecuted (PartsFailed (FailedParts 1 2 refused))))
+        `shouldBe` Left (RoutingError (RoutingFailure "" MaybeExecuted (PartsFailed (FailedParts 1 2 refused))))
 
     it "that writes has not run when no part has" $
       playedWith (mset (("a", "1") :| [("b", "2")])) (map (const (Left refused))) `shouldBe` Left refused
@@ -74,11 +74,11 @@ spec = do
 
     it "are an error that names the nodes that failed, if some did" $
       mergeNodes readFacts MergeSum [(one, Right (Integer 1)), (two, Left refused)]
-        `shouldBe` Left (RoutingError (RoutingFailure RefusedBeforeRun (NodesFailed (FailedNodes (Map.singleton two refused) 2))))
+        `shouldBe` Left (RoutingError (RoutingFailure "" RefusedBeforeRun (NodesFailed (FailedNodes (Map.singleton two refused) 2))))
 
     it "leave a write in doubt, if some failed and some did not" $
       mergeNodes writeFacts MergeAllSucceeded [(one, Right (SimpleString "OK")), (two, Left refused)]
-        `shouldBe` Left (RoutingError (RoutingFailure MaybeExecuted (NodesFailed (FailedNodes (Map.singleton two refused) 2))))
+        `shouldBe` Left (RoutingError (RoutingFailure "" MaybeExecuted (NodesFailed (FailedNodes (Map.singleton two refused) 2))))
 
     it "are that of one node, where one is enough" $
       mergeNodes writeFacts MergeOneSucceeded [(one, Left refused), (two, Right (SimpleString "OK"))] `shouldBe` Right (SimpleString "OK")

@@ -93,12 +93,12 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
     let (resting, _) = step 0 (Enter (newCase 1 readFacts) (RetryAfter (2 * patience) SameRoute)) newRecovery
         (over, actions) = step (nanosFromSeconds patience) Tick resting
     recoveryWake resting `shouldBe` Just (nanosFromSeconds patience)
-    ([failed | Finish _ failed <- actions], recoveryWake over) `shouldBe` ([TimeoutError (TimeoutFailure NotSent (seconds patience))], Nothing)
+    ([failed | Finish _ failed <- actions], recoveryWake over) `shouldBe` ([TimeoutError (TimeoutFailure "" NotSent (seconds patience))], Nothing)
 
   it "has a command that is on its way told whether it was sent when its time is over" $ do
     let (leaving, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow SameRoute)) newRecovery
         (_, actions) = step (nanosFromSeconds patience) Tick leaving
-    [(unsent, sent) | Expire _ unsent sent <- actions] `shouldBe` [(TimeoutError (TimeoutFailure NotSent (seconds patience)), TimeoutError (TimeoutFailure MaybeExecuted (seconds patience)))]
+    [(unsent, sent) | Expire _ unsent sent <- actions] `shouldBe` [(TimeoutError (TimeoutFailure "" NotSent (seconds patience)), TimeoutError (TimeoutFailure "" MaybeExecuted (seconds patience)))]
 
   it "takes no notice of a reply to what has ended" $ do
     let (machine, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow SameRoute)) newRecovery
@@ -123,7 +123,7 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
   it "sends nothing that comes after the client was closed, and says what may have run" $ do
     let (halted, _) = step 0 Stop newRecovery
         doubtful = (newCase 2 writeFacts {factRepeatable = True}) {caseCourse = verdictCourse (decide (casePolicy (newCase 2 writeFacts)) writeFacts {factRepeatable = True} newCourse lost)}
-        lost = nowhere {failedError = ConnectionError (ConnectionFailure MaybeExecuted (node 1) ClosedByPeer)}
+        lost = nowhere {failedError = ConnectionError (ConnectionFailure "" MaybeExecuted (node 1) ClosedByPeer)}
         entering event = step 1 event halted
     forM_ [EnterUnplaced (newCase 1 writeFacts) nowhere, Enter (newCase 1 writeFacts) (RetryNow SameRoute), Enter (newCase 1 writeFacts) (RetryAfter 0.01 SameRoute)] $ \event -> do
       let (machine, actions) = entering event
@@ -138,7 +138,7 @@ sends actions = [number | Send _ number _ <- actions]
 nowhere :: FailedAttempt
 nowhere =
   FailedAttempt
-    { failedError = RoutingError (RoutingFailure NotSent (UncoveredSlot 7)),
+    { failedError = RoutingError (RoutingFailure "" NotSent (UncoveredSlot 7)),
       failedNode = Nothing,
       failedRole = Primary,
       failedSent = Plainly,
@@ -189,10 +189,10 @@ anyMove =
 anyError :: Gen Error
 anyError =
   elements
-    [ ConnectionError (ConnectionFailure NotSent (node 1) ClosedByPeer),
-      ConnectionError (ConnectionFailure MaybeExecuted (node 1) ClosedByPeer),
-      TimeoutError (TimeoutFailure MaybeExecuted (seconds patience)),
-      RoutingError (RoutingFailure NotSent (UncoveredSlot 7)),
+    [ ConnectionError (ConnectionFailure "" NotSent (node 1) ClosedByPeer),
+      ConnectionError (ConnectionFailure "" MaybeExecuted (node 1) ClosedByPeer),
+      TimeoutError (TimeoutFailure "" MaybeExecuted (seconds patience)),
+      RoutingError (RoutingFailure "" NotSent (UncoveredSlot 7)),
       ReplyError (serverErrorFromText "MOVED 7 10.0.0.2:6379"),
       ReplyError (serverErrorFromText "ASK 7 10.0.0.2:6379"),
       ReplyError (serverErrorFromText "TRYAGAIN Multiple keys request during rehashing of slot"),

@@ -41,7 +41,7 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
       `shouldBe` [RetryAfter (part * firstDelay) SameRoute | part <- [0.5, 0.625, 0.75, 1]]
 
   it "says why no node can be reached when none was ever tried" $ do
-    let unreachable = RoutingError (RoutingFailure NotSent (NoReachableNode [(node 1, lost NotSent (ConnectFailed "refused"))]))
+    let unreachable = RoutingError (RoutingFailure "" NotSent (NoReachableNode [(node 1, lost NotSent (ConnectFailed "refused"))]))
         nowhere = (failure unreachable) {failedNode = Nothing}
         first = decide cluster readFacts newCourse nowhere
         last' = decide cluster readFacts (verdictCourse first) nowhere {failedRemaining = Just 0}
@@ -68,7 +68,7 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
         second = decide policy writeFacts (verdictCourse first) (failure (reply "CLUSTERDOWN The cluster is down")) {failedNode = Just (node 2), failedSent = WithAsking}
     verdictDecision second
       `shouldBe` GiveUp
-        (RoutingError (RoutingFailure RefusedBeforeRun (AttemptsExhausted [(node 1, reply "ASK 1 10.0.0.2:6379"), (node 2, reply "CLUSTERDOWN The cluster is down")])))
+        (RoutingError (RoutingFailure "" RefusedBeforeRun (AttemptsExhausted [(node 1, reply "ASK 1 10.0.0.2:6379"), (node 2, reply "CLUSTERDOWN The cluster is down")])))
 
   it "follows no redirect of a node that was named, and tells of it for other commands" $ do
     let outcome = decide standalone {policyRedirected = False} writeFacts newCourse (failure (reply "REDIRECT 10.0.0.2:6379"))
@@ -89,8 +89,8 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
     map left [0, 0.004, 0.006] `shouldBe` [GiveUp down, GiveUp down, wait SameRoute]
 
   it "asks the primary what a replica has not answered in its part of the time, and nobody after the whole of it" $ do
-    let late delivery left role = verdictDecision (decide cluster readFacts newCourse (failure (TimeoutError (TimeoutFailure delivery (seconds 1)))) {failedRole = role, failedRemaining = left})
-        given delivery = GiveUp (TimeoutError (TimeoutFailure delivery (seconds 1)))
+    let late delivery left role = verdictDecision (decide cluster readFacts newCourse (failure (TimeoutError (TimeoutFailure "" delivery (seconds 1)))) {failedRole = role, failedRemaining = left})
+        given delivery = GiveUp (TimeoutError (TimeoutFailure "" delivery (seconds 1)))
     [late delivery (Just 1) Replica | delivery <- [NotSent, MaybeExecuted]] `shouldBe` [RetryNow PrimaryRoute, RetryNow PrimaryRoute]
     late MaybeExecuted Nothing Replica `shouldBe` RetryNow PrimaryRoute
     late MaybeExecuted (Just 0) Replica `shouldBe` given MaybeExecuted
@@ -194,10 +194,10 @@ writesAtPrimary =
     (lost NotSent (ConnectFailed "refused"), wait SameRoute, [Tell (LostNode (node 1))]),
     (lost NotSent ClosedByPeer, RetryNow SameRoute, [Tell (LostNode (node 1))]),
     (lost NotSent ClosedLocally, wait SameRoute, []),
-    (RoutingError (RoutingFailure NotSent (UncoveredSlot 7)), wait SameRoute, [Tell (SawUncovered (slotAt 7))]),
-    (RoutingError (RoutingFailure NotSent (NoReachableNode [])), wait SameRoute, []),
-    (RoutingError (RoutingFailure NotSent (NoReachableNode [(node 1, refusal), (node 2, lost NotSent ClosedByPeer)])), wait SameRoute, []),
-    handedOver (RoutingError (RoutingFailure NotSent (NoReachableNode [(node 1, refusal), (node 2, refusal)])))
+    (RoutingError (RoutingFailure "" NotSent (UncoveredSlot 7)), wait SameRoute, [Tell (SawUncovered (slotAt 7))]),
+    (RoutingError (RoutingFailure "" NotSent (NoReachableNode [])), wait SameRoute, []),
+    (RoutingError (RoutingFailure "" NotSent (NoReachableNode [(node 1, refusal), (node 2, lost NotSent ClosedByPeer)])), wait SameRoute, []),
+    handedOver (RoutingError (RoutingFailure "" NotSent (NoReachableNode [(node 1, refusal), (node 2, refusal)])))
   ]
     <> [ (failed, GiveUp failed, [Tell (LostNode (node 1))])
          | failed <-
@@ -229,8 +229,8 @@ readsAtReplica =
     (lost NotSent (TlsFailed "certificate has expired"), RetryNow PrimaryRoute, [Tell (LostNode (node 1))]),
     -- The reply that cannot be parsed may be the command's own, and the primary's is the same.
     (lost MaybeExecuted (ProtocolViolation "x"), GiveUp (lost MaybeExecuted (ProtocolViolation "x")), [Tell (LostNode (node 1))]),
-    (TimeoutError (TimeoutFailure NotSent (seconds 5)), RetryNow PrimaryRoute, []),
-    (TimeoutError (TimeoutFailure MaybeExecuted (seconds 5)), RetryNow PrimaryRoute, [])
+    (TimeoutError (TimeoutFailure "" NotSent (seconds 5)), RetryNow PrimaryRoute, []),
+    (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5)), RetryNow PrimaryRoute, [])
   ]
     <> [handedOver failed | failed <- alwaysHandedOver, not (isTimeout failed)]
 
@@ -243,7 +243,7 @@ readsAtPrimary :: [Row]
 readsAtPrimary =
   [ (lost MaybeExecuted ClosedByPeer, RetryNow SameRoute, [Tell (LostNode (node 1))]),
     (lost MaybeExecuted (SilentPeer (seconds 5)), RetryNow SameRoute, [Tell (LostNode (node 1))]),
-    (TimeoutError (TimeoutFailure MaybeExecuted (seconds 5)), GiveUp (TimeoutError (TimeoutFailure MaybeExecuted (seconds 5))), []),
+    (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5)), GiveUp (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5))), []),
     -- The reply that cannot be parsed may be the command's own.
     (lost MaybeExecuted (ProtocolViolation "x"), GiveUp (lost MaybeExecuted (ProtocolViolation "x")), [Tell (LostNode (node 1))]),
     (lost NotSent (ProtocolViolation "x"), RetryNow SameRoute, [Tell (LostNode (node 1))]),
@@ -286,10 +286,10 @@ alwaysHandedOver =
       "NOSCRIPT No matching script",
       "EXECABORT Transaction discarded"
     ]
-    <> [ TimeoutError (TimeoutFailure NotSent (seconds 5)),
-         TimeoutError (TimeoutFailure MaybeExecuted (seconds 5)),
+    <> [ TimeoutError (TimeoutFailure "" NotSent (seconds 5)),
+         TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5)),
          UnexpectedReply (DecodeError [] "a" "b" ""),
-         RoutingError (RoutingFailure NotSent (AttemptsExhausted [])),
+         RoutingError (RoutingFailure "" NotSent (AttemptsExhausted [])),
          RefusedError EmptyCommand,
          ClientClosed
        ]
@@ -320,7 +320,7 @@ reply :: ByteString -> Error
 reply = ReplyError . serverErrorFromText
 
 lost :: Delivery -> ConnectionCause -> Error
-lost delivery = ConnectionError . ConnectionFailure delivery (node 1)
+lost delivery = ConnectionError . ConnectionFailure "" delivery (node 1)
 
 wait :: Target -> Decision
 wait = RetryAfter (waiting 1)
@@ -391,9 +391,9 @@ anyError =
   oneof
     [ elements [failed | (failed, _, _) <- concat [writesAtPrimary, readsAtReplica, readsAtPrimary, writesAtStandalone]],
       reply <$> anyBytes,
-      ConnectionError <$> (ConnectionFailure <$> anyDelivery <*> anyNode <*> elements [ClosedByPeer, ClosedLocally, SilentPeer (seconds 1), NameNotResolved "", ConnectTimedOut (seconds 5), BrokenConnection ""]),
-      TimeoutError <$> (TimeoutFailure <$> anyDelivery <*> (seconds <$> choose (0, 5))),
-      RoutingError <$> (RoutingFailure <$> anyDelivery <*> elements [UncoveredSlot 5, UncoveredSlot 70000, NoReachableNode [], AttemptsExhausted []])
+      ConnectionError <$> (ConnectionFailure "" <$> anyDelivery <*> anyNode <*> elements [ClosedByPeer, ClosedLocally, SilentPeer (seconds 1), NameNotResolved "", ConnectTimedOut (seconds 5), BrokenConnection ""]),
+      TimeoutError <$> (TimeoutFailure "" <$> anyDelivery <*> (seconds <$> choose (0, 5))),
+      RoutingError <$> (RoutingFailure "" <$> anyDelivery <*> elements [UncoveredSlot 5, UncoveredSlot 70000, NoReachableNode [], AttemptsExhausted []])
     ]
   where
     anyDelivery = elements [minBound .. maxBound]

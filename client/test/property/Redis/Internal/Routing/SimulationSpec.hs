@@ -242,7 +242,7 @@ stepped now event sim = schedule (max now (nextWake topology)) Wake (List.foldl'
     inquire refreshId current endpoint =
       let number = numberOf endpoint
           answer
-            | Set.member number (simDead current) = Left (ConnectionError (ConnectionFailure NotSent (node number) (ConnectFailed "refused")))
+            | Set.member number (simDead current) = Left (ConnectionError (ConnectionFailure "" NotSent (node number) (ConnectFailed "refused")))
             | otherwise = Right (believed (Map.findWithDefault Map.empty number (simBeliefs current)))
        in soon now (Learn (Answered refreshId endpoint answer)) current
     believed owners =
@@ -269,18 +269,18 @@ attempt now number began course target sim = case target of
   AskingNode endpoint -> deliver WithAsking endpoint
   _ -> case slotOwner (currentMap (simTopology sim)) (slotAt slot) of
     Just endpoint -> deliver Plainly endpoint
-    Nothing -> soon now (Conclude number began course Nothing Plainly (Left (RoutingError (RoutingFailure NotSent (UncoveredSlot slot))))) sim
+    Nothing -> soon now (Conclude number began course Nothing Plainly (Left (RoutingError (RoutingFailure "" NotSent (UncoveredSlot slot))))) sim
   where
     slot = number `mod` slotsUsed
 
     deliver sent endpoint
-      | Set.member (numberOf endpoint) (simDead sim) = ended (Left (ConnectionError (ConnectionFailure NotSent endpoint (ConnectFailed "refused")))) sim
+      | Set.member (numberOf endpoint) (simDead sim) = ended (Left (ConnectionError (ConnectionFailure "" NotSent endpoint (ConnectFailed "refused")))) sim
       -- While there are faults, a connection may break on the way there or on the way back.
       | now < calmFrom = chance 0.03 (ended (lost endpoint)) (chance 0.03 (ended (lost endpoint) . ran) (serve endpoint)) sim
       | otherwise = serve endpoint sim
       where
         ended result = soon now (Conclude number began course (Just endpoint) sent result)
-        lost at = Left (ConnectionError (ConnectionFailure MaybeExecuted at ClosedByPeer))
+        lost at = Left (ConnectionError (ConnectionFailure "" MaybeExecuted at ClosedByPeer))
         refuse text = ended (Left (ReplyError (serverErrorFromText text)))
         -- Only if the server would have run the command.
         ran current = if isServed (numberOf endpoint) then executed current else current

@@ -54,7 +54,7 @@ atTheStart = describe "at the start" $ do
         (first, _) = step 0.01 (Answered 1 (node 1) (Left refused)) asked
         (failed, actions) = step (nextWake first) Tick first
         (_, retried) = step (nextWake failed) Tick failed
-    actions `shouldBe` [RefreshFailed [(node 1, refused), (node 2, TimeoutError (TimeoutFailure NotSent (Duration.seconds (settingsAnswerWithin settings))))]]
+    actions `shouldBe` [RefreshFailed [(node 1, refused), (node 2, TimeoutError (TimeoutFailure "" NotSent (Duration.seconds (settingsAnswerWithin settings))))]]
     [seeds | AskSeeds 2 _ seeds <- retried] `shouldBe` [[node 1, node 2]]
 
   it "takes a map that covers nothing for no answer" $ do
@@ -371,10 +371,10 @@ chosen views = slotOwner (currentMap final) (slotAt 0)
 
 -- | The error of a server that refuses the credentials.
 denied :: Error
-denied = ConnectionError (ConnectionFailure NotSent (node 1) (HandshakeRefused (serverErrorFromText "WRONGPASS invalid username-password pair")))
+denied = ConnectionError (ConnectionFailure "" NotSent (node 1) (HandshakeRefused (serverErrorFromText "WRONGPASS invalid username-password pair")))
 
 refused :: Error
-refused = ConnectionError (ConnectionFailure NotSent (node 1) (ConnectFailed "refused"))
+refused = ConnectionError (ConnectionFailure "" NotSent (node 1) (ConnectFailed "refused"))
 
 replies :: Seconds -> RefreshId -> [(Endpoint, Either Error View)] -> State -> [(State, [Action])]
 replies now refreshId answers state = drop 1 (scanl next (state, []) answers)

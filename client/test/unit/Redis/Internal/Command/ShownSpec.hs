@@ -5,9 +5,11 @@ import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isAsciiUpper)
 import Data.List (isInfixOf)
+import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis.Command.Build qualified as Build
 import Redis.Commands
 import Redis.Config
+import Redis.Internal.Command (commandLabel, wordsLabel)
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
@@ -22,6 +24,12 @@ spec = describe "A command that is shown" $ do
   it "is cut where it is long, and says how long it is" $
     show (set "key" (Char8.replicate 1000 'x')) `shouldSatisfy` isInfixOf "(1000 bytes)"
 
+  it "has in an error its name and its first key, and nothing else" $ do
+    [commandLabel (set "a key" "value"), commandLabel (del ("k" :| [])), commandLabel (raw ["config", "get", "save"])] `shouldBe` ["SET \"a key\"", "DEL k", "CONFIG GET"]
+    [commandLabel (mset (("a", "1") :| [("b", "2")])), wordsLabel ["mset", "a", "1", "b", "2"]] `shouldBe` ["MSET a ...", "MSET a ..."]
+    commandLabel (Build.command "X.SET" [Build.arg "value", Build.key "k"] Right) `shouldBe` "X.SET k"
+    Char8.length (commandLabel (get (Char8.replicate 1000 'x'))) `shouldSatisfy` (< 100)
+
   it "keeps what is no secret" $ do
     show (raw ["ACL", "SETUSER", "alice", "on", ">sesame", "+get", "~*"]) `shouldSatisfy` \text -> all (`isInfixOf` text) ["alice", "on", "+get", "~*"]
     show (raw ["CONFIG", "SET", "maxmemory", "100mb", "requirepass", "sesame"]) `shouldSatisfy` isInfixOf "maxmemory 100mb"
@@ -33,7 +41,8 @@ spec = describe "A command that is shown" $ do
         [ counterexample text . not $ Char8.unpack secretWord `isInfixOf` text
           | words' <- carrying secretWord,
             cased <- [id, Char8.map lower],
-            let text = show (raw (map (\word -> if word == secretWord then word else cased word) words'))
+            let given = map (\word -> if word == secretWord then word else cased word) words',
+            text <- [show (raw given), Char8.unpack (wordsLabel given), Char8.unpack (commandLabel (raw given))]
         ]
 
   it "never has the password of a typed command in it" $ do
