@@ -1,18 +1,29 @@
 #!/usr/bin/env bash
-# Compares the quick start of README.md and of client/README.md with the program that is
-# compiled and run in its place: examples/Quickstart.hs, between its markers. Says how they
-# differ; fails if they do, or if one of them is missing.
+# Compares code in the documentation with the programs that are compiled and run in its place: the
+# quick start of README.md and of client/README.md with examples/Quickstart.hs, the JSON of
+# docs/guide/commands.md with examples/JsonValues.hs. On the page it is the first block of Haskell
+# behind the tag, in the program what stands between the markers. Says how they differ; fails if
+# they do, or if one of them is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-compiled="$(awk '/^-- README ends$/ { exit } inside; /^-- README begins$/ { inside = 1 }' examples/Quickstart.hs)"
 status=0
-for page in README.md client/README.md; do
-  shown="$(awk '/^<!-- quickstart -->$/ { here = 1 } here && /^```$/ { exit } inside; here && /^```haskell$/ { inside = 1 }' "$page")"
-  if [ -z "$shown" ] || [ -z "$compiled" ]; then
-    echo "the quick start is missing from $page or examples/Quickstart.hs"
-    exit 1
-  fi
-  diff --label "$page" --label examples/Quickstart.hs -u <(printf '%s\n' "$shown") <(printf '%s\n' "$compiled") || status=1
-done
+
+# check TAG MARKER PROGRAM PAGE...
+check() {
+  local tag="$1" marker="$2" program="$3" compiled shown page
+  shift 3
+  compiled="$(awk -v end="-- $marker ends" -v begin="-- $marker begins" '$0 == end { exit } inside; $0 == begin { inside = 1 }' "$program")"
+  for page in "$@"; do
+    shown="$(awk -v tag="<!-- $tag -->" '$0 == tag { here = 1 } here && /^```$/ { exit } inside; here && /^```haskell$/ { inside = 1 }' "$page")"
+    if [ -z "$shown" ] || [ -z "$compiled" ]; then
+      echo "the code '$tag' is missing from $page or $program"
+      exit 1
+    fi
+    diff --label "$page" --label "$program" -u <(printf '%s\n' "$shown") <(printf '%s\n' "$compiled") || status=1
+  done
+}
+
+check quickstart README examples/Quickstart.hs README.md client/README.md
+check json SHOWN examples/JsonValues.hs docs/guide/commands.md
 exit "$status"

@@ -12,6 +12,7 @@ import ErrorsAndRetries qualified
 import InCluster qualified
 import InGroup qualified
 import Jobs qualified
+import JsonValues qualified
 import Limiter qualified
 import Lock qualified
 import Observing qualified
@@ -68,6 +69,10 @@ main = hspec . around_ (within 60) $ do
                      "JSON.GET example:document: server error: ERR unknown command 'JSON.GET'",
                      "JSON.GET example:document $"
                    ]
+    it "values of one's own types are kept as JSON, and one that is not readable is an error that names its key" $ \server -> do
+      printed <- linesOf JsonValues.main [serverUrl server]
+      -- What is wrong with the value is said in aeson's words.
+      map (takeWhile (/= '$')) printed `shouldBe` ["Just (User {name = \"Ada\", age = 36})", "GET example:user: unexpected reply: Error in "]
     it "transactions run together, and after a look" $ \server -> do
       printed <- linesOf Transactions.main [serverUrl server]
       printed `shouldBe` ["(1,Just \"Ada\")", "(\"not a number\",2)", "Committed 2", "Abandoned"]

@@ -12,6 +12,7 @@ module Redis.Command
 
     -- * Changing a command
     decodedBy,
+    refine,
     repeatable,
     timeLimit,
     readFrom,

@@ -304,9 +304,9 @@ data DecodeError = DecodeError
   { -- | The place in the reply, from the outside in, such as @element 3@ (counted
     -- from 0) and @field "epoch"@. Empty for the reply itself.
     decodeErrorPath :: [String],
-    -- | What the decoder expected.
+    -- | What the decoder expected; empty if a function of 'Redis.Command.refine' refused the result.
     decodeErrorExpected :: String,
-    -- | What came instead, shortened.
+    -- | What came instead, shortened; or what that function said.
     decodeErrorGot :: String,
     -- | The command, as 'errorCommand' says; empty if a decoder was used by itself.
     decodeErrorCommand :: ByteString
@@ -363,7 +363,7 @@ renderProblem = \case
       MaybeExecuted -> deliveryNote MaybeExecuted
       _ -> ""
   UnexpectedReply DecodeError {decodeErrorPath, decodeErrorExpected, decodeErrorGot} ->
-    "unexpected reply: " <> concatMap (<> ": ") decodeErrorPath <> "expected " <> decodeErrorExpected <> ", got " <> decodeErrorGot
+    "unexpected reply: " <> concatMap (<> ": ") decodeErrorPath <> (if null decodeErrorExpected then "" else "expected " <> decodeErrorExpected <> ", got ") <> decodeErrorGot
   ConnectionError ConnectionFailure {connectionDelivery, connectionEndpoint, connectionCause} ->
     renderEndpoint connectionEndpoint <> ": " <> renderCause connectionCause <> deliveryNote connectionDelivery
   TimeoutError TimeoutFailure {timeoutDelivery, timeoutAfter} ->

@@ -13,6 +13,7 @@ module Redis.Internal.Command
     timeLimit,
     readFrom,
     decodedBy,
+    refine,
     decoded,
     decodedFrom,
     fromReply,
@@ -45,6 +46,7 @@ module Redis.Internal.Command
 where
 
 import Control.Monad ((>=>))
+import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -54,6 +56,8 @@ import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, isNothing)
+import Data.Text (Text)
+import Data.Text qualified as Text
 import Redis.Duration (Duration, inSeconds)
 import Redis.Error
 import Redis.Internal.Command.Shown (shownLabel, shownWords)
@@ -174,13 +178,31 @@ readFrom source given =
 --
 -- @since 0.1.0.0
 decodedBy :: Command Value -> (Value -> Either DecodeError a) -> Command a
-decodedBy given decoder =
-  given
-    { commandRoute = mapTogether (>=> either (Left . UnexpectedReply) Right . decoder) (commandRoute given),
-      commandDecode = commandDecode given >=> decoder
-    }
+decodedBy given decoder = readBy decoder given
 
 infixl 1 `decodedBy`
+
+-- | Reads the command's result with a function that may refuse it.
+--
+-- > getUser :: ByteString -> Command (Maybe User)
+-- > getUser = refine (traverse (first Text.pack . eitherDecodeStrict)) . get
+--
+-- Where the function returns 'Left', the command fails with 'UnexpectedReply', which names the command
+-- and says what the function said. The command has run then, and is not sent again. The function is
+-- called for each result, also for one that the cache kept.
+--
+-- @since 0.1.0.0
+refine :: (a -> Either Text b) -> Command a -> Command b
+refine reading = readBy (first refused . reading)
+  where
+    refused why = DecodeError {decodeErrorPath = [], decodeErrorExpected = "", decodeErrorGot = Text.unpack why, decodeErrorCommand = ""}
+
+readBy :: (a -> Either DecodeError b) -> Command a -> Command b
+readBy reading given =
+  given
+    { commandRoute = mapTogether (>=> first UnexpectedReply . reading) (commandRoute given),
+      commandDecode = commandDecode given >=> reading
+    }
 
 -- | How a command finds its node.
 data Route a

@@ -36,6 +36,33 @@ spec = around_ (within 60) . describe "an error" $ do
         unlike <- traverse (const (tryRunCached client (maxAge (seconds 60)) (raw ["GET", "text"] `decodedBy` Decode.integer))) [1 :: Int, 2]
         map shown unlike `shouldBe` replicate 2 "GET text: unexpected reply: expected an integer, got BulkString \"value\""
 
+  it "says what the program's function said of a result that it refused, however the command was run" $
+    withServer defaultServerOptions $ \server ->
+      withClient (setCaching (Just defaultCaching) (addressed server)) $ \client -> do
+        run client (Redis.set "text" "value")
+        let own = refine (maybe (Left "no text") (\bytes -> if bytes == "value" then Left "not a number: value" else Right bytes))
+            read' = own (Redis.get "text")
+        refused <-
+          sequence
+            [ tryRun client read',
+              submit client read' >>= tryAwaitReply,
+              runPipeline client (tryPipelined read'),
+              withDedicated client Anywhere (`tryRunOn` read'),
+              tryRunCached client (maxAge (seconds 60)) read',
+              -- Now from the cache.
+              tryRunCached client (maxAge (seconds 60)) read',
+              runTransaction client (tryQueued read'),
+              tryRunTransaction client (queued read'),
+              tryRun client (own (evalScript (script "return redis.call('GET', KEYS[1])") ["text"] [] `decodedBy` Decode.nullable Decode.bytes)),
+              tryRun client (refine (const (Left "not a number: value")) (onEvery Primaries (Redis.get "text")))
+            ]
+        map shown refused
+          `shouldBe` map
+            (<> "unexpected reply: not a number: value")
+            (replicate 6 "GET text: " <> replicate 2 "transaction, command 1 of 1 (GET text): " <> ["EVALSHA text: ", "GET text: "])
+        map (either errorDelivery (const NotSent)) refused `shouldBe` replicate 10 MaybeExecuted
+        run client (own (Just <$> Redis.getrange "text" 0 0)) `shouldReturn` "v"
+
   it "names a script, and says that it may have run" $
     withText $ \_ client -> do
       failed <- tryRun client (evalScript (script "return redis.error_reply('FAILED of its own accord')") ["text"] ["value"])

@@ -18,6 +18,7 @@ spec = describe "Redis.Error, said to people" $ do
       ( RoutingError (RoutingFailure "DBSIZE" NotSent (NodesFailed (FailedNodes (Map.singleton here (TimeoutError (TimeoutFailure "DBSIZE" NotSent (seconds 5)))) 2))),
         "DBSIZE: 1 of 2 nodes failed: db:1: no reply within 5.0 s (not sent) (not sent)"
       ),
+      (UnexpectedReply (DecodeError [] "" "no user: age is missing" "GET user:7"), "GET user:7: unexpected reply: no user: age is missing"),
       (UnexpectedReply (DecodeError [] "OK" "Integer 3" ""), "unexpected reply: expected OK, got Integer 3"),
       ( UnexpectedReply (DecodeError ["element 3", "field \"epoch\""] "an integer" "null" "CLUSTER SHARDS"),
         "CLUSTER SHARDS: unexpected reply: element 3: field \"epoch\": expected an integer, got null"
