@@ -337,7 +337,7 @@ spec = describe "the program" $ do
       withServer defaultServerOptions $ \server -> do
         (code, output, problem) <- run' (["bench", "--tls", "--insecure"] <> at server)
         (code, output) `shouldBe` (ExitFailure 3, "")
-        problem `oneLine` (serverHost server <> ":" <> show (serverPort server) <> ": no reply within 5.0 s (not sent); is this a port without TLS?")
+        problem `oneLine` (serverHost server <> ":" <> show (serverPort server) <> ": INFO: no reply within 5.0 s (not sent); is this a port without TLS?")
 
     it "that there is no such database, in the server's words" $
       withServer defaultServerOptions $ \server -> do
