@@ -5,7 +5,7 @@
 module LiveSpec (spec) where
 
 import Control.Concurrent (forkIO)
-import Control.Concurrent.Async (concurrently_, replicateConcurrently_)
+import Control.Concurrent.Async (concurrently_, forConcurrently_, replicateConcurrently_)
 import Control.Concurrent.MVar
 import Control.Exception (displayException, finally)
 import Control.Monad (forM, forM_, replicateM_, void)
@@ -328,7 +328,7 @@ lonelySpec :: Spec
 lonelySpec = do
   it "that was killed, every node of it, and started again is found again by the client that had it" $
     within 60 . settled . withCluster options $ \cluster ->
-      connected (setCommandTimeout (Just (seconds 5)) . setMaxAttempts 100) cluster $ \client -> do
+      connected (setCommandTimeout (Just (seconds 2)) . setMaxAttempts 100) cluster $ \client -> do
         nodes <- clusterNodes cluster
         let keys = numbered "reborn:" 50
         audit <- audited client "reborn" 4 $ do
@@ -360,7 +360,7 @@ lonelySpec = do
             forM_ kept $ \key -> do
               run client (Redis.set key key)
               run client (Redis.get key) `shouldReturn` Just key
-            forM_ lost $ \key -> do
+            forConcurrently_ lost $ \key -> do
               problem <- within 5 (tryRun client (Redis.incr key)) >>= expectError
               errorDelivery problem `shouldSatisfy` (/= MaybeExecuted)
       withClient (setCommandTimeout (Just (seconds 1)) (liveConfig addresses)) $ \client -> do

@@ -1,5 +1,5 @@
 -- | A cluster whose nodes cannot be reached at the addresses that they announce. They announce
--- names that nobody can look up; proxies at other ports lead to them.
+-- a name that nobody can look up; proxies at other ports lead to them.
 module MappingSpec (spec) where
 
 import Control.Exception (finally)
@@ -25,6 +25,7 @@ import Redis.TestKit.Group (defaultGroupOptions, primaryOf, withGroup)
 import Redis.TestKit.Group qualified as Group
 import Redis.TestKit.Proxy (Proxy)
 import Redis.TestKit.Proxy qualified as Proxy
+import Redis.TestKit.Server (ServerOptions (optionsConfig), defaultServerOptions)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait
 import Support
@@ -143,35 +144,35 @@ spec = do
           run client (Redis.get "key") `shouldReturn` Just (Char8.pack (show (fakePort b)))
           run client (Redis.get "key") `shouldReturn` Just (Char8.pack (show (fakePort b)))
   where
-    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
+    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500, clusterServer = defaultServerOptions {optionsConfig = announcing}}
+    announcing = ["cluster-announce-hostname " <> Char8.unpack nameless, "cluster-preferred-endpoint-type hostname"]
 
 keys :: [ByteString]
 keys = ["mapped:" <> Char8.pack (show n) | n <- [1 .. 60 :: Int]]
 
--- The address of the proxy that leads to each node, by the name that the node announces.
+-- The address of the proxy that leads to each node, by the name and the port that the node announces.
 type Tunnels = Map Endpoint Endpoint
 
--- Makes each node announce a name without a host, and gives the action the proxies' addresses.
+-- The name that every node announces. It has no host.
+nameless :: ByteString
+nameless = "node.invalid"
+
+-- Gives the action the proxies' addresses, once every node knows that all announce the name.
 hidden :: ((Cluster, Tunnels) -> IO a) -> Cluster -> IO a
 hidden action cluster = do
   nodes <- clusterNodes cluster
   proxies <- forM nodes (Proxy.startProxy . nodeAddress)
   flip finally (mapM_ Proxy.disposeProxy proxies) $ do
-    announced <- forM (zip [1 :: Int ..] nodes) $ \(number, node) -> do
-      let name = "node-" <> Char8.pack (show number) <> ".invalid"
-      forM_ [["cluster-announce-hostname", name], ["cluster-preferred-endpoint-type", "hostname"]] $ \setting ->
-        Server.command (nodeServer node) (["CONFIG", "SET"] <> setting) `shouldReturn` Status "OK"
-      pure name
     eventually 20 "every node knows every name" $ do
       told <- forM nodes $ \node -> Server.command (nodeServer node) ["CLUSTER", "SLOTS"]
-      pure (all (\reply -> all (`elem` names reply) announced) told)
-    action (cluster, Map.fromList (zipWith3 tunnel announced nodes proxies))
+      pure (all ((== length nodes) . length . filter (== nameless) . names) told)
+    action (cluster, Map.fromList (zipWith tunnel nodes proxies))
   where
     names = \case
       List replies -> concatMap names replies
       reply -> maybe [] pure (replyText reply)
-    tunnel :: ByteString -> Node -> Proxy -> (Endpoint, Endpoint)
-    tunnel name node proxy = (TcpEndpoint name (portOf (nodeAddress node)), addressEndpoint (Proxy.proxyAddress proxy))
+    tunnel :: Node -> Proxy -> (Endpoint, Endpoint)
+    tunnel node proxy = (TcpEndpoint nameless (portOf (nodeAddress node)), addressEndpoint (Proxy.proxyAddress proxy))
     portOf = \case
       TcpAddress _ port -> fromIntegral port
       UnixAddress _ -> 0

@@ -3,7 +3,7 @@
 module TogetherSpec (spec) where
 
 import Control.Concurrent (threadDelay)
-import Control.Concurrent.Async (async, forConcurrently, poll, wait)
+import Control.Concurrent.Async (async, forConcurrently, forConcurrently_, poll, wait)
 import Control.Concurrent.STM
 import Control.Monad (forM, forM_, replicateM, replicateM_, void, when)
 import Data.ByteString.Char8 qualified as Char8
@@ -35,7 +35,7 @@ spec = describe "many commands together" $ do
         "DBSIZE" : _ -> pure (Just Silence)
         _ -> pure Nothing
       let asks = [void . (`tryRun` Redis.dbsize), void . (`tryRun` onEvery Primaries Redis.dbsize), void . (`tryRun` onNode (fakeEndpoint a) Redis.dbsize)]
-      forM_ asks $ \ask ->
+      forConcurrently_ asks $ \ask ->
         withClient (setCommandTimeout (Just (seconds 1.5)) (clusterOf [fakeEndpoint a])) $ \client -> do
           began <- getMonotonicTime
           ask client

@@ -230,6 +230,9 @@ startNode cluster files = mask_ $ do
         -- A primary that misses others waits as long before it serves again, so it is short until
         -- all nodes are up.
         "cluster-node-timeout 1000",
+        -- Clients are told of a replica only when its primary has sent it something, which would
+        -- take up to ten seconds.
+        "repl-ping-replica-period 1",
         -- A replica then always stands for election, and stays with its primary.
         "cluster-replica-validity-factor 0",
         "cluster-allow-replica-migration no"
