@@ -213,8 +213,8 @@ buffer = do
     genParts = resize 4 (listOf1 part)
     part =
       frequency
-        [ (20, ByteString.pack <$> arbitrary),
-          (3, flip ByteString.replicate 120 <$> chooseInt (8000, 40000)),
+        [ (60, ByteString.pack <$> arbitrary),
+          (9, flip ByteString.replicate 120 <$> chooseInt (8000, 40000)),
           (1, flip ByteString.replicate 121 <$> chooseInt (1000000, 1200000))
         ]
 

@@ -316,9 +316,9 @@ spec = describe "a multiplexer whose connection fails" $ do
             -- Some ticks late, and long before the limit, even on a busy machine.
             ["PING"] -> threadDelay 200000 *> say fake "+OK\r\n+PONG\r\n"
             _ -> pure ()
-      withMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 1.5)} goodManners answer $ \_ mux -> do
+      withMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 1)} goodManners answer $ \_ mux -> do
         slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
-        standStill 3500000
+        standStill 2300000
         (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Right (SimpleString "OK"))
         isOpen mux >>= (`shouldBe` True)
 
