@@ -63,7 +63,7 @@ spec = describe "what is kept" $ do
 
 -- | Replies of every kind that the cache keeps, with short and long strings.
 anyReply :: Gen Value
-anyReply = sized go
+anyReply = scale (`div` 2) (sized go)
   where
     go size
       | size <= 1 = oneof [BulkString <$> text, SimpleString <$> text, Integer <$> arbitrary, pure Null, Double . fromIntegral <$> (arbitrary :: Gen Int), Boolean <$> arbitrary, BigNumber <$> arbitrary, VerbatimString "txt" <$> text]
