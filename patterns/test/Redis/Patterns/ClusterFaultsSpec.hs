@@ -31,7 +31,7 @@ spec = do
         audited [one, other] (forM_ ["audited:0", "audited:1", "audited:2"] (moving cluster))
 
   it "another leads when the primary is killed, in a greater term, and never two" $
-    withCluster defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1} $ \cluster ->
+    withCluster defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1000} $ \cluster ->
       connected cluster $ \client -> do
         slot <- slotOf cluster "{lock:election:leader}"
         asking <- newTVarIO (pure False)

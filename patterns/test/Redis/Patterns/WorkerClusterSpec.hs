@@ -51,7 +51,7 @@ spec = do
       states <- forM jobs (fmap (fmap jobInfoState) . jobInfo client queue)
       states `shouldBe` replicate 200 (Just JobDone)
       forM_ ["urgent", "normal", "later"] $ \name -> run client (Redis.xlen ("{moved}:jobs:" <> name)) `shouldReturn` 0
-  around (withCluster defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1}) . describe "of which a primary goes" $ do
+  around (withCluster defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1000}) . describe "of which a primary goes" $ do
     it "a worker handles every entry that the new one has" $ \cluster -> ofCluster cluster $ \client -> do
       withDedicated client (AtKey "numbers") $ \connection -> do
         forM_ [0 .. 199 :: Int] $ \n -> runOn connection (Redis.xadd "numbers" (("number", Char8.pack (show n)) :| []))
