@@ -19,6 +19,8 @@ import Redis.TestKit.Cluster qualified as Cluster
 import Redis.TestKit.Command (Reply (..))
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait
+import Redis.Transaction
+import Redis.Value (Value (Integer))
 import Support
 import Test.Hspec hiding (after, before)
 
@@ -91,6 +93,20 @@ namingSpec = do
       known <- clientNodes client
       sort [(clientNodeEndpoint node, clientNodeRole node) | node <- known]
         `shouldBe` sort [(fakeEndpoint a, PrimaryNode), (fakeEndpoint b, PrimaryNode), (fakeEndpoint replica, ReplicaNode (fakeEndpoint a))]
+
+  it "takes a channel's messages at one node, and those of a transaction, while that node is up" $
+    limited . withShards $ \a b _ -> withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+      forM_ [a, b] $ \node -> setScript node (\_ words' -> pure (if take 1 words' == ["PUBLISH"] then Just (Say (Number 1)) else Nothing))
+      let heardAt node channel = length . filter (== ["PUBLISH", channel, "x"]) <$> heard node
+          channels = take 20 (keysIn "news:" (const True))
+          homeOf channel = if slotNumberOf channel <= 8191 then a else b
+      forM_ channels $ \channel -> do
+        forM_ [1 .. 5 :: Int] $ \_ -> run client (Redis.publish channel "x") `shouldReturn` 1
+        run client (raw ["PUBLISH", channel, "x"]) `shouldReturn` Integer 1
+        _ <- tryRunTransaction client (queued (Redis.publish channel "x"))
+        forM [a, b] (`heardAt` channel) `shouldReturn` [if fakePort node == fakePort (homeOf channel) then 7 else 0 | node <- [a, b]]
+      -- Both are homes of some.
+      nub (map (fakePort . homeOf) channels) `shouldSatisfy` ((== 2) . length)
 
   it "answers for the node that is named, and no other" $
     limited . withShards $ \a b replica -> withClient (clusterOf [fakeEndpoint a]) $ \client -> do

@@ -34,8 +34,9 @@ import Redis.Decode qualified as Decode
 -- the server in the subscribers of the channel, and in all patterns;
 -- [since 2.0.0](https://valkey.io/commands/publish/).
 --
--- In a cluster any node takes the message, and it reaches all nodes; the number counts the
--- subscribers of that one node.
+-- In a cluster the message reaches all nodes; the number counts the subscribers of the node that
+-- takes it. That is the primary of the slot that the channel would have as a key, or while that is
+-- down another one. So a channel's messages stay in order as long as its slot stays where it is.
 --
 -- @since 0.1.0.0
 publish :: ByteString -> ByteString -> Command Int64

@@ -124,6 +124,7 @@ commandKeys given = case commandRoute given of
   OneSlot _ -> []
   PerNode _ _ -> tableKeys
   AnyNode -> []
+  AnyNodeFor _ -> []
   Everywhere _ _ -> []
   NodesOwn -> []
   Unsendable _ -> tableKeys
@@ -208,6 +209,8 @@ readBy reading given =
 data Route a
   = -- | No key, and every node gives the same reply: any node will do.
     AnyNode
+  | -- | Any node will do, but the same one each time: the primary of this slot while it is up.
+    AnyNodeFor Slot
   | -- | One key.
     OneKey ByteString
   | -- | Several keys that must share a slot; checked before sending.
@@ -242,6 +245,7 @@ mapTogether :: (Together a -> Together b) -> Route a -> Route b
 mapTogether change = \case
   PerNode audience together -> PerNode audience (change together)
   AnyNode -> AnyNode
+  AnyNodeFor slot -> AnyNodeFor slot
   OneKey key -> OneKey key
   SameSlot keys -> SameSlot keys
   Splittable stride keys -> Splittable stride keys

@@ -22,6 +22,7 @@ import Redis.Internal.Command
 import Redis.Internal.Protocol.CommandTable (CommandEntry (..), lookupCommand)
 import Redis.Internal.Protocol.CommandTable qualified as Table
 import Redis.Internal.Protocol.Encode (request, requestBytes)
+import Redis.Internal.Protocol.Slot (slotNumber)
 import Redis.Value (Value (..))
 import Support (naiveRequest)
 import Test.Hspec
@@ -386,6 +387,7 @@ rawCommands = describe "raw" $ do
 described :: Command a -> String
 described command = case commandRoute command of
   AnyNode -> "any"
+  AnyNodeFor slot -> "any, first the primary of slot " <> show (slotNumber slot)
   OneKey key -> "one " <> Char8.unpack key
   SameSlot names -> "same " <> sentence (NonEmpty.toList names)
   Splittable stride names -> "split by " <> show stride <> ": " <> sentence (NonEmpty.toList names)

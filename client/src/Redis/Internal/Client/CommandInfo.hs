@@ -44,7 +44,7 @@ learn core ask words' given = case words' of
     case described of
       Left failed -> pure (Left failed)
       Right Nothing -> pure (Right (unknownFacts, routeOfUnknown (concat given)))
-      Right (Just entry) -> fmap ((,) (factsFromEntry entry words') . routeOfKeys entry) <$> keysOf entry
+      Right (Just entry) -> fmap ((,) (factsFromEntry entry words') . routeOfKeys entry (drop 1 words')) <$> keysOf entry
   where
     keysOf entry = case (given, commandKeys entry words') of
       (Just keys, _) -> pure (Right keys)

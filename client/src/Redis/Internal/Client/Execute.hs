@@ -301,6 +301,7 @@ commandKind Command {commandRequest, commandRoute, commandFacts = Facts {factBlo
   _ | requestSize commandRequest > largeRequest -> Special
   OneKey _ | NonBlocking <- factBlocking, SharedConnection <- factScope -> Ordinary
   AnyNode | NonBlocking <- factBlocking, SharedConnection <- factScope -> Ordinary
+  AnyNodeFor _ | NonBlocking <- factBlocking, SharedConnection <- factScope -> Ordinary
   _ -> Special
 {-# INLINE commandKind #-}
 

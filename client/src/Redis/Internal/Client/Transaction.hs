@@ -46,7 +46,7 @@ startTransaction core transaction
     bounds = Bounds {boundsSeveralNodes = isClustered router, boundsArgument = longestArgument core}
     aim = case transactionKeys transaction of
       key : _ -> AtSlot (keySlot key)
-      [] -> AtAnyNode
+      [] -> maybe AtAnyNode (aimOf . commandRoute) (listToMaybe commands)
 
     conclude reply = transactionResult transaction reply >>= maybe (Left unwatched) Right
     unwatched = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "EXEC's array", decodeErrorGot = "null, but no key was watched", decodeErrorCommand = "EXEC"}

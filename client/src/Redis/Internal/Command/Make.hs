@@ -38,6 +38,7 @@ import Redis.Internal.Protocol.CommandTable qualified as Table
 import Redis.Internal.Protocol.CommandTable.Policy
 import Redis.Internal.Protocol.Encode
 import Redis.Internal.Protocol.KeySpec (BeginSearch (..), FindKeys (..), KeySpec (..))
+import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Value (Value)
 
 -- | The name of a command, such as @GET@ or @CONFIG GET@, with the command table's
@@ -147,19 +148,19 @@ routeFor name = \case
   [Key key] -> OneKey key
   [Key key, Plain _] -> OneKey key
   [Key key, Plain _, Plain _] -> OneKey key
-  [Keys names] -> routeOfNames name names
+  [Keys names] -> routeOfNames name names names
   arguments -> routeOfArguments name arguments
 {-# INLINE routeFor #-}
 
 routeOfArguments :: Name -> [Argument] -> Route a
 routeOfArguments name arguments = case [why | Unfit why _ <- arguments] of
   why : _ -> Unsendable (UnfitArgument (commandWordsName (headerWords (nameHeader name))) why)
-  [] -> routeOfNames name (argumentKeys arguments)
+  [] -> routeOfNames name (argumentWords arguments) (argumentKeys arguments)
 {-# NOINLINE routeOfArguments #-}
 
-routeOfNames :: Name -> [ByteString] -> Route a
-routeOfNames name names = case nameEntry name of
-  Just entry -> routeOfKeys entry names
+routeOfNames :: Name -> [ByteString] -> [ByteString] -> Route a
+routeOfNames name given names = case nameEntry name of
+  Just entry -> routeOfKeys entry given names
   Nothing -> AskServer (Just names) Nothing
 {-# NOINLINE routeOfNames #-}
 
@@ -186,7 +187,7 @@ fromWords commandWords' =
   Command
     { commandRequest = request commandWords',
       commandRoute = case entry of
-        Just found | Just keys <- Table.commandKeys found commandWords' -> routeOfKeys found keys
+        Just found | Just keys <- Table.commandKeys found commandWords' -> routeOfKeys found (drop 1 commandWords') keys
         _ -> AskServer Nothing Nothing,
       commandFacts = maybe untoldFacts (`factsFromEntry` commandWords') entry,
       commandDecode = Right
@@ -229,9 +230,9 @@ factsFromEntry entry commandWords' =
       | holdsUp entry = OwnConnection
       | otherwise = SharedConnection
 
--- | The route of a command with these keys.
-routeOfKeys :: CommandEntry -> [ByteString] -> Route a
-routeOfKeys entry = \case
+-- | The route of a command with these arguments, of which these are keys.
+routeOfKeys :: CommandEntry -> [ByteString] -> [ByteString] -> Route a
+routeOfKeys entry arguments = \case
   [key] -> OneKey key
   key : rest
     | Just stride <- splitStep entry -> Splittable stride (key :| rest)
@@ -240,7 +241,9 @@ routeOfKeys entry = \case
     -- Commands of this name may have keys; this one has none.
     | not (null (entryKeySpecs entry)) -> AnyNode
     | otherwise -> case whereAnswered entry of
-      AnyNodeAnswers -> AnyNode
+      AnyNodeAnswers
+        | keepsOrder entry, first : _ <- arguments -> AnyNodeFor (keySlot first)
+        | otherwise -> AnyNode
       EveryPrimaryAnswers merge -> Everywhere Primaries merge
       EveryNodeAnswers merge -> Everywhere AllNodes merge
       OneNodesOwn -> NodesOwn

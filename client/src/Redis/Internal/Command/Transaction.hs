@@ -110,7 +110,9 @@ queuedOf given =
     { queuedCommand =
         Command
           { commandRequest = commandRequest given,
-            commandRoute = AnyNode,
+            commandRoute = case commandRoute given of
+              AnyNodeFor slot -> AnyNodeFor slot
+              _ -> AnyNode,
             commandFacts = commandFacts given,
             commandDecode = Right
           },

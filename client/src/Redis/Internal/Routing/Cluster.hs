@@ -18,6 +18,7 @@ module Redis.Internal.Routing.Cluster
     wantReads,
     clusterZones,
     anyPrimary,
+    anyPrimaryFor,
     currentSlotMap,
 
     -- * News
@@ -59,7 +60,7 @@ import Redis.Internal.Network.OpenConnection
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (expiry, spawn, supervised)
 import Redis.Internal.Protocol.Encode (request)
-import Redis.Internal.Protocol.Slot (Slot)
+import Redis.Internal.Protocol.Slot (Slot, slotNumber)
 import Redis.Internal.Routing.ClusterReply (Asked (..))
 import Redis.Internal.Routing.GroupReply
 import Redis.Internal.Routing.Health
@@ -282,11 +283,23 @@ clusterZones cluster = do
 -- | Some primary, in turn; primaries that are down come last.
 anyPrimary :: ClusterClient -> IO (Maybe Node)
 anyPrimary cluster = do
-  Snapshot {snapshotShards} <- readIORef (clusterView cluster)
-  known <- readIORef (clusterHealth cluster)
   turn <- atomicModifyIORef' (clusterTurn cluster) (\n -> (n + 1, n))
+  snapshot <- readIORef (clusterView cluster)
+  primaryFrom cluster snapshot turn
+
+-- | The primary of the slot, or always the same other one while that is down or none serves the slot.
+anyPrimaryFor :: ClusterClient -> Slot -> IO (Maybe Node)
+anyPrimaryFor cluster slot = do
+  snapshot <- readIORef (clusterView cluster)
+  let index = shardIndex cluster snapshot slot
+  primaryFrom cluster snapshot (if index == noShard then slotNumber slot else index)
+
+-- | The first primary from this position on that is not down; if all are, the first.
+primaryFrom :: ClusterClient -> Snapshot -> Int -> IO (Maybe Node)
+primaryFrom cluster Snapshot {snapshotShards} start = do
+  known <- readIORef (clusterHealth cluster)
   let count = sizeofArray snapshotShards
-      owner index = shardOwner (indexArray snapshotShards ((turn + index) `mod` count))
+      owner index = shardOwner (indexArray snapshotShards ((start + index) `mod` count))
       up node = not (maybe False isDown (Map.lookup (nodeEndpoint node) known))
       owners = map owner [0 .. count - 1]
   pure (listToMaybe (filter up owners <> owners))

@@ -179,6 +179,8 @@ routerSlotMap = \case
 data Aim
   = -- | Any primary.
     AtAnyNode
+  | -- | The primary of the slot while it is up, otherwise another one.
+    AtAnyFor Slot
   | -- | A node that serves the slot.
     AtSlot Slot
   | -- | The primary of the slot, even if replicas are preferred.
@@ -196,6 +198,7 @@ aimOf = \case
   OneSlot slot -> AtPrimary slot
   OneNode endpoint -> AtNode endpoint
   AnyNode -> AtAnyNode
+  AnyNodeFor slot -> AtAnyFor slot
   NodesOwn -> AtAnyNode
   Unsendable _ -> AtAnyNode
   Everywhere _ _ -> AtAnyNode
@@ -209,6 +212,7 @@ slotOf = \case
   AtSlot slot -> Just slot
   AtPrimary slot -> Just slot
   AtAnyNode -> Nothing
+  AtAnyFor _ -> Nothing
   AtNode _ -> Nothing
 
 -- | The place for a command with these facts and this route, by the current map. \(O(1)\)
@@ -230,6 +234,7 @@ placeAimed router facts aim = case router of
   ClusterRouter usual cluster ->
     fmap (inLane facts) <$> case aim of
       AtAnyNode -> fmap onPrimary <$> anyPrimary cluster
+      AtAnyFor slot -> fmap onPrimary <$> anyPrimaryFor cluster slot
       AtSlot slot
         | Just elsewhere <- leavingFor facts usual -> reader cluster elsewhere slot
         | otherwise -> fmap onPrimary <$> ownerOf cluster slot

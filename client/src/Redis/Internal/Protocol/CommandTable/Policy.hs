@@ -10,6 +10,7 @@ module Redis.Internal.Protocol.CommandTable.Policy
   ( Answerer (..),
     Merge (..),
     whereAnswered,
+    keepsOrder,
     failsHalfway,
 
     -- * The lists
@@ -89,6 +90,15 @@ sameEverywhere =
       "PUBLISH"
     ]
 
+-- | Whether any node may run the command, but the same one each time for the same first argument:
+-- what two nodes pass on to the others comes in no order. \(O(\log n)\).
+keepsOrder :: CommandEntry -> Bool
+keepsOrder CommandEntry {entryName} = entryName `Set.member` inOrder
+
+-- | Commands that any node runs, whose effects must keep the order in which they are sent.
+inOrder :: Set ByteString
+inOrder = Set.fromList ["PUBLISH"]
+
 -- | Whether an error reply may come after a part of the command was done. For other commands an
 -- error means that nothing was done. For a command that the table lacks nobody knows, so this is
 -- 'True'. \(O(\log n)\) in the size of the table.
@@ -102,4 +112,4 @@ inParts = Set.fromList ["DEBUG", "EVAL", "EVALSHA", "EXEC", "FCALL", "MIGRATE"]
 
 -- | Every list of this module, with what it says of its commands.
 policyLists :: [(String, Set ByteString)]
-policyLists = [("the same everywhere", sameEverywhere), ("fails half-way", inParts)]
+policyLists = [("the same everywhere", sameEverywhere), ("keeps an order", inOrder), ("fails half-way", inParts)]

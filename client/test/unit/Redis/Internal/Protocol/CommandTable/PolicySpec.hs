@@ -112,6 +112,7 @@ spec = describe "Redis.Internal.Protocol.CommandTable.Policy" $ do
                    "changes nothing",
                    "changes untold",
                    "the same everywhere",
+                   "keeps an order",
                    "fails half-way",
                    "the last word limits it",
                    "the first word limits it",
@@ -141,6 +142,8 @@ spec = describe "Redis.Internal.Protocol.CommandTable.Policy" $ do
           any (\entry -> entryContainer entry || changesConnection entry || not (null (entryKeySpecs entry))) (lookup' name)
       ]
         `shouldBe` []
+    it "keeps an order" $
+      [name | name <- listed "keeps an order", fmap whereAnswered (lookup' name) /= Just AnyNodeAnswers] `shouldBe` []
     it "a timeout" $
       [name | (_, names) <- timeoutLists, name <- Set.toList names, not (any entryBlocking (lookup' name))] `shouldBe` []
 
