@@ -229,7 +229,8 @@ data RoutingCause
   | -- | No node can be used. Each server that was asked for the nodes, with the reason.
     NoReachableNode [(Endpoint, Error)]
   | -- | The command was given up after several attempts: too many redirects or retries, or no time
-    -- for another. The nodes in the order in which they were tried, and how each failed.
+    -- for another, so also a first redirect that no time was left to follow. The nodes in the order in
+    -- which they were tried, and how each failed.
     AttemptsExhausted [(Endpoint, Error)]
   | -- | Some parts failed of a command that was split over several slots.
     PartsFailed FailedParts
@@ -406,7 +407,7 @@ renderRouting = \case
   UncoveredSlot slot -> "no node is known to serve slot " <> show slot
   NoReachableNode [] -> "no node is known"
   NoReachableNode reasons -> "no node can be reached: " <> listed reasons
-  AttemptsExhausted trail -> "given up after " <> show (length trail) <> " attempts: " <> listed trail
+  AttemptsExhausted trail -> "given up after " <> show (length trail) <> (if length trail == 1 then " attempt: " else " attempts: ") <> listed trail
   NodesFailed FailedNodes {nodesFailed, nodesAsked} ->
     show (Map.size nodesFailed) <> " of " <> show nodesAsked <> " nodes failed: "
       -- The command is the same on all nodes.

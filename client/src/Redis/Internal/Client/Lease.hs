@@ -23,6 +23,7 @@ import Data.Maybe (fromMaybe)
 import Redis.Error
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Execute (Started, onConnection, settled, startTraced, toItsEnd)
+import Redis.Internal.Client.Recoverer (policyFor)
 import Redis.Internal.Client.Trace
 import Redis.Internal.Command
 import Redis.Internal.Config
@@ -33,7 +34,7 @@ import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Protocol.Encode (requestExceeds, requestIsOne, requestWhole)
 import Redis.Internal.Protocol.Session (Session, answerOf, effectOf, isAsLeft, newSession, sessionDatabase)
 import Redis.Internal.Protocol.Session qualified as Session
-import Redis.Internal.Protocol.Slot (keySlot)
+import Redis.Internal.Protocol.Slot (Slot, keySlot)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Retry
 import Redis.Internal.Routing.Router hiding (Aim (AtNode))
@@ -51,7 +52,7 @@ data Dedicated s = Dedicated
     dedicatedTimeout :: Maybe Double,
     -- | Reports an error to the router. Commands here are not sent again, but the rest of the
     -- client, and the next lease, need not make the same mistake.
-    dedicatedLearn :: Facts -> Error -> IO (),
+    dedicatedLearn :: Maybe Slot -> Facts -> Error -> IO (),
     dedicatedLoan :: IORef Loan
   }
 
@@ -99,7 +100,7 @@ lease core place action =
                 dedicatedLoan = loan
               }
         (,) result . conditionOf <$> readIORef loan
-      either (learn writeFacts) (\_ -> pure ()) lent
+      either (learn Nothing writeFacts) (\_ -> pure ()) lent
       either (fmap Left . unlessClosed) (pure . Right) lent
   where
     config = coreConfig core
@@ -124,12 +125,12 @@ lease core place action =
       | otherwise = Spoilt
 
 -- | Tells the router what a failure shows about the cluster.
-learnFrom :: Core -> Place -> Facts -> Error -> IO ()
-learnFrom core place facts failure = do
+learnFrom :: Core -> Place -> Maybe Slot -> Facts -> Error -> IO ()
+learnFrom core place slot facts failure = do
   noteFailure (coreRouter core) place failure
   let Verdict {verdictEffects} =
         decide
-          policy
+          (policyFor (coreConfig core) (coreRouter core) (maybe AtAnyNode AtSlot slot) False)
           facts
           newCourse
           FailedAttempt
@@ -142,15 +143,6 @@ learnFrom core place facts failure = do
             }
   -- Only triggers: an error on a lent connection is no reason to replace the shared ones.
   sequence_ [carryOut (coreRouter core) 0 effect | effect@(Tell _) <- verdictEffects]
-  where
-    policy =
-      Policy
-        { policyMaxAttempts = configMaxAttempts (coreConfig core),
-          policyBackoff = configBackoff (coreConfig core),
-          policyClustered = isFollowed (coreRouter core),
-          policyRedirected = True,
-          policyMapping = configAddressMapping (coreConfig core)
-        }
 
 -- | Runs a command on a dedicated connection, once.
 --
@@ -195,7 +187,10 @@ runUntracedOn dedicated given entered
       Failure failure -> failed failure
   where
     facts = commandFacts given
-    failed failure = Left (naming given failure) <$ dedicatedLearn dedicated facts failure
+    slot' = slotOf (aimOf (commandRoute given))
+    failed reported =
+      let failure = inOwnWords slot' facts reported
+       in Left (naming given failure) <$ dedicatedLearn dedicated slot' facts failure
 
 -- | Submits a command to a dedicated connection, without waiting for its reply.
 startOn :: Dedicated s -> Command a -> IO (Started a)

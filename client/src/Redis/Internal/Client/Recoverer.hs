@@ -275,7 +275,8 @@ policyFor config router aim closed =
       policyBackoff = configBackoff config,
       policyClustered = isFollowed router && not named,
       policyRedirected = not named,
-      policyMapping = configAddressMapping config
+      policyMapping = configAddressMapping config,
+      policySlot = slotOf aim
     }
   where
     named = case aim of

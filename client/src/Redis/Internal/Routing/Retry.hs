@@ -29,15 +29,17 @@ module Redis.Internal.Routing.Retry
     Effect (..),
     decide,
     concluding,
+    inOwnWords,
   )
 where
 
+import Data.Maybe (isJust)
 import Redis.Error
 import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Command (Facts (..))
 import Redis.Internal.Config (AddressMapping, Backoff)
 import Redis.Internal.Protocol.Redirect
-import Redis.Internal.Protocol.Slot (slotFromInt)
+import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
 import Redis.Internal.Routing.Lasting
 import Redis.Internal.Routing.Topology (Trigger (..))
 
@@ -52,7 +54,9 @@ data Policy = Policy
     -- | Whether a standalone server may redirect the command. Not if its node was named.
     policyRedirected :: Bool,
     -- | Translates the addresses in redirects to addresses that this client can reach.
-    policyMapping :: AddressMapping
+    policyMapping :: AddressMapping,
+    -- | The slot of the command's keys, if it is known.
+    policySlot :: Maybe Slot
   }
   deriving stock (Show)
 
@@ -165,7 +169,7 @@ data Advice
 -- | Decides about a failed attempt. Total, and \(O(n)\) in the attempts only when it gives
 -- up.
 decide :: Policy -> Facts -> Course -> FailedAttempt -> Verdict
-decide policy facts before failure
+decide policy facts before reported
   | errorDelivery (failedError failure) == MaybeExecuted && not (factRepeatable facts) =
     giveUp (failedError failure)
   | otherwise = case advice of
@@ -176,6 +180,7 @@ decide policy facts before failure
       | otherwise -> later course {courseRedirects = courseRedirects course + 1} target
     Later target -> later course target
   where
+    failure = reported {failedError = inOwnWords (policySlot policy) facts (failedError reported)}
     (told, advice) = adviseOn policy before failure
     course = noteAttempt failure before
 
@@ -190,11 +195,16 @@ decide policy facts before failure
       | otherwise = Verdict {verdictDecision = decision, verdictEffects = told, verdictCourse = onwards}
 
     -- After one attempt there is no trail worth reporting, and without any node that was
-    -- tried there is none; then the error itself says more.
+    -- tried there is none; then the error itself says more. But a redirect that could not be
+    -- followed any more says nothing to the caller.
     exhausted
-      | courseAttempts course <= 1 || null (courseReversedTrail course) = giveUp (failedError failure)
+      | null (courseReversedTrail course) || courseAttempts course <= 1 && not isRedirect = giveUp (failedError failure)
       | otherwise =
         giveUp (RoutingError (RoutingFailure "" (errorDelivery (failedError failure)) (AttemptsExhausted (courseTrail course))))
+
+    isRedirect = case failedError failure of
+      ReplyError serverError -> isJust (redirectedSlot serverError)
+      _ -> False
 
     giveUp failed =
       Verdict
@@ -202,6 +212,25 @@ decide policy facts before failure
           verdictEffects = told,
           verdictCourse = course
         }
+
+-- | The error of a command whose keys have this slot, if it is known. A node redirects for that
+-- slot alone. A script says what it likes, and may have written before: a redirect for another slot
+-- is an error like any other, and in doubt.
+inOwnWords :: Maybe Slot -> Facts -> Error -> Error
+inOwnWords known facts = \case
+  ReplyError serverError
+    | factFailsHalfway facts,
+      Just slot <- redirectedSlot serverError,
+      any (/= slot) known ->
+      ReplyError serverError {serverErrorDelivery = MaybeExecuted}
+  other -> other
+
+-- | The slot for which the error redirects.
+redirectedSlot :: ServerError -> Maybe Slot
+redirectedSlot serverError = case parseRedirect serverError of
+  Just (Moved slot _) -> Just slot
+  Just (Ask slot _) -> Just slot
+  _ -> Nothing
 
 -- | The least seconds that must be left after a delay: a deadline that passes while the
 -- attempt is on its way leaves it in doubt whether the command has run.

@@ -155,7 +155,7 @@ newCase number facts =
     { casePayload = number,
       caseFacts = facts,
       caseSlot = Just (slotAt (number `mod` 3)),
-      casePolicy = Policy {policyMaxAttempts = 16, policyBackoff = defaultBackoff, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id},
+      casePolicy = Policy {policyMaxAttempts = 16, policyBackoff = defaultBackoff, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id, policySlot = Nothing},
       caseCourse = newCourse,
       caseDeadline = Just (nanosFromSeconds patience),
       caseLimit = patience

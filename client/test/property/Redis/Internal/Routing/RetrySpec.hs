@@ -1,5 +1,6 @@
 module Redis.Internal.Routing.RetrySpec (spec) where
 
+import Control.Monad (forM_)
 import Data.ByteString (ByteString)
 import Data.List qualified as List
 import Redis.Duration
@@ -79,6 +80,21 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
     verdictDecision (decide cluster {policyMaxAttempts = 1} writeFacts newCourse (failure (reply "TRYAGAIN Multiple keys")))
       `shouldBe` GiveUp (reply "TRYAGAIN Multiple keys")
 
+  it "says what was tried, and not the redirect, when no time is left to follow it" $ do
+    let said = reply "MOVED 3999 10.0.0.2:6379"
+        given = RoutingError (RoutingFailure RefusedBeforeRun (AttemptsExhausted [(node 1, said)]))
+    verdictDecision (decide cluster writeFacts newCourse (failure said) {failedRemaining = Just 0}) `shouldBe` GiveUp given
+    verdictDecision (decide cluster {policyMaxAttempts = 1} writeFacts newCourse (failure said)) `shouldBe` GiveUp given
+
+  it "believes a redirect of what may fail half-way only if it is for the slot of its keys" $
+    forM_ ["MOVED", "ASK"] $ \code -> do
+      let said = reply (code <> " 3999 10.0.0.2:6379")
+          outcome facts slot = decide cluster {policySlot = Just (slotAt slot)} facts newCourse (failure said)
+          halfway = writeFacts {factFailsHalfway = True}
+          inDoubt = ReplyError (serverErrorFromText (code <> " 3999 10.0.0.2:6379")) {serverErrorDelivery = MaybeExecuted}
+      (verdictDecision (outcome halfway 4), verdictEffects (outcome halfway 4)) `shouldBe` (GiveUp inDoubt, [])
+      [() | RetryNow _ <- map verdictDecision [outcome halfway 3999, outcome writeFacts 4]] `shouldBe` [(), ()]
+
   it "does not wait past the deadline" $ do
     let short = (failure (reply "CLUSTERDOWN The cluster is down")) {failedRemaining = Just 0.001}
     verdictDecision (decide cluster writeFacts newCourse short) `shouldBe` GiveUp (reply "CLUSTERDOWN The cluster is down")
@@ -103,7 +119,7 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
 
   it "follows no redirect after the deadline" $ do
     let late = (failure (reply "MOVED 1 10.0.0.2:6379")) {failedRemaining = Just 0}
-    verdictDecision (decide cluster writeFacts newCourse late) `shouldBe` GiveUp (reply "MOVED 1 10.0.0.2:6379")
+    verdictDecision (decide cluster writeFacts newCourse late) `shouldBe` GiveUp (RoutingError (RoutingFailure RefusedBeforeRun (AttemptsExhausted [(node 1, reply "MOVED 1 10.0.0.2:6379")])))
 
   it "says that a repeatable write may have run when only an earlier attempt may have" $ do
     let repeatableWrite = writeFacts {factRepeatable = True}
@@ -298,7 +314,7 @@ handedOver :: Error -> Row
 handedOver failed = (failed, GiveUp failed, [])
 
 cluster, standalone :: Policy
-cluster = Policy {policyMaxAttempts = 16, policyBackoff = Backoff {backoffFirst = seconds firstDelay, backoffCap = seconds 1}, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id}
+cluster = Policy {policyMaxAttempts = 16, policyBackoff = Backoff {backoffFirst = seconds firstDelay, backoffCap = seconds 1}, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id, policySlot = Nothing}
 standalone = cluster {policyClustered = False}
 
 -- | A failed attempt at the primary with the number 1, with time left.

@@ -159,7 +159,7 @@ settings =
     }
 
 policy :: Policy
-policy = Policy {policyMaxAttempts = maxAttempts, policyBackoff = defaultBackoff, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id}
+policy = Policy {policyMaxAttempts = maxAttempts, policyBackoff = defaultBackoff, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id, policySlot = Nothing}
 
 run :: Sim -> Sim
 run sim = case Map.minViewWithKey (simQueue sim) of
