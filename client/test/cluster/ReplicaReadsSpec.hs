@@ -7,6 +7,7 @@ import Data.ByteString.Char8 qualified as Char8
 import FakeNode
 import Redis
 import Redis.Commands qualified as Redis
+import Redis.TestKit.Command (Reply (..))
 import Redis.Value (Value (..))
 import Support
 import Test.Hspec
@@ -45,6 +46,24 @@ spec = describe "a client that prefers replicas" $ do
     $ \(name, place, typed) ->
       it ("sends the typed " <> Char8.unpack name <> " to " <> (if place == Replica then "one" else "the primary")) $
         goesTo place [name] typed
+
+  forM_ ["ASK", "MOVED"] $ \code ->
+    it ("reads a slot at its primary after " <> Char8.unpack code <> " for it, which its replica knows nothing of") $
+      limited . settled . withTwoNodes $ \a b -> withTwoNodes $ \target other -> do
+        let withReplica node replica = node {shardReplicasAt = [(Text "127.0.0.1", fakePort replica)]}
+        mapM_ (`setView` shardsView [shard [(8192, 16383)] a `withReplica` b, shard [(0, 8191)] target `withReplica` other]) [a, b, target, other]
+        withClient (preferringReplicas [fakeEndpoint a]) $ \client -> do
+          let at node = Just (Char8.pack (show (fakePort node)))
+              redirect = Char8.unwords [code, Char8.pack (show (slotNumberOf key)), fakeAddress target]
+          run client (Redis.get key) `shouldReturn` at b
+          setScript a $ \_ words' -> pure (if take 1 words' `elem` [["SET"], ["GET"]] then Just (Say (Failed redirect)) else Nothing)
+          setScript target $ \_ words' -> pure (if take 1 words' == ["SET"] then Just (Say (Status "OK")) else Nothing)
+          run client (Redis.set key "value")
+          -- As the primary knows, the key has left.
+          run client (Redis.get key) `shouldReturn` at target
+          -- Other slots are read as before.
+          forM_ (take 1 (keysIn "other:" (\slot -> slot > 8191 && slot /= slotNumberOf key))) $ \name ->
+            run client (Redis.get name) `shouldReturn` at b
 
 data Place = Primary | Replica
   deriving stock (Eq)

@@ -16,6 +16,7 @@ module Redis.Internal.Routing.Cluster
     ownerOf,
     candidatesOf,
     wantReads,
+    clusterMoving,
     clusterZones,
     anyPrimary,
     anyPrimaryFor,
@@ -66,6 +67,7 @@ import Redis.Internal.Routing.GroupReply
 import Redis.Internal.Routing.Health
 import Redis.Internal.Routing.Inquiry
 import Redis.Internal.Routing.Lasting
+import Redis.Internal.Routing.Moving
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Readers
 import Redis.Internal.Routing.Sentinels
@@ -102,7 +104,9 @@ data ClusterClient = ClusterClient
     clusterAsking :: TVar (Map.Map ThreadId (MVar ())),
     clusterStop :: TVar Bool,
     -- | Zones and latencies of the nodes that reads may go to.
-    clusterSurvey :: Survey
+    clusterSurvey :: Survey,
+    -- | Slots whose reads stay with the primary.
+    clusterMoving :: MovingSlots
   }
 
 -- | The published map, with the nodes of its shards looked up.
@@ -140,6 +144,7 @@ startClusterClient clusterSetup clusterSentinelSetup seeds = do
   clusterTurn <- newIORef 0
   clusterAsking <- newTVarIO Map.empty
   clusterStop <- newTVarIO False
+  clusterMoving <- newMovingSlots
   clusterHearing <- newTVarIO Map.empty
   let tell = void . offer clusterMail . Triggered
       -- The program may also have ended the subscription; the throttle bounds that cost.
@@ -177,7 +182,8 @@ startClusterClient clusterSetup clusterSentinelSetup seeds = do
             clusterHealth,
             clusterTurn,
             clusterAsking,
-            clusterStop
+            clusterStop,
+            clusterMoving
           }
   want clusterSurvey (configReadFrom clusterConfig)
   random <- newStdGen

@@ -71,6 +71,7 @@ import Redis.Internal.Protocol.Redirect (Redirect (Ask, Moved), parseRedirect)
 import Redis.Internal.Protocol.Slot (Slot, keySlot, slotNumber)
 import Redis.Internal.Routing.Cluster
 import Redis.Internal.Routing.Health (Observation (..))
+import Redis.Internal.Routing.Moving (isMoving, noteMoving)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Readers
 import Redis.Internal.Routing.Retry (Effect (..), Role (..))
@@ -280,13 +281,19 @@ onPrimary node = Place {placeNode = node, placeRole = ForPrimary}
 reader :: ClusterClient -> ReadFrom -> Slot -> IO (Maybe Place)
 reader cluster elsewhere slot = do
   wantReads cluster elsewhere
+  moving <- isMoving (clusterMoving cluster) slot
+  if moving then fmap onPrimary <$> ownerOf cluster slot else drawn cluster elsewhere slot
+{-# NOINLINE reader #-}
+
+-- | A node that may answer a read of a slot that does not move.
+drawn :: ClusterClient -> ReadFrom -> Slot -> IO (Maybe Place)
+drawn cluster elsewhere slot = do
   candidates <- candidatesOf cluster slot
-  drawn <- randomRIO (0, maxBound)
-  pure $ case chooseReader elsewhere drawn candidates of
+  number <- randomRIO (0, maxBound)
+  pure $ case chooseReader elsewhere number candidates of
     Just Candidate {candidateNode, candidateIsPrimary} ->
       Just Place {placeNode = candidateNode, placeRole = if candidateIsPrimary then ForPrimary else ForReplica}
     Nothing -> Nothing
-{-# NOINLINE reader #-}
 
 -- | The error that no node was found, with the reasons of the last refresh.
 nobodyFor :: Router -> Aim -> IO Error
@@ -482,14 +489,17 @@ noteFailure router place failure = for_ observation $ \seen -> case router of
       ConnectionError {} -> Just LostConnection
       _ -> Nothing
 
--- | Counts a MOVED or an ASK of a cluster, and returns whether the error is one.
+-- | Counts a MOVED or an ASK of a cluster, keeps reads of its slot with the primary for a while, and
+-- returns whether the error is one.
 countRedirect :: Router -> Place -> Error -> IO Bool
-countRedirect router place = \case
-  ReplyError refused | isClustered router -> case parseRedirect refused of
-    Just (Moved _ _) -> True <$ countOne (nodeTally (placeNode place)) RedirectsMoved
-    Just (Ask _ _) -> True <$ countOne (nodeTally (placeNode place)) RedirectsAsk
+countRedirect router place failure = case (router, failure) of
+  (ClusterRouter _ cluster, ReplyError refused) | isClustered router -> case parseRedirect refused of
+    Just (Moved slot _) -> True <$ (counted RedirectsMoved *> noteMoving (clusterMoving cluster) slot)
+    Just (Ask slot _) -> True <$ (counted RedirectsAsk *> noteMoving (clusterMoving cluster) slot)
     _ -> pure False
   _ -> pure False
+  where
+    counted = countOne (nodeTally (placeNode place))
 
 -- | Counts the error that a caller gets, at the node of the last attempt.
 countFailure :: Router -> Maybe Endpoint -> Error -> IO ()
