@@ -14,6 +14,8 @@ where
 import Control.Monad (guard)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
+import Data.Char (toUpper)
+import Data.List qualified as List
 import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Internal.Protocol.CommandTable.Entry
@@ -62,6 +64,8 @@ unitSeconds = \case
 
 waitingOf :: CommandEntry -> [ByteString] -> Waiting
 waitingOf CommandEntry {entryName, entryBlocking} commandWords
+  | entryName `Set.member` blockUntold =
+    maybe NoWait (\(position, _) -> WaitsAt (position + 1) Milliseconds) (List.find ((== "BLOCK") . Char8.map toUpper . snd) (drop 3 (zip [0 ..] commandWords)))
   | not entryBlocking = NoWait
   | entryName `Set.member` timeoutLast = WaitsAt lastPosition Seconds
   | entryName `Set.member` timeoutFirst = WaitsAt 1 Seconds
@@ -88,13 +92,19 @@ millisLast = Set.fromList ["WAIT", "WAITAOF"]
 blockOption :: Set ByteString
 blockOption = Set.fromList ["XREAD", "XREADGROUP"]
 
+-- | The command waits only with an option after its key and one more word, which has the
+-- milliseconds, and servers do not call it blocking.
+blockUntold :: Set ByteString
+blockUntold = Set.fromList ["TS.READ"]
+
 -- | Every list of this module, with what it says of its commands.
 timeoutLists :: [(String, Set ByteString)]
 timeoutLists =
   [ ("the last word limits it", timeoutLast),
     ("the first word limits it", timeoutFirst),
     ("the last word limits it, in milliseconds", millisLast),
-    ("an option limits it", blockOption)
+    ("an option limits it", blockOption),
+    ("an option limits it, though no server calls it blocking", blockUntold)
   ]
 
 -- | Seconds from a server's notation; zero is for ever.
