@@ -1,7 +1,7 @@
 -- | Connections that end, stall, or never carry the bytes that were sent.
 module ConnectionSpec (spec) where
 
-import Control.Exception (try)
+import Control.Exception (displayException, try)
 import Control.Monad (forM, forM_, replicateM_)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (lefts, rights)
@@ -252,6 +252,13 @@ spec = do
           other <- submit client (Commands.get "key")
           tryAwaitReply other >>= (`shouldSatisfy` either (const True) (const False))
           awaitReply slow `shouldReturn` Integer 7
+
+    it "and is never connected to in a command's time ends it with the reason of each attempt" $
+      neverAnswering $ \config -> leavingNothing . withClient (setConnectTimeout (seconds 0.3) (setCommandTimeout (Just (seconds 1)) config)) $ \client ->
+        forM_ [1 :: Int .. 3] $ \_ -> do
+          result <- tryRun client (Commands.incr "hits")
+          deliveryOf result `shouldBe` Just NotSent
+          either displayException show result `shouldSatisfy` ("no connection within 0.3 s" `isInfixOf`)
 
     it "is given up when it stays silent, and found again" $
       Server.withServer Server.defaultServerOptions $ \server -> do

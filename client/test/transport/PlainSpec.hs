@@ -9,7 +9,8 @@ import Control.Monad (replicateM_, void)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.IORef (newIORef, readIORef, writeIORef)
+import Data.Foldable (toList)
+import Data.IORef (modifyIORef', newIORef, readIORef, writeIORef)
 import Data.List qualified as List
 import Data.Maybe (mapMaybe)
 import Foreign.Marshal.Alloc (allocaBytes)
@@ -32,6 +33,10 @@ import System.Posix.Types (Fd (Fd))
 import System.Timeout (timeout)
 import Test.Hspec
 import Text.Read (readMaybe)
+
+-- | Hears nothing of how a dial goes on.
+ignored :: ConnectionCause -> IO ()
+ignored _ = pure ()
 
 loopback4, loopback6 :: SockAddr
 loopback4 = SockAddrInet 0 (Socket.tupleToHostAddress (127, 0, 0, 1))
@@ -159,36 +164,47 @@ spec = around_ (within 20) $ do
     it "goes on at once when the first refuses" $
       withEcho loopback4 $ \good -> do
         bad <- closedPort loopback4
-        (seconds, outcome) <- timed (dialAddresses (DialTimes 5 5) [bad, good])
+        (seconds, outcome) <- timed (dialAddresses (DialTimes 5 5) ignored [bad, good])
         arrivedAt good outcome
         seconds `shouldSatisfy` (< 2)
 
     it "goes on after the stagger when the first says nothing" $
       withDeadListener loopback4 $ \dead -> withEcho loopback4 $ \good -> do
-        (seconds, outcome) <- timed (dialAddresses (DialTimes 10 0.2) [dead, good])
+        (seconds, outcome) <- timed (dialAddresses (DialTimes 10 0.2) ignored [dead, good])
         arrivedAt good outcome
         seconds `shouldSatisfy` (\s -> s >= 0.2 && s < 5)
 
     it "names every address and its reason when none answers" $
       withDeadListener loopback4 $ \dead -> do
         bad <- closedPort loopback6
-        outcome <- dialAddresses (DialTimes 0.5 0.1) [dead, bad]
+        outcome <- dialAddresses (DialTimes 0.5 0.1) ignored [dead, bad]
         failureOf outcome
           `shouldBe` Just (ConnectFailed (show bad <> ": Connection refused; " <> show dead <> ": no answer"))
 
     it "times out when nothing is heard from any" $
       withDeadListener loopback4 $ \dead -> do
-        outcome <- dialAddresses (DialTimes 0.3 0.1) [dead, dead]
+        outcome <- dialAddresses (DialTimes 0.3 0.1) ignored [dead]
         failureOf outcome `shouldBe` Just (ConnectTimedOut (Duration.seconds 0.3))
+
+    it "names every address when nothing is heard from any of several, also those that there was no time for" $
+      withDeadListener loopback4 $ \dead -> do
+        told <- newIORef []
+        outcome <- dialAddresses (DialTimes 0.5 0.2) (\cause -> modifyIORef' told (cause :)) (replicate 10 dead)
+        let named count = [show dead <> ": no answer" | _ <- [1 .. count]] <> [show dead <> ": not tried in time" | _ <- [count + 1 .. 10 :: Int]]
+            texts = map (ConnectFailed . List.intercalate "; " . named) [1 .. 10]
+        failureOf outcome `shouldSatisfy` maybe False (`elem` texts)
+        -- Whoever stops the dial knows the same.
+        last' <- take 1 <$> readIORef told
+        last' `shouldBe` toList (failureOf outcome)
 
     it "leaves no descriptor open, won, lost or interrupted" $
       withDeadListener loopback4 $ \dead -> withEcho loopback4 $ \good -> do
         bad <- closedPort loopback4
         open <- openDescriptors
         replicateM_ 20 $ do
-          dialAddresses (DialTimes 5 0.001) [dead, bad, good, dead] >>= either (fail . show) Socket.close
-          void (dialAddresses (DialTimes 0.01 0.001) [dead, bad, dead])
-          void (timeout 5000 (dialAddresses (DialTimes 5 0.001) [dead, bad, dead]))
+          dialAddresses (DialTimes 5 0.001) ignored [dead, bad, good, dead] >>= either (fail . show) Socket.close
+          void (dialAddresses (DialTimes 0.01 0.001) ignored [dead, bad, dead])
+          void (timeout 5000 (dialAddresses (DialTimes 5 0.001) ignored [dead, bad, dead]))
         eventually ((<= open) <$> openDescriptors)
 
   describe "interruption" $

@@ -20,7 +20,7 @@ import Network.Socket qualified as Socket
 import Redis.Duration (seconds)
 import Redis.Error (ConnectionCause (ClosedLocally, ConnectTimedOut, TlsTimedOut), Endpoint (..), renderEndpoint)
 import Redis.Internal.Config (Config (..))
-import Redis.Internal.Network.Dial (DialTimes, dialTcp, dialTimes, dialUnix)
+import Redis.Internal.Network.Dial (DialTimes (dialDeadline), dialTcp, dialTimes, dialUnix)
 import Redis.Internal.Network.Socket (TcpTuning (..), socketTransport, tuneTcp)
 import Redis.Internal.Network.Tls (TlsContext, newTlsContext, tlsTransport)
 import Redis.Internal.Network.Transport (Transport)
@@ -75,25 +75,23 @@ data Opening a = Opening
 
 -- | The progress of an attempt to open a connection.
 data Stage = Stage
-  { -- | Whether the attempt is in its TLS handshake.
-    stageShaking :: IORef Bool,
+  { -- | What is wrong if the time is over now.
+    stageLate :: IORef ConnectionCause,
     -- | Retries while the attempt may go on; then returns the reason to stop.
     stageOver :: STM ConnectionCause
   }
 
 -- | Runs an attempt to open a connection, on a thread of its own. Stops it when its time limit has
--- passed ('TlsTimedOut' during the TLS handshake, otherwise 'ConnectTimedOut') or when nobody wants
--- the connection any more ('ClosedLocally').
+-- passed ('TlsTimedOut' during the TLS handshake, 'Redis.Error.ConnectFailed' while several addresses are
+-- tried, otherwise 'ConnectTimedOut') or when nobody wants the connection any more ('ClosedLocally').
 openWithin :: Opening a -> (Stage -> IO (Either ConnectionCause a)) -> IO (Either ConnectionCause a)
 openWithin Opening {openingEndpoint, openingLimit, openingGone, openingDispose} attempt = do
-  stageShaking <- newIORef False
+  stageLate <- newIORef (ConnectTimedOut (seconds openingLimit))
   expired <- expiry openingLimit
   let stageOver = (ClosedLocally <$ openingGone) `orElse` (ConnectTimedOut (seconds openingLimit) <$ expired)
-  supervised ("redis open " <> renderEndpoint openingEndpoint) stageOver (mapM_ openingDispose) (attempt Stage {stageShaking, stageOver}) >>= \case
+  supervised ("redis open " <> renderEndpoint openingEndpoint) stageOver (mapM_ openingDispose) (attempt Stage {stageLate, stageOver}) >>= \case
     Right result -> pure result
-    Left cause@(ConnectTimedOut _) -> do
-      inTls <- readIORef stageShaking
-      pure (Left (if inTls then TlsTimedOut (seconds openingLimit) else cause))
+    Left (ConnectTimedOut _) -> Left <$> readIORef stageLate
     Left cause -> pure (Left cause)
 
 -- | Connects to an endpoint. Blocks until the connection is ready (with TLS, including the TLS
@@ -102,17 +100,18 @@ openWithin Opening {openingEndpoint, openingLimit, openingGone, openingDispose} 
 -- owns the transport and must receive it with asynchronous exceptions masked, as
 -- 'Control.Exception.bracket' does.
 connectWith :: Stage -> Connector -> Endpoint -> IO (Either ConnectionCause Transport)
-connectWith Stage {stageShaking, stageOver} Connector {connectorTimes, connectorTuning, connectorTls} endpoint = mask_ $ do
+connectWith Stage {stageLate, stageOver} Connector {connectorTimes, connectorTuning, connectorTls} endpoint = mask_ $ do
   -- The user's credentials action runs before this. It may have caught the exception that was to
   -- stop this thread, and gone on. No second exception is thrown, so check here.
   over <- atomically ((Just <$> stageOver) `orElse` pure Nothing)
   dialled <- case (over, endpoint) of
     (Just cause, _) -> pure (Left cause)
-    (Nothing, TcpEndpoint host port) -> dialTcp connectorTimes host port
+    (Nothing, TcpEndpoint host port) -> dialTcp connectorTimes (writeIORef stageLate) host port
     (Nothing, UnixEndpoint path) -> dialUnix connectorTimes path
   case dialled of
     Left cause -> pure (Left cause)
     Right socket -> do
+      writeIORef stageLate (ConnectTimedOut limit)
       outcome <- equip socket `onException` release socket
       case outcome of
         Left cause -> Left cause <$ release socket
@@ -125,7 +124,8 @@ connectWith Stage {stageShaking, stageOver} Connector {connectorTimes, connector
       case connectorTls of
         Nothing -> Right <$> socketTransport endpoint socket
         Just context -> do
-          writeIORef stageShaking True
-          tlsTransport context endpoint socket <* writeIORef stageShaking False
+          writeIORef stageLate (TlsTimedOut limit)
+          tlsTransport context endpoint socket <* writeIORef stageLate (ConnectTimedOut limit)
+    limit = seconds (dialDeadline connectorTimes)
     -- Bounded: closing a socket does not wait for its peer.
     release = uninterruptibleMask_ . Socket.close

@@ -63,12 +63,13 @@ dialTimes deadline = DialTimes {dialDeadline = deadline, dialStagger = min 0.25 
 
 -- | Resolves a host and connects to the first of its addresses that answers.
 -- Blocks for at most 'dialDeadline' after the name is resolved; interruptible.
+-- The action is told, at each change, what would be wrong if the time were over.
 -- The socket is non-blocking and closed on @exec@; the caller owns it.
-dialTcp :: DialTimes -> Host -> Port -> IO (Either ConnectionCause Socket)
-dialTcp times host port =
+dialTcp :: DialTimes -> (ConnectionCause -> IO ()) -> Host -> Port -> IO (Either ConnectionCause Socket)
+dialTcp times tell host port =
   resolve host port >>= \case
     Left cause -> pure (Left cause)
-    Right addresses -> dialAddresses times addresses
+    Right addresses -> dialAddresses times tell addresses
 
 -- | The addresses of a host, in the resolver's order. Interruptible: a thread of its own looks a
 -- name up, because the system's resolver cannot be interrupted and may take a minute. If the caller
@@ -109,9 +110,9 @@ data DialOutcome
   | UnderWay Candidate
 
 -- | Runs the race that the module's header describes, among TCP addresses. A failure names each
--- address with its reason; 'ConnectTimedOut' if no address gave a reason before the deadline.
-dialAddresses :: DialTimes -> [SockAddr] -> IO (Either ConnectionCause Socket)
-dialAddresses DialTimes {dialDeadline, dialStagger} addresses = do
+-- address with its reason; 'ConnectTimedOut' if the only address gave none before the deadline.
+dialAddresses :: DialTimes -> (ConnectionCause -> IO ()) -> [SockAddr] -> IO (Either ConnectionCause Socket)
+dialAddresses DialTimes {dialDeadline, dialStagger} tell addresses = do
   expired <- expiry dialDeadline
   mask $ \restore -> do
     opened <- newIORef []
@@ -138,20 +139,22 @@ dialAddresses DialTimes {dialDeadline, dialStagger} addresses = do
           UnderWay candidate -> await failures (waiting <> [candidate]) later next
 
         await failures waiting later next = do
+          tell late
           event <- atomically (anyDecided waiting <|> (Next <$ nextIfAny) <|> (Expired <$ expired))
           case event of
             Decided candidate -> do
               let others = filter ((/= candidateSocket candidate) . candidateSocket) waiting
               conclude opened candidate >>= settle failures others later next
             Next -> begin failures waiting later
-            Expired -> pure (Left (silent (reverse failures) (map candidateAddress waiting)))
+            Expired -> pure (Left late)
           where
+            late = silent (reverse failures) (map candidateAddress waiting) later
             nextIfAny = check (not (null later)) *> next
 
     failed failures = ConnectFailed (List.intercalate "; " (map reasoned failures))
     reasoned (address, reason) = show address <> ": " <> reason
-    silent [] _ = ConnectTimedOut (seconds dialDeadline)
-    silent failures waiting = failed (failures <> [(address, "no answer") | address <- waiting])
+    silent [] [_] [] = ConnectTimedOut (seconds dialDeadline)
+    silent failures waiting later = failed (failures <> [(address, "no answer") | address <- waiting] <> [(address, "not tried in time") | address <- later])
 
 -- | An event that ends one wait of the race.
 data DialEvent = Decided Candidate | Next | Expired

@@ -21,6 +21,7 @@ module Redis.Internal.Routing.Retry
     Course,
     newCourse,
     courseAttempts,
+    courseTrail,
 
     -- * The answer
     Verdict (..),
