@@ -3,8 +3,9 @@ module Redis.Internal.Network.Connect
   ( Connector,
     newConnector,
     connectWith,
-    hangsUpAtUnknown,
-    noteHangsUp,
+    Approach (..),
+    approachFor,
+    beginWith,
     Opening (..),
     Stage,
     openWithin,
@@ -14,8 +15,8 @@ where
 import Control.Concurrent.STM (STM, atomically, orElse)
 import Control.Exception (mask_, onException, uninterruptibleMask_)
 import Data.IORef (IORef, atomicModifyIORef', newIORef, readIORef, writeIORef)
-import Data.Set (Set)
-import Data.Set qualified as Set
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
 import Network.Socket qualified as Socket
 import Redis.Duration (seconds)
 import Redis.Error (ConnectionCause (ClosedLocally, ConnectTimedOut, TlsTimedOut), Endpoint (..), renderEndpoint)
@@ -33,8 +34,8 @@ data Connector = Connector
     connectorTuning :: TcpTuning,
     -- | 'Nothing' for plain text.
     connectorTls :: Maybe TlsContext,
-    -- | The peers that hang up at commands that they do not know.
-    connectorHangUps :: IORef (Set Endpoint)
+    -- | How the handshake begins with the peers for which that is not the usual way.
+    connectorApproaches :: IORef (Map Endpoint Approach)
   }
 
 -- | Makes the connector for a configuration. With TLS it reads the certificate files; nothing else
@@ -44,23 +45,37 @@ newConnector Config {configConnectTimeout, configKeepAlive, configTcpUserTimeout
   traverse newTlsContext configTls >>= traverse connector . sequence
   where
     connector tls =
-      newIORef Set.empty >>= \connectorHangUps ->
+      newIORef Map.empty >>= \connectorApproaches ->
         pure
           Connector
             { connectorTimes = dialTimes configConnectTimeout,
               connectorTuning =
                 TcpTuning {tuningKeepAlive = configKeepAlive, tuningUserTimeout = configTcpUserTimeout},
               connectorTls = tls,
-              connectorHangUps
+              connectorApproaches
             }
 
--- | Whether the peer is known to hang up at commands that it does not know. \(O(\log n)\).
-hangsUpAtUnknown :: Connector -> Endpoint -> IO Bool
-hangsUpAtUnknown connector endpoint = Set.member endpoint <$> readIORef (connectorHangUps connector)
+-- | How the handshake with a peer is made.
+data Approach
+  = -- | All at once.
+    Usual
+  | -- | The same after the reply to a PING.
+    AfterPing
+  | -- | In RESP2, and only what is required.
+    Bare
+  deriving stock (Eq, Ord, Show, Enum, Bounded)
 
--- | Remembers that the peer hangs up at commands that it does not know. \(O(\log n)\).
-noteHangsUp :: Connector -> Endpoint -> IO ()
-noteHangsUp connector endpoint = atomicModifyIORef' (connectorHangUps connector) (\known -> (Set.insert endpoint known, ()))
+-- | The approach with which the handshake with a peer begins. \(O(\log n)\).
+approachFor :: Connector -> Endpoint -> IO Approach
+approachFor connector endpoint = Map.findWithDefault Usual endpoint <$> readIORef (connectorApproaches connector)
+
+-- | Has later handshakes with a peer begin with this approach. \(O(\log n)\).
+beginWith :: Connector -> Endpoint -> Approach -> IO ()
+beginWith connector endpoint approach = atomicModifyIORef' (connectorApproaches connector) (\known -> (change known, ()))
+  where
+    change
+      | approach == Usual = Map.delete endpoint
+      | otherwise = Map.insert endpoint approach
 
 -- | A connection to open: its endpoint, its time limit, and when nobody wants it any more.
 data Opening a = Opening

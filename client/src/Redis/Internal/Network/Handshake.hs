@@ -33,6 +33,7 @@ import Data.Either (isRight)
 import Data.Maybe (fromMaybe, isJust, isNothing, maybeToList)
 import Redis.Error
 import Redis.Internal.Config
+import Redis.Internal.Network.Connect (Approach (..))
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Protocol.Encode (Request, request)
@@ -55,16 +56,6 @@ data ConnectionUse
     SharedFor ConnectionRole
   | -- | One caller at a time.
     Lent
-  deriving stock (Eq, Show)
-
--- | How the handshake is made.
-data Approach
-  = -- | All at once.
-    Usual
-  | -- | The same after the reply to a PING.
-    AfterPing
-  | -- | In RESP2, and only what is required.
-    Bare
   deriving stock (Eq, Show)
 
 -- | Why a connection is not ready for commands.

@@ -23,7 +23,7 @@ import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock (Nanos, coarseNanos, durationFromNanos, nanosFromSeconds, preciseNanos, secondsFromNanos)
-import Redis.Internal.Network.Connect (Connector, Opening (..), connectWith, hangsUpAtUnknown, noteHangsUp, openWithin)
+import Redis.Internal.Network.Connect (Connector, Opening (..), approachFor, beginWith, connectWith, openWithin)
 import Redis.Internal.Network.Credentials
 import Redis.Internal.Network.Handshake
 import Redis.Internal.Network.Multiplexer
@@ -131,20 +131,24 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
 
 -- | Connects with the client's credentials, and by the approach that this peer needs. A peer that hangs
 -- up during the usual handshake is connected to again, within the same attempt. One that then hung up
--- at commands that it does not know is remembered while the client lives.
+-- at commands that it does not know is remembered while the client lives. One that did not even answer
+-- PING is asked that first until it answers, so that a peer that lets everybody in and hangs up gets one
+-- connection for each attempt.
 greeted :: ConnectionSetup -> Endpoint -> (Issue -> Approach -> IO (Either Unready a)) -> IO (Either ConnectionCause a)
 greeted setup endpoint connectBy = withIssued setup $ \issue -> do
-  known <- hangsUpAtUnknown connector endpoint
-  if known then approaching issue Bare [] else approaching issue Usual [AfterPing, Bare]
+  first <- approachFor connector endpoint
+  approaching issue first first
   where
     connector = setupConnector setup
 
-    approaching issue approach others =
+    approaching issue first approach =
       connectBy issue approach >>= \case
-        Right connected -> Right connected <$ when (approach == Bare) (noteHangsUp connector endpoint)
-        Left (HungUp _) | next : rest <- others -> approaching issue next rest
+        Right connected -> Right connected <$ learn (if approach == Bare then Bare else Usual)
+        Left (HungUp _) | approach < maxBound -> approaching issue first (succ approach)
         Left (HungUp cause) -> pure (Left cause)
-        Left (Refused cause) -> pure (Left cause)
+        Left (Refused cause) -> Left cause <$ when (approach == AfterPing) (learn AfterPing)
+      where
+        learn best = unless (best == first) (beginWith connector endpoint best)
 
 -- | Connects with the client's credentials. While the server refuses them and the action that
 -- issues them has newer ones, connects again, for a while: a password is replaced in two places, at
