@@ -40,11 +40,13 @@ import Control.Exception (Exception (..), SomeException (..))
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
+import Data.Char (isAsciiUpper, isDigit)
 import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
 import Data.Text.Encoding.Error qualified as Text
@@ -110,12 +112,13 @@ data ServerError = ServerError
   deriving stock (Eq, Show)
 
 -- | Splits the text of an error reply into code and message. The delivery follows from the text
--- alone, so it holds for any command, scripts included. \(O(n)\).
+-- alone, so it holds for any command, scripts included. An error of a command inside a script has the code of
+-- that command's error, also from servers before 7.0, which say @ERR@ and put it into the message. \(O(n)\).
 --
 -- @since 0.1.0.0
 serverErrorFromText :: ByteString -> ServerError
 serverErrorFromText text =
-  let (code, rest) = Char8.break (== ' ') text
+  let (code, rest) = Char8.break (== ' ') (inScript text)
       message = Char8.drop 1 rest
    in ServerError
         { serverErrorCode = code,
@@ -123,6 +126,25 @@ serverErrorFromText text =
           serverErrorDelivery = if refusesBeforeRun code message then RefusedBeforeRun else MaybeExecuted,
           serverErrorCommand = ""
         }
+
+-- | The text of an error inside a script, in the words of servers since 7.0; any other text as it is.
+-- Older servers put the script and its line before the error:
+-- @ERR Error running script (call to f_…): \@user_script:1: WRONGTYPE …@.
+inScript :: ByteString -> ByteString
+inScript text = fromMaybe text $ do
+  called <- ByteString.stripPrefix "ERR Error running script (call to " text
+  let (name, rest) = ByteString.breakSubstring "): " called
+      (line, failure) = position "" (ByteString.drop 3 rest)
+      code = Char8.takeWhile (/= ' ') failure
+  -- What Lua says itself has no code.
+  if not (Char8.null code) && Char8.all isAsciiUpper code
+    then Just (mconcat [failure, " script: ", name, ", on @user_script:", line, "."])
+    else Nothing
+  where
+    -- Some errors have their line twice, and the sign of an error reply.
+    position line found = case Char8.span isDigit . Char8.dropWhile (== ' ') <$> ByteString.stripPrefix "@user_script:" found of
+      Just (number, rest) | Just failure <- ByteString.stripPrefix ": " rest -> position number failure
+      _ -> (line, fromMaybe found (ByteString.stripPrefix "-" found))
 
 -- | Why a connection could not be opened, or was lost.
 --

@@ -9,6 +9,27 @@ import Test.Hspec
 
 spec :: Spec
 spec = describe "Redis.Error, said to people" $ do
+  it "has the code of the command that failed inside a script, as servers since 7.0 say it, from older ones, too" $ do
+    let said text = let failed = serverErrorFromText text in (serverErrorCode failed, serverErrorMessage failed, serverErrorDelivery failed)
+    said "ERR Error running script (call to f_12ab): @user_script:3: WRONGTYPE Operation against a key"
+      `shouldBe` ("WRONGTYPE", "Operation against a key script: f_12ab, on @user_script:3.", MaybeExecuted)
+    -- The script may have written before.
+    said "ERR Error running script (call to f_12ab): @user_script:1: @user_script: 1: -READONLY You can't write against a read only replica.  "
+      `shouldBe` ("READONLY", "You can't write against a read only replica.   script: f_12ab, on @user_script:1.", MaybeExecuted)
+    said "ERR Error running script (call to f_12ab): @user_script:2: NOGROUP No such key 's'"
+      `shouldBe` said "NOGROUP No such key 's' script: f_12ab, on @user_script:2."
+  it "leaves what Lua itself says inside a script as it is" $
+    [ text
+      | text <-
+          [ "ERR Error running script (call to f_12ab): @user_script:1: user_script:1: attempt to call a nil value",
+            "ERR Error running script (call to f_12ab)",
+            "ERR Error running script (call to f_12ab): @user_script:1: ",
+            "ERR unknown command 'FOO'"
+          ],
+        let failed = serverErrorFromText text,
+        serverErrorCode failed <> " " <> serverErrorMessage failed /= text
+    ]
+      `shouldBe` []
   mapM_
     (\(failure, text) -> it ("says " <> show text) (displayException failure `shouldBe` text))
     [ (ReplyError wrongType {serverErrorDelivery = RefusedBeforeRun}, "server error: WRONGTYPE Operation against a key"),

@@ -293,13 +293,12 @@ sweepScript =
     \end\n\
     \return 1"
 
--- | Whether the error says that the group, or the stream, is gone. Old servers put the error code
--- of a command inside a script into the message.
+-- | Whether the error says that the group, or the stream, is gone.
 isGroupLost :: Error -> Bool
 isGroupLost = \case
   ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
     serverErrorCode `elem` ["NOGROUP", "UNBLOCKED"]
-      || any (`Char8.isInfixOf` serverErrorMessage) ["NOGROUP", "no such key", "no longer exists"]
+      || any (`Char8.isInfixOf` serverErrorMessage) ["no such key", "no longer exists"]
   _ -> False
 
 -- | Whether the same request may succeed later though nobody changes anything for its sake: it says
