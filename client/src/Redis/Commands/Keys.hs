@@ -31,7 +31,6 @@ module Redis.Commands.Keys
     persist,
     ttl,
     pttl,
-    KeyTtl (..),
     expiretime,
     pexpiretime,
     KeyExpiry (..),
@@ -197,75 +196,57 @@ expireArguments ExpireOptions {expireCondition} = expireConditionWord expireCond
 persist :: ByteString -> Command Bool
 persist name = command "PERSIST" [key name] Decode.boolean
 
--- | How long a key has to live.
+-- | When a key expires: after a 'Duration' or at a 'UTCTime'.
 --
 -- @since 0.1.0.0
-data KeyTtl
+data KeyExpiry time
   = -- | There is no such key.
     NoSuchKey
   | -- | The key has no expiry.
     NeverExpires
-  | -- | The key expires after this time.
-    LivesFor Duration
+  | -- | The key lives for this long, or until this time.
+    KeyExpires time
   deriving stock (Eq, Show)
 
 -- | @TTL key@: how long the key has to live, to the second. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/ttl/).
 --
 -- @since 0.1.0.0
-ttl :: ByteString -> Command KeyTtl
+ttl :: ByteString -> Command (KeyExpiry Duration)
 ttl name = command "TTL" [key name] (keyTtl 1000)
 
 -- | @PTTL key@: how long the key has to live, to the millisecond. \(O(1)\) on the server,
 -- [since 2.6.0](https://valkey.io/commands/pttl/).
 --
 -- @since 0.1.0.0
-pttl :: ByteString -> Command KeyTtl
+pttl :: ByteString -> Command (KeyExpiry Duration)
 pttl name = command "PTTL" [key name] (keyTtl 1)
 
 -- | Decodes a remaining time. Takes the server's unit of time in milliseconds.
-keyTtl :: Int64 -> Decoder KeyTtl
-keyTtl unit reply = do
-  time <- Decode.integer reply
-  case time of
-    -2 -> Right NoSuchKey
-    -1 -> Right NeverExpires
-    _
-      | time >= 0 -> Right (LivesFor (milliseconds (time * unit)))
-      | otherwise -> Decode.mismatch "a time, -1 or -2" reply
-
--- | When a key expires.
---
--- @since 0.1.0.0
-data KeyExpiry
-  = -- | There is no such key.
-    NothingExpires
-  | -- | The key has no expiry.
-    ExpiresNever
-  | ExpiresAt UTCTime
-  deriving stock (Eq, Show)
+keyTtl :: Int64 -> Decoder (KeyExpiry Duration)
+keyTtl unit = keyExpiry (fmap (milliseconds . (* unit)) . Decode.integer)
 
 -- | @EXPIRETIME key@: when the key expires, to the second. \(O(1)\) on the server,
 -- [since 7.0.0](https://valkey.io/commands/expiretime/).
 --
 -- @since 0.1.0.0
-expiretime :: ByteString -> Command KeyExpiry
+expiretime :: ByteString -> Command (KeyExpiry UTCTime)
 expiretime name = command "EXPIRETIME" [key name] (keyExpiry Decode.unixSeconds)
 
 -- | @PEXPIRETIME key@: when the key expires, to the millisecond. \(O(1)\) on the server,
 -- [since 7.0.0](https://valkey.io/commands/pexpiretime/).
 --
 -- @since 0.1.0.0
-pexpiretime :: ByteString -> Command KeyExpiry
+pexpiretime :: ByteString -> Command (KeyExpiry UTCTime)
 pexpiretime name = command "PEXPIRETIME" [key name] (keyExpiry Decode.unixMilliseconds)
 
-keyExpiry :: Decoder UTCTime -> Decoder KeyExpiry
-keyExpiry point reply =
+keyExpiry :: Decoder time -> Decoder (KeyExpiry time)
+keyExpiry time reply =
   Decode.integer reply >>= \case
-    -2 -> Right NothingExpires
-    -1 -> Right ExpiresNever
+    -2 -> Right NoSuchKey
+    -1 -> Right NeverExpires
     number
-      | number >= 0 -> ExpiresAt <$> point reply
+      | number >= 0 -> KeyExpires <$> time reply
       | otherwise -> Decode.mismatch "a time, -1 or -2" reply
 
 -- | @RENAME from to@: renames a key; whatever @to@ held is lost. An error if there is no @from@. In

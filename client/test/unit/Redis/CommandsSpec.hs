@@ -147,13 +147,13 @@ replies = describe "reads the replies of" $ do
     decoded (setGet "k" "v") (BulkString "before") `shouldBe` Right (Just "before")
 
   it "TTL" $
-    mapM (decoded (ttl "k") . Integer) [-2, -1, 0, 5] `shouldBe` Right [NoSuchKey, NeverExpires, LivesFor mempty, LivesFor (seconds 5)]
+    mapM (decoded (ttl "k") . Integer) [-2, -1, 0, 5] `shouldBe` Right [NoSuchKey, NeverExpires, KeyExpires mempty, KeyExpires (seconds 5)]
 
   it "PTTL, which no other negative number is" $
     decoded (pttl "k") (Integer (-3)) `shouldSatisfy` isLeft
 
   it "PTTL, to the millisecond" $
-    mapM (decoded (pttl "k") . Integer) [-1, 1500] `shouldBe` Right [NeverExpires, LivesFor (seconds 1.5)]
+    mapM (decoded (pttl "k") . Integer) [-1, 1500] `shouldBe` Right [NeverExpires, KeyExpires (seconds 1.5)]
 
   it "TYPE, those of modules too" $
     mapM (decoded (type_ "k") . SimpleString) ["none", "string", "list", "set", "zset", "hash", "stream", "ReJSON-RL"]

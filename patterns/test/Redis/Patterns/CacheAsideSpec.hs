@@ -35,7 +35,7 @@ spec = do
       -- Between 90 and 100 % of the configured time.
       left <- run client (Redis.pttl "cache:k")
       left `shouldSatisfy` \case
-        Redis.LivesFor time -> time > seconds 265 && time <= seconds 300
+        Redis.KeyExpires time -> time > seconds 265 && time <= seconds 300
         _ -> False
       expire client "k"
       cached cache "k" compute `shouldReturn` Just "value"

@@ -185,7 +185,7 @@ spec = do
   where
     hours' n = seconds (3600 * n)
     lives atLeast = \case
-      Redis.LivesFor time -> time >= atLeast
+      Redis.KeyExpires time -> time >= atLeast
       _ -> False
 
 both :: [(ByteString, ByteString)] -> Client -> IO (Maybe ByteString, Maybe ByteString)

@@ -68,16 +68,16 @@ expiry =
     after [kv] "ttl" (ttl "k") ["TTL", "k"] (Gives NeverExpires),
     onEmpty "ttl" (ttl "k") ["TTL", "k"] (Gives NoSuchKey),
     after [mortal] "pttl" (pttl "k") ["PTTL", "k"] (Such "is nearly the whole time" nearlyWhole),
-    after [until4] "expiretime" (expiretime "k") ["EXPIRETIME", "k"] (Gives (ExpiresAt (posixSecondsToUTCTime 4000000000))),
-    after [kv] "expiretime" (expiretime "k") ["EXPIRETIME", "k"] (Gives ExpiresNever),
-    onEmpty "expiretime" (expiretime "k") ["EXPIRETIME", "k"] (Gives NothingExpires),
-    after [until4] "pexpiretime" (pexpiretime "k") ["PEXPIRETIME", "k"] (Gives (ExpiresAt (posixSecondsToUTCTime 4000000000.005)))
+    after [until4] "expiretime" (expiretime "k") ["EXPIRETIME", "k"] (Gives (KeyExpires (posixSecondsToUTCTime 4000000000))),
+    after [kv] "expiretime" (expiretime "k") ["EXPIRETIME", "k"] (Gives NeverExpires),
+    onEmpty "expiretime" (expiretime "k") ["EXPIRETIME", "k"] (Gives NoSuchKey),
+    after [until4] "pexpiretime" (pexpiretime "k") ["PEXPIRETIME", "k"] (Gives (KeyExpires (posixSecondsToUTCTime 4000000000.005)))
   ]
   where
     mortal = ["SET", "k", "v", "EX", "1000"]
     until4 = ["SET", "k", "v", "PXAT", "4000000000005"]
     nearlyWhole = \case
-      LivesFor time -> time > seconds 900 && time <= seconds 1000
+      KeyExpires time -> time > seconds 900 && time <= seconds 1000
       _ -> False
 
 names :: [Case]
