@@ -26,9 +26,10 @@
 --
 -- A cookie can only be set before the response begins: what a streamed body stores after that is
 -- kept only if the session existed before. Requests of one session run side by side; each field is
--- written as a whole, and the last write stays. If a request that was sent with the id from before a
--- rotation first uses its session after the rotation, and stores something, a session begins, and
--- its cookie may replace the new one. Whoever can read the server's keys can take over sessions.
+-- written as a whole, and the last write stays. For five minutes after a rotation or an end, a request
+-- with the id from before it cannot begin a session, so its cookie cannot replace that of a login. One
+-- that takes longer until it first uses its session can, and so can one that has begun a session
+-- before the login and is answered after it. Whoever can read the server's keys can take over sessions.
 -- After a fail-over, a session that was ended shortly before may exist again.
 --
 -- == When a reply is lost
@@ -67,7 +68,6 @@ import Data.Maybe (fromMaybe, listToMaybe)
 import Network.HTTP.Types (ResponseHeaders, hCookie)
 import Network.Wai (Application, Request, mapResponseHeaders, requestHeaders)
 import Redis
-import Redis.Commands qualified as Commands
 import Redis.Decode qualified as Decode
 import Redis.Duration
 import Redis.Patterns.Internal.Token
@@ -140,10 +140,11 @@ data State = State
 data Seat
   = -- | The browser sent this id, which has not been looked up yet.
     Presented ByteString
-  | Vacant
+  | -- | There is no session. The browser may have sent an id that leads to none.
+    Vacant (Maybe ByteString)
   | Seated ByteString (Map ByteString ByteString)
-  | -- | The session ended while the request used it. Only a rotation creates another: a session that
-    -- a write created would have its cookie replace that of a login by another request.
+  | -- | The session was ended or rotated by another request. Only a rotation creates another: a session that
+    -- a write created would have its cookie replace that of a login by that request.
     Ended
 
 data Cookie
@@ -158,7 +159,7 @@ data Cookie
 -- @since 0.1.0.0
 withSessions :: Client -> Sessions -> (Session -> Application) -> Application
 withSessions client kept application request respond = do
-  state <- newMVar (State (maybe Vacant Presented (presentedId kept request)) Silent)
+  state <- newMVar (State (maybe (Vacant Nothing) Presented (presentedId kept request)) Silent)
   application (Session client kept state) request $ \response -> do
     State {stateCookie} <- readMVar state
     respond (mapResponseHeaders (cookieHeaders kept stateCookie <>) response)
@@ -177,9 +178,9 @@ sessionGet session field = modifyMVar (sessionState session) $ \state -> do
         _ -> Nothing
     )
 
--- | Stores a field under this name, and creates the session if there is none. 'False': the session
--- has ended since this request first used it, and nothing was stored, nor will be until
--- 'sessionRotate'. One round trip.
+-- | Stores a field under this name, and creates the session if there is none. 'False': another request
+-- has ended or rotated the session since this one first used it, or in the last five minutes;
+-- nothing was stored, nor will be until 'sessionRotate'. One round trip.
 --
 -- @since 0.1.0.0
 sessionPut :: Session -> ByteString -> ByteString -> IO Bool
@@ -221,7 +222,7 @@ sessionRotate session@Session {sessionClient, sessionKept} = void . change sessi
   fields <- maybe (pure Nothing) (run sessionClient . closing sessionKept) (seatedId seat)
   let kept = fromMaybe Map.empty fields
   run sessionClient (making sessionKept new (Map.toList kept))
-  mapM_ (run sessionClient . ending sessionKept) (seatedId seat)
+  mapM_ (run sessionClient . ending sessionKept) (sentId seat)
   pure (Just (new, kept))
 
 -- | Ends the session, for a logout, and has the browser delete the cookie. Nothing else does that: a
@@ -231,13 +232,8 @@ sessionRotate session@Session {sessionClient, sessionKept} = void . change sessi
 -- @since 0.1.0.0
 sessionEnd :: Session -> IO ()
 sessionEnd Session {sessionClient, sessionKept, sessionState} = modifyMVar_ sessionState $ \State {stateSeat} -> do
-  let end = run sessionClient . ending sessionKept
-  case stateSeat of
-    Presented known -> end known
-    Seated known _ -> end known
-    Vacant -> pure ()
-    Ended -> pure ()
-  pure (State Vacant Cleared)
+  mapM_ (run sessionClient . ending sessionKept) (sentId stateSeat)
+  pure (State (Vacant Nothing) Cleared)
 
 -- | Loads the session and changes it; returns whether there is a session afterwards. The action gets
 -- the seat, which is not 'Presented' any more, and returns the session's id and fields.
@@ -256,14 +252,23 @@ seatedId = \case
   Seated known _ -> Just known
   _ -> Nothing
 
+-- | The id that leads to the session, or that the browser sent and that leads to none.
+sentId :: Seat -> Maybe ByteString
+sentId = \case
+  Presented known -> Just known
+  Seated known _ -> Just known
+  Vacant known -> known
+  Ended -> Nothing
+
 load :: Session -> State -> IO State
 load Session {sessionClient, sessionKept} state = case stateSeat state of
   Presented known ->
     run sessionClient (loading sessionKept known) >>= \case
-      Just fields -> pure (State (Seated known fields) Silent)
+      Left () -> pure (State Ended Silent)
+      Right (Just fields) -> pure (State (Seated known fields) Silent)
       -- The unknown id is not accepted: a session that is created later gets a new id. But the
       -- cookie stays: the browser may have a new one by now, from the response to a login.
-      Nothing -> pure (State Vacant Silent)
+      Right Nothing -> pure (State (Vacant (Just known)) Silent)
   _ -> pure state
 
 -- Cookies
@@ -301,8 +306,8 @@ cookieHeaders kept = \case
       Lax -> "; SameSite=Lax"
       Unrestricted -> "; SameSite=None"
 
--- Commands. The fields of the hash: c is the time of its creation; m is set while the session moves
--- to another id; the names of stored fields follow a colon.
+-- Commands. The fields of the hash: c is the time of its creation; m is set when the session moves
+-- to another id or has ended, and stays for five minutes; the names of stored fields follow a colon.
 
 keyOf :: Sessions -> ByteString -> ByteString
 keyOf Sessions {sessionName} known = sessionName <> ":" <> known
@@ -310,9 +315,11 @@ keyOf Sessions {sessionName} known = sessionName <> ":" <> known
 times :: Sessions -> [ByteString]
 times Sessions {sessionIdle, sessionLifetime} = map (number . inMilliseconds) [sessionIdle, sessionLifetime]
 
--- | Reads the stored fields; 'Nothing' if the session has ended. Counts as a use.
-loading :: Sessions -> ByteString -> Command (Maybe (Map ByteString ByteString))
-loading kept known = repeatable (evalScript loadScript [keyOf kept known] (times kept) `decodedBy` stored)
+-- | Reads the stored fields; 'Nothing' if there is no session, @Left@ if it was ended or rotated lately.
+-- Counts as a use.
+loading :: Sessions -> ByteString -> Command (Either () (Maybe (Map ByteString ByteString)))
+loading kept known =
+  repeatable (evalScript loadScript [keyOf kept known] (times kept) `decodedBy` (fmap (maybe (Left ()) Right) . Decode.nullable stored))
 
 -- | Closes the session and returns its fields, also if it is closed already. From now on nothing
 -- can be stored in it, and a request that loads it finds that it has ended.
@@ -338,7 +345,7 @@ making kept new fields =
   repeatable (evalScript makeScript [keyOf kept new] (times kept <> concat [[":" <> name, content] | (name, content) <- fields]) `decodedBy` Decode.ignored)
 
 ending :: Sessions -> ByteString -> Command ()
-ending kept known = repeatable (void (Commands.unlink (pure (keyOf kept known))))
+ending kept known = repeatable (evalScript endScript [keyOf kept known] [] `decodedBy` Decode.ignored)
 
 -- Each use begins with this: check that the session exists, and begin a new idle period.
 use :: ByteString -> ByteString
@@ -357,13 +364,14 @@ use otherwise' =
        \end\n\
        \redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.min(rest, tonumber(ARGV[1]))))\n"
 
-loadScript, closeScript, putScript, makeScript :: Script
-loadScript = script (use "{}" <> "return redis.call('HGETALL', KEYS[1])")
-closeScript =
-  script
-    "if redis.call('EXISTS', KEYS[1]) == 0 then return {} end\n\
-    \redis.call('HSET', KEYS[1], 'm', 1)\n\
-    \return redis.call('HGETALL', KEYS[1])"
+loadScript, closeScript, endScript, putScript, makeScript :: Script
+loadScript =
+  script $
+    "if redis.call('HEXISTS', KEYS[1], 'm') == 1 then return false end\n"
+      <> use "{}"
+      <> "return redis.call('HGETALL', KEYS[1])"
+closeScript = script ("if redis.call('EXISTS', KEYS[1]) == 0 then return {} end\n" <> over <> "return redis.call('HGETALL', KEYS[1])")
+endScript = script ("redis.call('DEL', KEYS[1])\n" <> over <> "return 1")
 putScript =
   script $
     use "0"
@@ -376,6 +384,10 @@ makeScript =
     \for at = 3, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[at], ARGV[at + 1]) end\n\
     \redis.call('PEXPIRE', KEYS[1], ARGV[1])\n\
     \return 1"
+
+-- | Remembers that the session is over.
+over :: ByteString
+over = "redis.call('HSET', KEYS[1], 'm', 1)\nredis.call('PEXPIRE', KEYS[1], 300000)\n"
 
 number :: Int64 -> ByteString
 number = Char8.pack . show

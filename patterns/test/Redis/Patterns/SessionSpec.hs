@@ -108,10 +108,30 @@ spec = do
         (late, said) `shouldBe` (False, [])
         visit client kept (jarOf cookies) (`sessionGet` "cart") `shouldReturn` (Nothing, [])
         visit client kept (jarOf cookies) (`sessionDelete` "cart") `shouldReturn` (False, [])
+        visit client kept (jarOf cookies) (\session -> sessionGet session "cart" *> sessionPut session "user" "ada") `shouldReturn` (False, [])
+        -- Once it is forgotten, which takes five minutes.
+        let key = "session:" <> idOf cookies
+        run client (Redis.pttl key) >>= (`shouldSatisfy` (\time -> lives (seconds 240) time && not (lives (seconds 301) time)))
+        _ <- run client (Redis.del (pure key))
         (stored, another) <- visit client kept (jarOf cookies) (\session -> sessionGet session "cart" *> sessionPut session "user" "ada")
         stored `shouldBe` True
         idOf another `shouldNotBe` idOf cookies
         concatMap attributes another `shouldSatisfy` notElem "Max-Age=0"
+
+  forM_ [("a rotation", sessionRotate), ("an end", sessionEnd)] $ \(how, over) ->
+    it ("begins no session for a request that stores first after " <> how <> ", so it leaves a login's cookie alone") $
+      withRedisAndClient $ \_ client -> do
+        (_, cookies) <- visit client sessions [] (\session -> sessionPut session "cart" "7")
+        (_, login) <- visit client sessions (jarOf cookies) over
+        length login `shouldBe` 1
+        visit client sessions (jarOf cookies) (\session -> sessionPut session "user" "ada") `shouldReturn` (False, [])
+        -- The id of a session that had ended before the login.
+        let expired = [("__Host-session", Char8.replicate 64 'a')]
+        _ <- visit client sessions expired over
+        visit client sessions expired (\session -> sessionPut session "user" "ada") `shouldReturn` (False, [])
+        -- A login with such an id is possible.
+        (_, again) <- visit client sessions (jarOf cookies) (\session -> sessionRotate session *> sessionPut session "user" "ada")
+        snd <$> both (jarOf again) client `shouldReturn` Just "ada"
 
   forM_ [False, True] $ \remembered ->
     it ("leaves a login's cookie alone when a request from before it is answered later, remembered: " <> show remembered) $
