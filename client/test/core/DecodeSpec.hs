@@ -16,6 +16,7 @@ import Data.Word (Word8)
 import Foreign.Ptr (Ptr, castPtr)
 import Peer (within)
 import Redis.Internal.Protocol.Decode
+import Redis.Properties (cases)
 import Redis.Value
 import System.Mem (getAllocationCounter, setAllocationCounter)
 import Test.Hspec hiding (after, before)
@@ -228,12 +229,12 @@ notResp = do
       ]
       refused
 
-  modifyMaxSuccess (const 2000) . prop "any bytes come to a value within them, a wish for more, or a refusal" $
+  cases 1000 . prop "any bytes come to a value within them, a wish for more, or a refusal" $
     forAll genAnything $ \bytes -> ioProperty $ do
       step <- stepTo (decode small) bytes (ByteString.length bytes) 0 startFrames
       sensible bytes step
 
-  modifyMaxSuccess (const 1000) . prop "so do the bytes of a value of which one was changed" $
+  cases 1000 . prop "so do the bytes of a value of which one was changed" $
     forAll genDamaged $ \bytes -> ioProperty $ do
       step <- stepTo (decode generous) bytes (ByteString.length bytes) 0 startFrames
       sensible bytes step

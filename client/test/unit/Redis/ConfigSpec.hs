@@ -14,8 +14,9 @@ import Redis.Config
 import Redis.Duration (microseconds, seconds)
 import Redis.Error (Error (ClientClosed))
 import Redis.Internal.Config (Config (..), Topology (..), fixedCredentials, revealSecret)
+import Redis.Properties (cases)
 import Test.Hspec
-import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
+import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 
 spec :: Spec
@@ -119,7 +120,7 @@ spec = describe "Redis.Config" $ do
               setCredentials (Just (Credentials (Just "user") (toSecret password))) (standaloneConfig "h" 1)
          in show config `reveals` password === False
 
-    modifyMaxSuccess (const 5000) $
+    cases 1000 $
       prop "is neither shown nor repeated in an error, however the URL around it is broken" $
         forAll (secretWords >>= \password -> (,) password . ($ password) <$> brokenUrl) $ \(password, url) ->
           let outcome = configFromUrl url

@@ -7,9 +7,10 @@ import Redis.Error
 import Redis.Internal.Config (AddressMapping (..))
 import Redis.Internal.Protocol.Redirect
 import Redis.Internal.Protocol.Slot
+import Redis.Properties (cases)
 import Support
 import Test.Hspec
-import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
+import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 
 spec :: Spec
@@ -80,7 +81,7 @@ spec = describe "Redis.Internal.Protocol.Redirect" $ do
       parse ("MOVED " <> shown (slotNumber slot) <> " h:" <> shown port)
         === Just (Moved slot (NamedNode (TcpEndpoint "h" (fromIntegral port))))
 
-  modifyMaxSuccess (const 5000) $
+  cases 1000 $
     prop "gives nothing out of range for any text" $
       forAll hostileText $ \text -> case parse text of
         Just (Moved slot destination) -> sane slot destination

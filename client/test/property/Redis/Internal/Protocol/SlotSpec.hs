@@ -6,9 +6,10 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Word (Word16)
 import Redis.Internal.Protocol.Slot
+import Redis.Properties (cases)
 import Support
 import Test.Hspec
-import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
+import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 
 spec :: Spec
@@ -29,7 +30,7 @@ spec = describe "Redis.Internal.Protocol.Slot" $ do
   it "puts keys of one tag into one slot" $
     keySlot "{user1000}.following" `shouldBe` keySlot "{user1000}.followers"
 
-  modifyMaxSuccess (const 5000) $ do
+  cases 1000 $ do
     prop "agrees with the bitwise definition on any bytes" $
       forAll anyBytes $ \key -> slotNumber (keySlot key) === naiveSlot key
 

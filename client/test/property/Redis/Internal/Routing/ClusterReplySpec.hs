@@ -13,10 +13,11 @@ import Redis.Internal.Protocol.Decode (DecodeLimits (..), decodeBytes)
 import Redis.Internal.Protocol.Slot
 import Redis.Internal.Routing.ClusterReply
 import Redis.Internal.Routing.SlotMap
+import Redis.Properties (cases)
 import Redis.Value
 import Support
 import Test.Hspec
-import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
+import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 
 spec :: Spec
@@ -157,7 +158,7 @@ spec = describe "Redis.Internal.Routing.ClusterReply" $ do
     place (parseClusterSlots asked (Array [Array [Integer 0, Integer 5], Array [Integer 0, Integer (-1)]]))
       `shouldBe` ["element 1", "element 1"]
 
-  modifyMaxSuccess (const 2000) $
+  cases 1000 $
     prop "gives a map or an error for any value" $
       forAll anyValue $ \value ->
         isSound (parseClusterSlots asked value) && isSound (parseClusterShards askedByTls' value)

@@ -9,9 +9,10 @@ import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
 import Redis.Internal.Config (AddressMapping (..), Backoff (..))
 import Redis.Internal.Routing.Retry
 import Redis.Internal.Routing.Topology (Trigger (..))
+import Redis.Properties (cases)
 import Support
 import Test.Hspec
-import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
+import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck hiding (Failure)
 
 spec :: Spec
@@ -130,7 +131,7 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
       GiveUp failed -> errorDelivery failed `shouldBe` MaybeExecuted
       other -> expectationFailure (show other)
 
-  modifyMaxSuccess (const 20000) $ do
+  cases 1000 $ do
     prop "never sends a write again after an attempt that may have run" $
       forAll anyQuestion $ \(policy, facts, history, final) ->
         let (course, _) = through policy facts history
@@ -154,7 +155,7 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
               RetryNow _ -> maybe True (> 0) (failedRemaining final)
               GiveUp _ -> True
 
-  modifyMaxSuccess (const 1000) $ do
+  cases 1000 $ do
     prop "ends every command within its attempts, and at most one of them follows at once" $
       forAll ((,,) <$> anyFacts <*> vectorOf 40 anyFailure <*> arbitrary) $ \(facts, failures, clustered) ->
         let policy = cluster {policyClustered = clustered}

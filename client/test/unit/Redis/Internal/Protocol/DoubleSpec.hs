@@ -2,13 +2,14 @@ module Redis.Internal.Protocol.DoubleSpec (spec) where
 
 import Data.ByteString.Char8 qualified as Char8
 import Redis.Internal.Protocol.Double
+import Redis.Properties (cases)
 import Test.Hspec
-import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
+import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 
 spec :: Spec
 spec = describe "Redis.Internal.Protocol.Double" $ do
-  modifyMaxSuccess (const 20000) $ do
+  cases 1000 $ do
     prop "reads digits with a point anywhere as the nearest double" $
       forAll (choose (1, 25)) $ \count ->
         forAll (vectorOf count (choose ('0', '9'))) $ \digits ->
