@@ -68,6 +68,7 @@ module Redis.Config
     ReadFrom (..),
     setAddressMapping,
     setFollowRedirects,
+    setReplyChecks,
 
     -- * Client-side caching
     setCaching,
@@ -363,6 +364,21 @@ setCaching new config = config {configCaching = new}
 -- @since 0.1.0.0
 setFollowRedirects :: Bool -> Config -> Config
 setFollowRedirects new config = config {configFollowsRedirects = new}
+
+-- | Whether the client checks that replies belong to their commands: it ends each block of commands
+-- that it sends on a shared connection with @ECHO@ of a number, and hands out the replies to the
+-- block when that number has come at its place. If something else comes there, the connection ends
+-- with 'Redis.Error.ProtocolViolation', and nobody gets another's reply. Default: 'False'.
+--
+-- For servers on which others can run scripts, and which lack the mend of CVE-2025-67733: there an
+-- error with a line break, made by a script, shifts the replies of everybody on its connection. The
+-- cost is one more command for each block, not for each command; with a single caller a block is
+-- one command. Metrics count the checks as commands. The user needs the permission for ECHO. While
+-- a server answers ECHO with an error (@BUSY@), connections end.
+--
+-- @since 0.1.0.0
+setReplyChecks :: Bool -> Config -> Config
+setReplyChecks new config = config {configReplyChecks = new}
 
 -- | Functions of the program that the client calls when something happens. Default: 'noHooks'.
 --

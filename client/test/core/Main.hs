@@ -16,6 +16,7 @@ import MuxTimeSpec qualified
 import PoolOrderSpec qualified
 import Redis.TestKit.Wait (within)
 import RepeatedSpec qualified
+import ReplyChecksSpec qualified
 import RoomQueueSpec qualified
 import Test.Hspec
 import WakeupSpec qualified
@@ -48,3 +49,4 @@ onCapabilities count =
     MuxSleepSpec.spec
     MuxTimeSpec.spec
     MuxEdgesSpec.spec
+    ReplyChecksSpec.spec

@@ -81,6 +81,7 @@ plainSettings =
       muxWeight = ManyCallers,
       muxCapability = 0,
       muxTally = Nothing,
+      muxReplyChecks = False,
       muxOnPush = const (pure ()),
       muxOnLastWord = Nothing,
       muxOnDeath = const (pure ())

@@ -82,6 +82,8 @@ data Config = Config
     configDedicatedIdle :: Maybe Double,
     -- | Whether a single server is told that this client follows its redirects.
     configFollowsRedirects :: Bool,
+    -- | Whether each block of commands ends with a check.
+    configReplyChecks :: Bool,
     -- | The credentials for sentinels.
     configSentinelCredentials :: Maybe Credentials,
     -- | How to speak TLS to sentinels; 'Nothing' is the setting for the servers.
@@ -397,6 +399,7 @@ defaultConfig topology =
       configMaxDedicated = 64,
       configDedicatedIdle = Just 60,
       configFollowsRedirects = False,
+      configReplyChecks = False,
       configSentinelCredentials = Nothing,
       configSentinelTls = Nothing,
       configRefreshInterval = 60,

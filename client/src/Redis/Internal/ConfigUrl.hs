@@ -53,6 +53,7 @@ import Text.Read (readMaybe)
 -- [@protocol@] @2@ or @3@.
 -- [@read_from@] @primary@, or for a cluster or a group @replica@, @any@, @latency@, or
 --   @zone:@ and the name of an availability zone.
+-- [@reply_checks@] @true@ or @false@: whether the client checks that replies belong to their commands.
 -- [@redirect@] @true@ or @false@: whether a single server may send commands to another server.
 -- [@refresh_interval@, @refresh_throttle@] Seconds.
 -- [@sentinel_password@, @sentinel_user@] The credentials for sentinels.
@@ -276,6 +277,7 @@ applyOption config (name, value) = case name of
     Nothing -> wrong part "must be primary, replica, any, latency, or zone: and the name of a zone"
   "refresh_interval" -> (\new -> config {configRefreshInterval = new}) <$> seconds part value
   "refresh_throttle" -> (\new -> config {configRefreshThrottle = new}) <$> seconds part value
+  "reply_checks" -> (\new -> config {configReplyChecks = new}) <$> boolean part value
   "redirect" -> (\new -> config {configFollowsRedirects = new}) <$> boolean part value
   "sentinel_password" -> config <$ sentinels
   "sentinel_tls" -> config <$ sentinels

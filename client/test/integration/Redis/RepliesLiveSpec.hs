@@ -1,6 +1,7 @@
 -- | The replies of servers, compared with the recorded bytes of one server's replies.
 module Redis.RepliesLiveSpec (spec) where
 
+import Control.Concurrent.Async (forConcurrently_)
 import Control.Monad (forM, forM_, unless, void)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
@@ -17,8 +18,8 @@ import Redis.Internal.Protocol.Decode
 import Redis.ReplyShapes
 import Redis.Surroundings (addressed)
 import Redis.TestKit.Address (connectTo)
-import Redis.TestKit.Command (Connection, encodeRequest, infoFields, replyText, request)
-import Redis.TestKit.Server (Server, defaultServerOptions, serverAddress, withServer, withServerConnection)
+import Redis.TestKit.Command (CommandCalls (callsRun), Connection, encodeRequest, infoFields, replyText, request)
+import Redis.TestKit.Server (Server, callsOf, defaultServerOptions, serverAddress, withServer, withServerConnection)
 import Redis.TestKit.Wait (within)
 import Redis.Value (Value (..))
 import System.Mem (performMajorGC)
@@ -54,6 +55,18 @@ spec = do
           last' <- allocated
           fmap ByteString.length value `shouldBe` Just size
           (last' - first) `shouldSatisfy` (< fromIntegral (size + size `quot` 5))
+
+  it "replies are checked with one ECHO for each block, and are what they are without" $
+    within 60 . withServer defaultServerOptions $ \server ->
+      withClient (setReplyChecks True (setMuxCount (Just 1) (addressed server))) $ \client -> do
+        let names = [Char8.pack ("key:" <> show number) | number <- [1 .. 300 :: Int]]
+        forConcurrently_ names $ \name -> do
+          run client (Commands.set name name)
+          run client (Commands.get name) `shouldReturn` Just name
+        mapM (submit client . Commands.get) names >>= mapM awaitReply >>= (`shouldBe` map Just names)
+        echoes <- callsOf callsRun "echo" server
+        -- Commands of one caller that does not wait share their blocks.
+        echoes `shouldSatisfy` (\count -> count > 0 && count < 900)
 
   it "replies mean the same with both protocols, and what they meant when they were noted" $
     within 60 . withServer defaultServerOptions $ \server ->

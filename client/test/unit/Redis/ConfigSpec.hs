@@ -240,6 +240,7 @@ faults =
     ("redis+sentinel://a/name?verify=false", "option verify"),
     ("redis+sentinel://a/name?sentinel_tls=true&cert=/x", "option cert"),
     ("redis://a?redirect=maybe", "option redirect"),
+    ("redis://a?reply_checks=maybe", "option reply_checks"),
     ("redis://a?read_from=replica", "nodes to read from"),
     ("redis://::1", "host"),
     ("redis://[::1", "host"),

@@ -45,7 +45,7 @@ import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock
-import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary), ConnectionUse (SharedFor))
+import Redis.Internal.Network.Handshake (ConnectionRole (ForControl, ForPrimary), ConnectionUse (SharedFor))
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.OpenConnection
 import Redis.Internal.Network.OrderCounts
@@ -361,7 +361,9 @@ runAttempt pool index attempt = do
   let setup = poolSetup pool
       endpoint = poolEndpoint pool
       cell = indexArray (poolCells pool) index
-      settings = (sharedSettings setup endpoint index) {muxOnLastWord = untracked}
+      shared = sharedSettings setup endpoint index
+      -- What ends a busy server's work must not wait for a check that it answers with BUSY.
+      settings = shared {muxOnLastWord = untracked, muxReplyChecks = muxReplyChecks shared && poolRole pool /= ForControl}
       untracked = if poolRole pool == ForPrimary then ($ endpoint) <$> setupOnUntracked setup else Nothing
       backoff = configBackoff (setupConfig setup)
       purpose = Purpose {purposeUse = SharedFor (poolRole pool), purposeGone = readTVar (poolClosed pool) >>= check}

@@ -59,7 +59,7 @@ import Redis.Internal.Network.PendingRing
 import Redis.Internal.Network.Reader (readerLoop)
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.RoomQueue
-import Redis.Internal.Network.Sender (sendBlock, writerLoop)
+import Redis.Internal.Network.Sender (sendBlock, takeQueued, writerLoop)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup
 import Redis.Internal.Network.Watchdog (watchdogLoop)
@@ -296,9 +296,7 @@ append mux !submission = do
   after <- transition mux (Queued count (flushMark peak))
   case stepAnswer after of
     Send -> do
-      block <- swapBlocks (muxBuffer mux)
-      quiet <- markSent mux
-      admitWaiting mux
+      (quiet, block) <- takeQueued mux
       putMVar (muxLock mux) ()
       sendBlock mux quiet block
     _ -> putMVar (muxLock mux) ()

@@ -45,6 +45,7 @@ module Redis.Internal.Network.MuxState
     wordLongest,
     wordLongestUntil,
     wordCountedFrom,
+    wordHandedOver,
     readWord,
     writeWord,
     repliesUntilEnd,
@@ -73,6 +74,7 @@ import Redis.Internal.Config (Polling)
 import Redis.Internal.Network.Clock (Nanos, preciseNanos)
 import Redis.Internal.Network.OrderCounts (OrderCounts)
 import Redis.Internal.Network.PendingRing
+import Redis.Internal.Network.ReplyChecks (ReplyChecks, newReplyChecks)
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.RoomQueue
 import Redis.Internal.Network.SendMarks
@@ -109,6 +111,9 @@ data MuxSettings = MuxSettings
     muxCapability :: Int,
     -- | The tally of how commands went, if there is one. Counts commands from 'wordCountedFrom' on.
     muxTally :: Maybe Tally,
+    -- | Whether each block ends with a check ("Redis.Internal.Network.ReplyChecks"), from
+    -- 'wordCountedFrom' on.
+    muxReplyChecks :: Bool,
     -- | Called by the reader with every push; must be quick and must not throw.
     muxOnPush :: Value -> IO (),
     -- | Set if pushes are expected; then the reader always watches the socket while it sleeps.
@@ -149,6 +154,7 @@ data Multiplexer = Multiplexer
     muxWords :: MutableByteArray RealWorld,
     -- | What each thread has in flight here.
     muxOrder :: OrderCounts,
+    muxChecks :: Maybe ReplyChecks,
     -- | Full when the reader has cleaned up.
     muxGone :: TMVar ()
   }
@@ -179,6 +185,7 @@ newMuxState muxSettings muxTransport muxOrder = do
   muxRoom <- newRoomQueue
   muxWords <- newByteArray (wordCount * 8)
   setByteArray muxWords 0 wordCount (0 :: Int)
+  muxChecks <- if muxReplyChecks muxSettings then Just <$> newReplyChecks else pure Nothing
   muxGone <- newEmptyTMVarIO
   let mux =
         Multiplexer
@@ -196,6 +203,7 @@ newMuxState muxSettings muxTransport muxOrder = do
             muxRoom,
             muxWords,
             muxOrder,
+            muxChecks,
             muxGone
           }
   writeWord mux wordWakeup (wakeupWord atFirst)
@@ -333,6 +341,10 @@ wordReplies = Word 8
 wordCountedFrom :: Word
 wordCountedFrom = Word 10
 
+-- | The number of commands whose blocks were taken to be sent. No reply can belong to a later one.
+wordHandedOver :: Word
+wordHandedOver = Word 11
+
 -- | Bytes ever accepted by the kernel. Written by the holder of the right to send.
 wordSent :: Word
 wordSent = Word 16
@@ -374,6 +386,7 @@ markSent :: Multiplexer -> IO Bool
 markSent mux = do
   now <- preciseNanos
   submitted <- ringTail (muxRing mux)
+  writeWord mux wordHandedOver submitted
   addMark (muxMarks mux) submitted now
   heard <- readWord mux wordReadAt
   pure (fromIntegral now - heard > quietNanos)

@@ -206,6 +206,7 @@ sharedSettings setup endpoint capability =
       muxWeight = ManyCallers,
       muxCapability = capability,
       muxTally = Just (setupTally setup),
+      muxReplyChecks = configReplyChecks config,
       muxOnPush = setupOnPush setup endpoint,
       muxOnLastWord = Nothing,
       -- 'openConnection' sets its own.
@@ -224,6 +225,8 @@ exclusiveSettings setup endpoint capability =
       muxSilenceLimit = Nothing,
       muxPolling = NeverPoll,
       muxAlone = False,
+      -- Nobody else's replies come here, and within a transaction a check would be queued.
+      muxReplyChecks = False,
       muxWeight = OneCaller,
       muxMaxInFlight = 1024
     }

@@ -1,3 +1,5 @@
+{-# LANGUAGE MultiWayIf #-}
+
 -- | The thread that drives a connection: it flushes, reads, parses in place
 -- and hands every reply to its slot.
 --
@@ -39,6 +41,7 @@ import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.OrderCounts (countAnswered)
 import Redis.Internal.Network.PendingRing
 import Redis.Internal.Network.PollPolicy
+import Redis.Internal.Network.ReplyChecks
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.RoomQueue (callAll, waitingForRoom)
 import Redis.Internal.Network.SendMarks (takeMarks)
@@ -207,7 +210,7 @@ consume reader input = do
   now <- preciseNanos
   writeWord mux wordReadAt (fromIntegral now)
   before <- ringHead (muxRing mux)
-  result <- decodeWhile limits memory (deliver reader) (inStart input) (inEnd input) (inFrames input)
+  result <- decodeWhile limits memory (maybe (deliver reader) (deliverChecked reader) (muxChecks mux)) (inStart input) (inEnd input) (inFrames input)
   touch (inMemory input)
   ringPublish (muxRing mux)
   after <- ringHead (muxRing mux)
@@ -215,7 +218,9 @@ consume reader input = do
   case result of
     NeedMore frames next _ ->
       pure (Received input {inStart = next, inFrames = frames} Haul {haulReplies = after - before, haulBytes = next - inStart input})
-    Done value _ -> pure (Ended (unasked after value))
+    Done value _ -> do
+      handed <- readWord mux wordHandedOver
+      pure (Ended (if after < handed then shifted value else unasked after value))
     Malformed reason -> do
       first <- if before == 0 then firstBytes else pure ByteString.empty
       pure (Ended (if beginsLikeTls first then wantsTls else ProtocolViolation reason))
@@ -224,6 +229,15 @@ consume reader input = do
     memory = mutableByteArrayContents (inMemory input) :: Ptr Word8
     limits = muxDecodeLimits (muxSettings mux)
     firstBytes = ByteString.pack <$> mapM (readByteArray (inMemory input)) [inStart input .. min (inEnd input) (inStart input + 2) - 1]
+
+-- | The cause for ending a connection with something else than the number at the place of a check.
+shifted :: Value -> ConnectionCause
+shifted value = ProtocolViolation ("replies do not belong to their commands; the answer to a check was " <> said)
+  where
+    said = case value of
+      -- A server that is busy, or a user who may not run ECHO.
+      ErrorReply text -> "the error " <> Char8.unpack (Char8.take 200 text)
+      _ -> "another's reply"
 
 -- | Records how long the server took for the commands between two positions, whose replies were
 -- there at this time.
@@ -237,7 +251,7 @@ noteReplies mux before after now = do
     settings = muxSettings mux
 {-# NOINLINE noteReplies #-}
 
--- | The cause for ending a connection with a reply to no command, given how many replies came
+-- | The cause for ending a connection with a reply to no command that was sent, given how many replies came
 -- before it. A server that turns a client away (no room, protected mode) says so at once, and hangs
 -- up: whether HELLO has been sent by then is chance.
 unasked :: Int -> Value -> ConnectionCause
@@ -250,25 +264,54 @@ unasked before = \case
     nobodys = "a reply that nobody asked for"
 
 -- | Hands a reply to the oldest command in flight, or a push to its handler, and lets the callers
--- run from time to time. 'False' if no command is in flight for the reply.
+-- run from time to time. 'False' if the reply comes before any command that it could belong to was
+-- sent.
 deliver :: Reader -> Value -> IO Bool
-deliver Reader {readerMux = mux, readerPushed} value = case withoutAttributes value of
-  push@(Push _) -> do
-    writeIORef readerPushed True
-    -- The handler promises not to throw; if it does, replies must not suffer.
-    void (try (muxOnPush (muxSettings mux) push) :: IO (Either SomeException ()))
-    pure True
+deliver reader@Reader {readerMux = mux} value = case withoutAttributes value of
+  push@(Push _) -> True <$ handPush reader push
   _ -> do
-    waiting <- inFlight mux
-    if waiting <= 0
-      then pure False
-      else do
-        pending <- ringPop (muxRing mux)
-        countAnswered (muxOrder mux) (pendingOrderKey pending)
-        fillSlot (pendingSlot pending) (Reply value)
-        answered <- ringHead (muxRing mux)
-        when (answered `rem` repliesPerYield == 0) (ringPublish (muxRing mux) *> yield)
-        pure True
+    answered <- ringHead (muxRing mux)
+    handed <- readWord mux wordHandedOver
+    if answered >= handed then pure False else True <$ answer mux value
+
+-- | Like 'deliver', but holds replies until the check behind them is answered. 'False' also if that
+-- answer is not the right one.
+deliverChecked :: Reader -> ReplyChecks -> Value -> IO Bool
+deliverChecked reader@Reader {readerMux = mux} checks value = case withoutAttributes value of
+  push@(Push _) -> True <$ handPush reader push
+  plain -> do
+    held <- heldReplies checks
+    position <- (+ held) <$> ringHead (muxRing mux)
+    handed <- readWord mux wordHandedOver
+    counted <- readWord mux wordCountedFrom
+    if
+        | position >= handed -> pure False
+        | position < counted -> True <$ answer mux value
+        | otherwise -> do
+          pending <- ringPeek (muxRing mux) position
+          if pendingOrderKey pending /= checkKey
+            then True <$ hold checks value
+            else
+              release checks plain >>= \case
+                Nothing -> pure False
+                Just replies -> True <$ (mapM_ (answer mux) replies *> answer mux plain)
+
+-- | Hands a push to its handler.
+handPush :: Reader -> Value -> IO ()
+handPush Reader {readerMux = mux, readerPushed} push = do
+  writeIORef readerPushed True
+  -- The handler promises not to throw; if it does, replies must not suffer.
+  void (try (muxOnPush (muxSettings mux) push) :: IO (Either SomeException ()))
+
+-- | Hands a reply to the oldest command in flight.
+answer :: Multiplexer -> Value -> IO ()
+answer mux value = do
+  pending <- ringPop (muxRing mux)
+  countAnswered (muxOrder mux) (pendingOrderKey pending)
+  fillSlot (pendingSlot pending) (Reply value)
+  answered <- ringHead (muxRing mux)
+  when (answered `rem` repliesPerYield == 0) (ringPublish (muxRing mux) *> yield)
+{-# INLINE answer #-}
 
 -- | Calls in callers that wait for room, after replies were delivered.
 settle :: Multiplexer -> IO ()

@@ -8,22 +8,28 @@
 -- sent again on another connection.
 module Redis.Internal.Network.Sender
   ( flushQueued,
+    takeQueued,
     sendBlock,
     writerLoop,
   )
 where
 
 import Control.Concurrent.MVar
-import Control.Exception (IOException, try)
+import Control.Exception (IOException, SomeException, try)
 import Control.Monad (when)
+import Data.Foldable (for_)
 import Data.IORef (readIORef, writeIORef)
 import Foreign.Ptr (plusPtr)
 import Redis.Error (ConnectionCause (BrokenConnection, ClosedByPeer))
 import Redis.Internal.Network.MuxState
+import Redis.Internal.Network.PendingRing
+import Redis.Internal.Network.ReplyChecks (ReplyChecks, checkKey, nextCheck)
+import Redis.Internal.Network.ResponseSlot (newResponseSlot)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup hiding (Event (Stuck))
 import Redis.Internal.Network.Wakeup qualified as Wakeup
 import Redis.Internal.Network.WriteBuffer
+import Redis.Internal.Protocol.Encode (requestSize)
 
 -- | Sends the queued commands, unless another thread is sending. Never blocks.
 flushQueued :: Multiplexer -> IO ()
@@ -44,9 +50,32 @@ flushQueued mux = do
 -- under the lock, with the right to send.
 takeQueued :: Multiplexer -> IO (Bool, Block)
 takeQueued mux = do
+  for_ (muxChecks mux) (queueCheck mux)
   block <- swapBlocks (muxBuffer mux)
   quiet <- markSent mux
   (quiet, block) <$ admitWaiting mux
+
+-- | Ends the block that is about to be sent with a check. Without memory for it the next block's
+-- check stands for both.
+queueCheck :: Multiplexer -> ReplyChecks -> IO ()
+queueCheck mux checks = do
+  counted <- readWord mux wordCountedFrom
+  next <- ringTail (muxRing mux)
+  when (next > counted) $ do
+    (check, queued) <- nextCheck checks
+    made <- try (bufferReserve (muxBuffer mux) (requestSize check) *> ringReserve (muxRing mux) 1)
+    case made of
+      Left (_ :: SomeException) -> pure ()
+      Right () -> do
+        size <- appendRequest (muxBuffer mux) check
+        end <- (+ size) <$> readWord mux wordQueued
+        writeWord mux wordQueued end
+        -- Its time is over when that of the command before it is.
+        before <- ringPeek (muxRing mux) (next - 1)
+        nobody <- newResponseSlot
+        ringPush (muxRing mux) before {pendingSlot = nobody, pendingEnd = end, pendingOrderKey = checkKey}
+        queued
+{-# NOINLINE queueCheck #-}
 
 -- | Sends a block and gives the right to send back, or hands both to the
 -- writer. With the flag it looks first whether the peer has ended the connection. The caller is masked

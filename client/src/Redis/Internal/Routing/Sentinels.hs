@@ -44,7 +44,9 @@ forSentinel endpoint config =
       configCallerAuthenticates = False,
       configDatabase = 0,
       configCaching = Nothing,
-      configFollowsRedirects = False
+      configFollowsRedirects = False,
+      -- Sentinels know no ECHO.
+      configReplyChecks = False
     }
 
 -- | How to listen, and for how long.
