@@ -83,7 +83,7 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
 
   it "says what was tried, and not the redirect, when no time is left to follow it" $ do
     let said = reply "MOVED 3999 10.0.0.2:6379"
-        given = RoutingError (RoutingFailure RefusedBeforeRun (AttemptsExhausted [(node 1, said)]))
+        given = RoutingError (RoutingFailure "" RefusedBeforeRun (AttemptsExhausted [(node 1, said)]))
     verdictDecision (decide cluster writeFacts newCourse (failure said) {failedRemaining = Just 0}) `shouldBe` GiveUp given
     verdictDecision (decide cluster {policyMaxAttempts = 1} writeFacts newCourse (failure said)) `shouldBe` GiveUp given
 
@@ -120,7 +120,7 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
 
   it "follows no redirect after the deadline" $ do
     let late = (failure (reply "MOVED 1 10.0.0.2:6379")) {failedRemaining = Just 0}
-    verdictDecision (decide cluster writeFacts newCourse late) `shouldBe` GiveUp (RoutingError (RoutingFailure RefusedBeforeRun (AttemptsExhausted [(node 1, reply "MOVED 1 10.0.0.2:6379")])))
+    verdictDecision (decide cluster writeFacts newCourse late) `shouldBe` GiveUp (RoutingError (RoutingFailure "" RefusedBeforeRun (AttemptsExhausted [(node 1, reply "MOVED 1 10.0.0.2:6379")])))
 
   it "says that a repeatable write may have run when only an earlier attempt may have" $ do
     let repeatableWrite = writeFacts {factRepeatable = True}
