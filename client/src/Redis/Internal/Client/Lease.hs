@@ -262,7 +262,7 @@ submitOnLoan dedicated given = mask_ $ do
       Failure failure -> loan {loanAbandoned = True, loanLoss = loss failure}
     loss failure = case failure of
       ConnectionError ConnectionFailure {connectionDelivery}
-        | factReadOnly (commandFacts given) || connectionDelivery == NotSent -> Just failure
+        | factReadOnly (commandFacts given) || connectionDelivery == NotSent -> Just (naming given failure)
       _ -> Nothing
 
 -- | Whether this is the error of a command on this connection that changed nothing, because the
