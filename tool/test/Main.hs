@@ -47,6 +47,7 @@ import Tool.Options.LoadSpec qualified
 import Tool.OptionsSpec qualified
 import Tool.Program (runProgram)
 import Tool.ProgramSpec qualified
+import Tool.Record.LinesSpec qualified
 import Tool.RecordSpec qualified
 import Tool.RelaySpec qualified
 import Tool.ReplaySpec qualified
@@ -104,5 +105,6 @@ main =
       Tool.HintSpec.spec
       Tool.FaultSpec.spec
       Tool.CampaignSpec.spec
+      Tool.Record.LinesSpec.spec
       Tool.RecordSpec.spec
       Tool.ReplaySpec.spec

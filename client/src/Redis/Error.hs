@@ -80,8 +80,8 @@ data Endpoint
 renderEndpoint :: Endpoint -> String
 renderEndpoint = \case
   TcpEndpoint host port
-    | Char8.elem ':' host -> "[" <> Char8.unpack host <> "]:" <> show port
-    | otherwise -> Char8.unpack host <> ":" <> show port
+    | Char8.elem ':' host -> "[" <> fromUtf8 host <> "]:" <> show port
+    | otherwise -> fromUtf8 host <> ":" <> show port
   UnixEndpoint path -> path
 
 -- | What the caller may conclude about a command that failed.
@@ -198,7 +198,7 @@ renderCause = \case
   ProtocolViolation why -> "it does not speak the Redis protocol: " <> why
   ClosedLocally -> "the connection was closed"
 
--- | A server's text, which is mostly UTF-8. What is not is replaced.
+-- | A text of a server or a program, which is mostly UTF-8. What is not is replaced.
 fromUtf8 :: ByteString -> String
 fromUtf8 = Text.unpack . Text.decodeUtf8With Text.lenientDecode
 

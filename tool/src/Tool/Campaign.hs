@@ -64,8 +64,10 @@ campaign options = do
     else do
       delaying <- delayer
       store <- openStore (campaignResume options) (settings options axes delaying) (campaignOut options)
+      -- Before the load: it has the time and the load of the machine at the start.
+      about <- manifest
       failures <- measureAll store (measuringOf options delaying) planned
-      conclude store options delaying planned failures
+      conclude store options (about, delaying) planned failures
 
 axesOf :: CampaignOptions -> IO Axes
 axesOf options = do
@@ -231,17 +233,18 @@ measureAll store measuring planned = do
 say :: String -> IO ()
 say = hPutStrLn stderr
 
--- Makes the document of the whole campaign, the report, and the exit code.
+-- Makes the document of the whole campaign, the report, and the exit code. Takes what was known at
+-- the start.
 conclude ::
   Store ->
   CampaignOptions ->
-  Delayer ->
+  (Manifest, Delayer) ->
   Plan ->
   [(FilePath, String)] ->
   IO ExitCode
-conclude store options delaying planned failures = do
+conclude store options (start, delaying) planned failures = do
   disks <- traverse (\place -> (,) (placeLabel place) <$> probeDisk (placePath place)) places
-  about <- described disks <$> manifest
+  let about = described disks start
   cells <- traverse (together . iterationsOf . snd) (planCells planned)
   soaks <-
     traverse

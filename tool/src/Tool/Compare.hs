@@ -31,6 +31,7 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
+import Tool.Bench.Arrivals (Arrivals (Constant, Poisson), describeArrivals, describeRate)
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram (Histogram)
@@ -265,13 +266,21 @@ specNotes before after =
         ("value sizes", spec specValueSizes),
         ("threads", shown . spec specThreads),
         ("batch", shown . spec specBatch),
-        ("connections per node", shown . spec specMuxCount),
+        ("connections per node", maybe "one per capability" shown . spec specMuxCount),
         ("capabilities", shown . spec specCapabilities),
-        ("loop", shown . spec specLoop),
-        ("TLS", shown . spec specTls),
+        ("loop", loop . spec specLoop),
+        ("TLS", yesOrNo . spec specTls),
         ("network", spec specNetwork),
-        ("persistence", shown . spec specPersistence)
+        ("persistence", fromMaybe "unknown" . spec specPersistence)
       ]
+    loop = \case
+      Closed -> "closed"
+      OpenConstant rate -> "open at " <> Text.pack (describeArrivals (Constant rate))
+      OpenPoisson rate -> "open at " <> Text.pack (describeArrivals (Poisson rate))
+      OpenRamp from to -> "open at " <> Text.pack (describeRate from) <> " to " <> Text.pack (describeRate to)
+
+yesOrNo :: Bool -> Text
+yesOrNo held = if held then "yes" else "no"
 
 manifestNotes :: Manifest -> Manifest -> [Text]
 manifestNotes before after =
@@ -286,7 +295,7 @@ manifestNotes before after =
       [ ("processor", fromMaybe "unknown" . manifestCpu),
         ("processors", Text.pack . show . manifestProcessors),
         ("kernel", manifestKernel),
-        ("virtual machine", Text.pack . show . manifestVirtual),
+        ("virtual machine", yesOrNo . manifestVirtual),
         ("compiler", manifestCompiler),
         ("runtime options", Text.unwords . manifestRtsArguments)
       ]

@@ -15,13 +15,13 @@ where
 
 import Control.Exception
   ( Exception (displayException),
-    IOException,
     SomeException,
     fromException,
     throwIO,
   )
+import Data.Char (isLower, toLower)
 import Data.List (intercalate, nub)
-import GHC.IO.Exception (IOErrorType (InappropriateType, ResourceVanished))
+import GHC.IO.Exception (IOErrorType (ResourceVanished), IOException (ioe_description))
 import Redis.Config (ConfigError)
 import Redis.Error qualified as Redis
 import Redis.TestKit.Wait (TestKitFailure)
@@ -29,10 +29,7 @@ import System.IO.Error
   ( ioeGetErrorString,
     ioeGetErrorType,
     ioeGetFileName,
-    isAlreadyInUseError,
-    isDoesNotExistError,
     isFullError,
-    isPermissionError,
   )
 
 -- | An exit code and the line to print.
@@ -92,13 +89,14 @@ ioError' :: IOException -> String
 ioError' problem = maybe id (\file -> ((file <> ": ") <>)) (ioeGetFileName problem) said
   where
     said
-      | isDoesNotExistError problem = "does not exist"
-      | isPermissionError problem = "permission denied"
       | isFullError problem = "the disk is full"
-      | isAlreadyInUseError problem = "in use"
-      | ioeGetErrorType problem == InappropriateType = "is a directory"
       | ioeGetErrorType problem == ResourceVanished = "its reader has closed it"
-      | otherwise = ioeGetErrorString problem
+      | null (ioe_description problem) = ioeGetErrorString problem
+      -- The system's own words: one type of errors has several reasons.
+      | otherwise = uncapitalised (ioe_description problem)
+    uncapitalised text = case text of
+      first : second : rest | isLower second || second == ' ' -> toLower first : second : rest
+      _ -> text
 
 -- | The exit code of a comparison or a gate that failed.
 exitGateMissed :: Int

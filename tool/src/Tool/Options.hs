@@ -19,8 +19,9 @@ module Tool.Options
 where
 
 import Data.ByteString (ByteString)
+import Data.Char (isDigit)
 import Data.List (find, intersect, isPrefixOf, nub, (\\))
-import Data.Maybe (fromMaybe, maybeToList)
+import Data.Maybe (maybeToList)
 import Data.Version (showVersion)
 import Options.Applicative
   ( Parser,
@@ -115,7 +116,15 @@ parseArguments password arguments
     checked mode = maybe (Run mode) Reject (modeProblem (saidOf takesNext arguments) mode)
     oneLine message = case words (maybe "" show (unChunk (helpError message))) of
       [] -> "this cannot be read (try --help)"
-      text -> fromMaybe (unwords text) (saidTwice (unwords text) <|> notBeside (unwords text))
+      text
+        | Just why <- saidTwice (unwords text) <|> notBeside (unwords text) -> why
+        | any asElsewhere (zip arguments (drop 1 arguments)) -> unwords text <> elsewhere
+        | otherwise -> unwords text
+    -- redis-benchmark takes a number of clients here.
+    asElsewhere (name, value) = name == "-c" && not (null value) && all isDigit value
+    elsewhere =
+      "; -c is a cluster here, and -n the number of threads: \
+      \for redis-benchmark's -c 50 -n 1000 say --threads 50 --batch 1 --requests 1000"
     -- The parser takes an option once, and does not know it afterwards; nor does it then know an
     -- alternative to that option.
     saidTwice text = (<> " is given twice") <$> invalidIn text (arguments \\ nub arguments)

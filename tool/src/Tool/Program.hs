@@ -13,12 +13,12 @@ import System.IO (BufferMode (LineBuffering), hFlush, hPutStrLn, hSetBuffering, 
 import Tool.Bench (bench)
 import Tool.Failure (Failure (..), describe, exitInvalid)
 import Tool.Options (Mode (..), Outcome (..), completions, parseArguments)
-import Tool.Sigterm (unwindOnSigterm)
+import Tool.Signals (unwindOnSignals)
 import Tool.Text (argumentBytes)
 import Tool.Utf8 (useUtf8)
 
 -- | Does what the arguments say. When it returns, everything that it started has ended, also after
--- Ctrl-C and SIGTERM.
+-- Ctrl-C, SIGTERM and SIGHUP.
 runProgram :: IO ExitCode
 runProgram = asProgram name $ do
   password <- lookupEnv "REDISCLI_AUTH"
@@ -31,13 +31,13 @@ runProgram = asProgram name $ do
   where
     name = "redis-client"
 
--- | Runs an action as a whole program of this name: it reads and writes UTF-8, unwinds on SIGTERM,
+-- | Runs an action as a whole program of this name: it reads and writes UTF-8, unwinds on SIGTERM and SIGHUP,
 -- and prints one line if it fails.
 asProgram :: String -> IO ExitCode -> IO ExitCode
 asProgram name action = do
   useUtf8
   hSetBuffering stdout LineBuffering
-  unwindOnSigterm
+  unwindOnSignals
   -- The rest of the buffer is written here, where a failure to write it is noticed.
   try (action <* hFlush stdout) >>= either ended pure
   where

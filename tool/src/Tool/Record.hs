@@ -12,17 +12,20 @@ module Tool.Record
   )
 where
 
-import Control.Concurrent.Async (mapConcurrently_, race_)
-import Control.Concurrent.MVar (newEmptyMVar, readMVar, tryPutMVar)
+import Control.Concurrent.Async (mapConcurrently_, race_, wait, withAsync)
+import Control.Concurrent.MVar (MVar, newEmptyMVar, putMVar, readMVar, tryPutMVar, tryReadMVar)
 import Control.Exception (AsyncException (UserInterrupt), bracket, mask_, throwIO, try, tryJust)
-import Control.Monad (guard, void, when)
+import Control.Monad (filterM, guard, unless, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Lazy.Char8 qualified as Lazy
+import Data.Foldable (for_)
 import Data.IORef (atomicModifyIORef', newIORef, readIORef, writeIORef)
 import Data.List qualified as List
-import System.Directory (getTemporaryDirectory, removePathForcibly, renameFile)
+import Data.Maybe (isJust)
+import Redis.TestKit.Folder (createFolder, folderPath, removeFolder)
+import System.Directory (getTemporaryDirectory, renameFile)
 import System.Exit (ExitCode (..))
 import System.FilePath (takeDirectory, (</>))
 import System.IO
@@ -36,14 +39,14 @@ import System.IO
     stdout,
   )
 import System.IO.Error (ioeSetFileName, modifyIOError, tryIOError)
-import System.IO.Temp (createTempDirectory)
 import System.Timeout (timeout)
 import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Sink (cannotWrite, isSpecial, refuseFolder)
 import Tool.Connect (Target, targetNodes, targetOf)
 import Tool.Failure (Failure, exitUnavailable)
 import Tool.Options.Replay (RecordOptions (..))
-import Tool.Record.Probe (probe)
+import Tool.Record.Lines (Unfinished, feed)
+import Tool.Record.Probe (isMark, newMark, probe, sendWord)
 import Tool.Record.Wire (Wire (wireName), ask, blame, receive, withConnected)
 import Tool.Span (microsIn, renderSpan, secondsIn)
 import Tool.Text (thousands)
@@ -60,16 +63,23 @@ record options = withPlace (recordOut options) $ \place -> do
     full <- newEmptyMVar
     cut <- newIORef False
     begun <- monotonic
-    -- Ctrl-C ends the recording, but keeps what was recorded.
-    _ <- tryJust (\problem -> guard (problem == UserInterrupt))
-      . within (recordSeconds options)
-      . race_ (readMVar full)
-      $ (`mapConcurrently_` parts) $ \part ->
-        observe place part (writeIORef cut True) $ \found -> do
+    let observing part = observe place part (writeIORef cut True) $ \found -> do
           (room, reached) <- atomicModifyIORef' counted (count (recordCount options) found)
           when reached $ void (tryPutMVar full ())
           pure room
-    ended <- monotonic
+    ended <- withAsync (mapConcurrently_ observing parts) $ \observers -> do
+      -- Ctrl-C ends the recording, but keeps what was recorded.
+      over <-
+        tryJust (\problem -> guard (problem == UserInterrupt))
+          . within (recordSeconds options)
+          $ race_ (readMVar full) (wait observers)
+      ended <- monotonic
+      unless (over == Right (Just ())) $ do
+        late <- filterM (fmap not . complete observers) parts
+        for_ late $ \part -> do
+          hPutStrLn stderr (wireName (partWire part) <> ": the recording fell behind and lacks the latest commands")
+          writeIORef cut True
+      pure ended
     written <- readIORef counted
     -- Closed here, where a full disk is noticed.
     writing place $ mapM_ (hClose . partHandle) parts
@@ -83,7 +93,15 @@ record options = withPlace (recordOut options) $ \place -> do
     short <- readIORef cut
     pure (if short then ExitFailure exitUnavailable else ExitSuccess)
   where
-    within = maybe void (\seconds -> void . timeout (microsIn seconds))
+    within = maybe (fmap Just) (timeout . microsIn)
+    -- Has the node show a mark, and waits until everything before it is written. Returns whether
+    -- that was in time.
+    complete observers part = do
+      mark <- newMark
+      putMVar (partMark part) mark
+      -- If the connection is lost, the observers say so.
+      _ <- try @Failure (sendWord (partAsking part) mark)
+      isJust <$> timeout 5000000 (race_ (readMVar (partDone part)) (wait observers))
     -- How many of these there is room for, and whether the limit is reached.
     count limit found sofar =
       let room = maybe found (\most -> min found (most - sofar)) limit
@@ -92,8 +110,14 @@ record options = withPlace (recordOut options) $ \place -> do
 -- The recording of one node.
 data Part = Part
   { partWire :: Wire,
-    -- | What MONITOR has shown already.
-    partBegun :: ByteString,
+    -- | Another connection to the same node.
+    partAsking :: Wire,
+    -- | What MONITOR has shown already: complete lines, and the beginning of one.
+    partBegun :: (ByteString, Unfinished),
+    -- | The word after which the recording ends, once there is one.
+    partMark :: MVar ByteString,
+    -- | Full when that word was shown.
+    partDone :: MVar (),
     partFile :: FilePath,
     partHandle :: Handle
   }
@@ -107,7 +131,18 @@ withMonitored place (number, node) action =
       withConnected node $ \wire -> do
         ask wire ["MONITOR"]
         begun <- probe wire asking
-        action Part {partWire = wire, partBegun = begun, partFile = file, partHandle = handle}
+        mark <- newEmptyMVar
+        done <- newEmptyMVar
+        action
+          Part
+            { partWire = wire,
+              partAsking = asking,
+              partBegun = begun,
+              partMark = mark,
+              partDone = done,
+              partFile = file,
+              partHandle = handle
+            }
   where
     file = placeFolder place </> show number
 
@@ -130,16 +165,16 @@ mergeByTime = List.foldl' merge []
     merge ours [] = ours
     time = Lazy.takeWhile (/= ' ')
 
--- Writes the lines until the server closes the connection, as far as there is room. The last
+-- Writes the lines until the mark or the end of the connection, as far as there is room. The last
 -- argument takes how many lines came and returns how many of them to write. The argument before it
 -- runs when the connection ends, if there were lines; if there were none, the program ends.
 observe :: Place -> Part -> IO () -> (Int -> IO Int) -> IO ()
-observe place part cut room = keep (partBegun part) (0 :: Int)
+observe place part cut room = uncurry keep (partBegun part) (0 :: Int)
   where
-    go unread seen = do
+    go begun seen = do
       received <- try (receive (partWire part) 65536)
       case received of
-        Right bytes | not (ByteString.null bytes) -> keep (unread <> bytes) seen
+        Right bytes | not (ByteString.null bytes) -> uncurry keep (feed begun bytes) seen
         _ | seen > 0 -> do
           hPutStrLn
             stderr
@@ -151,18 +186,19 @@ observe place part cut room = keep (partBegun part) (0 :: Int)
           cut
         Left problem -> throwIO (problem :: Failure)
         Right _ -> blame (partWire part) "the server closed the connection"
-    keep bytes seen = do
-      let (complete, rest) = ByteString.breakEnd (== 10) bytes
-          observed =
+    keep complete rest seen = do
+      mark <- tryReadMVar (partMark part)
+      let shown =
             [ ByteString.drop 1 each
               | each <- Char8.lines (Char8.filter (/= '\r') complete),
                 "+" `ByteString.isPrefixOf` each
             ]
+          (observed, following) = break (\line -> any (`isMark` line) mark) shown
       -- The lines that are counted are also written, even if the time ends just then.
       mask_ $ do
         taken <- room (length observed)
         writing place $ ByteString.hPut (partHandle part) (Char8.unlines (take taken observed))
-      go rest (seen + length observed)
+      if null following then go rest (seen + length observed) else putMVar (partDone part) ()
 
 -- The file of a recording, and the folder where its parts grow.
 data Place = Place
@@ -182,13 +218,13 @@ withPlace out action = do
   refuseFolder "--out" out
   special <- if out == "-" then pure True else isSpecial out
   parent <- if special then getTemporaryDirectory else pure (takeDirectory out)
-  bracket (create parent) removePathForcibly (action . Place out special)
+  bracket (create parent) removeFolder (action . Place out special . folderPath)
   where
     create parent =
       tryIOError
         ( modifyIOError
             (`ioeSetFileName` parent)
-            (createTempDirectory parent "recording.part")
+            (createFolder parent "recording.part")
         )
         >>= either (cannotWrite "--out" out) pure
 

@@ -1,6 +1,7 @@
 -- | The mode @bench campaign@, as a process, with real servers.
 module Tool.CampaignSpec (spec) where
 
+import Control.Concurrent.Async (forConcurrently_)
 import Control.Monad (forM_)
 import Data.Aeson (Object, Value (..), decodeStrict', encode)
 import Data.Aeson.KeyMap qualified as KeyMap
@@ -9,6 +10,7 @@ import Data.ByteString.Lazy qualified as Lazy
 import Data.List (intercalate, isInfixOf, sort)
 import Data.Map.Strict qualified as Map
 import Data.Text qualified as Text
+import Every (every)
 import Redis.TestKit.Wait (eventually)
 import System.Directory (createDirectory, createDirectoryIfMissing, createFileLink, doesFileExist, findExecutable, getModificationTime, listDirectory, removeFile)
 import System.Exit (ExitCode (..))
@@ -78,6 +80,9 @@ spec = describe "bench campaign" $ do
       lines problem `shouldSatisfy` (not . any ("FAILED" `isInfixOf`))
       output `shouldSatisfy` ("2 cells × 1 iterations" `isInfixOf`)
       document <- readDocument (folder </> "out" </> "campaign.json")
+      -- It says when the campaign began.
+      map iterationStarted (concatMap runIterations (documentRuns document))
+        `shouldSatisfy` every (> manifestStarted (documentManifest document))
       map runName (documentRuns document)
         `shouldBe` ["set.none.files.3B.10c.local.redis-server", "set.aof-always.files.3B.10c.local.redis-server"]
       forM_ (documentRuns document) $ \run -> do
@@ -105,8 +110,8 @@ spec = describe "bench campaign" $ do
         runNotes run `shouldSatisfy` any ("a PING takes" `Text.isInfixOf`)
 
   it "measures every workload that there is" $
-    inFolder $ \folder -> do
-      let names = map workloadName workloads
+    -- Two campaigns at once: most of the time a campaign waits for processes to start and to end.
+    forConcurrently_ (halves (map workloadName workloads)) $ \names -> inFolder $ \folder -> do
       (code, _, said) <-
         run' (smallBut folder [("--workloads", intercalate "," names), ("--persist", "none"), ("--payload", "10"), ("--clients", "4"), ("--duration", "0.3s"), ("--warmup", "0s"), ("--keys", "300")])
       filter ("FAILED" `isInfixOf`) (lines said) `shouldBe` []
@@ -130,14 +135,15 @@ spec = describe "bench campaign" $ do
 
   it "goes on where it was, and measures only what is missing" $
     inFolder $ \folder -> do
-      (first, _, _) <- run' (small folder)
-      first `shouldBe` ExitSuccess
       let runs = folder </> "out" </> "runs"
           kept = runs </> "set.none.files.3B.10c.local.redis-server" </> "1.json"
-          lost = runs </> "set.aof-always.files.3B.10c.local.redis-server" </> "1.json"
+          lost = runs </> "get.none.files.3B.10c.local.redis-server" </> "1.json"
+          both = smallBut folder [("--workloads", "set,get"), ("--persist", "none")]
+      (first, _, _) <- run' both
+      first `shouldBe` ExitSuccess
       time <- getModificationTime kept
       removeFile lost
-      (second, _, said) <- run' (small folder <> ["--resume"])
+      (second, _, said) <- run' (both <> ["--resume"])
       second `shouldBe` ExitSuccess
       said `shouldSatisfy` ("1 measurements are there already, 1 are missing" `isInfixOf`)
       doesFileExist lost `shouldReturn` True
@@ -161,12 +167,13 @@ spec = describe "bench campaign" $ do
   describe "says in one line" $ do
     it "that there is a campaign already, or one with other settings" $
       inFolder $ \folder -> do
-        (first, _, _) <- run' (small folder)
+        let plain changes = smallBut folder (("--persist", "none") : changes)
+        (first, _, _) <- run' (plain [])
         first `shouldBe` ExitSuccess
-        (again, _, problem) <- run' (small folder)
+        (again, _, problem) <- run' (plain [])
         again `shouldBe` ExitFailure 2
         problem `oneLine` "--resume"
-        (other, _, difference) <- run' (smallBut folder [("--duration", "0.4s")] <> ["--resume"])
+        (other, _, difference) <- run' (plain [("--duration", "0.4s")] <> ["--resume"])
         other `shouldBe` ExitFailure 2
         difference `oneLine` "duration 300ms, now 400ms"
 
@@ -201,12 +208,13 @@ spec = describe "bench campaign" $ do
 
     it "that a kept measurement is broken" $
       inFolder $ \folder -> do
-        (first, _, _) <- run' (small folder)
+        let plain changes = smallBut folder (("--persist", "none") : changes)
+        (first, _, _) <- run' (plain [])
         first `shouldBe` ExitSuccess
         let kept = folder </> "out" </> "runs" </> "set.none.files.3B.10c.local.redis-server" </> "1.json"
         Lazy.writeFile kept (encode (decodeStrict' "{\"schema\":\"other\"}" :: Maybe Value))
         -- The error comes before anything else is measured.
-        (again, _, problem) <- run' (smallBut folder [("--iterations", "2")] <> ["--resume"])
+        (again, _, problem) <- run' (plain [("--iterations", "2")] <> ["--resume"])
         again `shouldBe` ExitFailure 2
         problem `oneLine` "its schema is"
 
@@ -261,3 +269,6 @@ spec = describe "bench campaign" $ do
       document <- readDocument (folder </> "out" </> "campaign.json")
       length (documentRuns document) `shouldBe` 1
       documentNotes document `shouldSatisfy` any ("not measured" `Text.isInfixOf`)
+  where
+    halves items = case splitAt (length items `div` 2) items of
+      (first, second) -> [first, second]

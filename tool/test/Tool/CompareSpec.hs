@@ -97,6 +97,17 @@ spec = do
     it "says what else was different" $ do
       let other = (running "a" []) {runSpec = sampleSpec {specThreads = 32}}
       fmap cellNotes (cellOf (running "a" []) other) `shouldBe` Just ["threads: 16 before, 32 after"]
+      -- In words, and not as a value of the program.
+      let spec' = runSpec (running "a" [])
+          saved = (running "a" []) {runSpec = spec' {specPersistence = Just "none", specMuxCount = Just 2, specLoop = OpenConstant 100, specTls = False}}
+          lost = (running "a" []) {runSpec = spec' {specPersistence = Nothing, specMuxCount = Nothing, specLoop = Closed, specTls = True}}
+      fmap cellNotes (cellOf saved lost)
+        `shouldBe` Just
+          [ "connections per node: 2 before, one per capability after",
+            "loop: open at 100/s at equal distances before, closed after",
+            "TLS: no before, yes after",
+            "persistence: none before, unknown after"
+          ]
       comparisonNotes (compareDocuments (sampleDocument []) (sampleDocument []) {documentManifest = sampleManifest {manifestKernel = "9"}})
         `shouldBe` ["kernel: 6.1 before, 9 after"]
 

@@ -240,6 +240,7 @@ spec = describe "Tool.Options" $ do
             ("bench -n 0", "-n must be"),
             ("bench -n x", "x"),
             ("bench --batch 0", "--batch"),
+            ("bench -c 50 -n 1000", "--threads 50 --batch 1 --requests 1000"),
             ("bench --mux-count 0", "--mux-count"),
             ("bench --keys 0", "--keys"),
             ("bench --key-size 4 --keys 100000", "too small for 100000 different keys (needs 5)"),

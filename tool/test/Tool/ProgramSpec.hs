@@ -1,7 +1,7 @@
 -- | The whole program, as a process, with real servers.
 module Tool.ProgramSpec (spec, actAsProgram, program, run', oneLine) where
 
-import Control.Concurrent.Async (withAsync)
+import Control.Concurrent.Async (Concurrently (..), withAsync)
 import Control.Monad (forever, void)
 import Data.Aeson (Value, eitherDecodeStrict', encode)
 import Data.Aeson.Types (Parser, parseEither, withObject, (.:))
@@ -13,6 +13,7 @@ import Data.Foldable (for_)
 import Data.List (isInfixOf, isPrefixOf, tails)
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
+import Data.Text qualified as Text
 import Every (every)
 import OnServer (at)
 import Redis.TestKit.Address (Address (..), connectTo, freePorts)
@@ -29,7 +30,7 @@ import System.FilePath ((</>))
 import System.IO (IOMode (WriteMode), withFile)
 import System.IO.Error (tryIOError)
 import System.IO.Temp (withSystemTempDirectory)
-import System.Posix.Signals (sigTERM, signalProcess)
+import System.Posix.Signals (sigHUP, sigKILL, sigTERM, signalProcess)
 import System.Process
 import Test.Hspec
 import Tool.Bench.Document (Document (..), Iteration (..), Manifest (..), Run (..))
@@ -95,6 +96,26 @@ oneLine :: String -> String -> Expectation
 oneLine problem part = do
   lines problem `shouldSatisfy` ((== 1) . length)
   problem `shouldSatisfy` (\text -> "redis-client: " `isPrefixOf` text && part `isInfixOf` text)
+
+-- | How the program ended where it got no answer.
+data WithoutAnswer = WithoutAnswer
+  { -- | With the port.
+    nobodyAnswers :: (Int, (ExitCode, String, String)),
+    noSuchSocket :: (ExitCode, String, String),
+    -- | With the port.
+    withoutTls :: (Int, (ExitCode, String, String))
+  }
+
+withoutAnswer :: IO WithoutAnswer
+withoutAnswer =
+  withServer defaultServerOptions $ \server ->
+    runConcurrently $
+      WithoutAnswer
+        <$> Concurrently (freePorts 1 >>= toNobody . sum)
+        <*> Concurrently (run' ["bench", "--socket", "/nowhere/redis.sock"])
+        <*> Concurrently ((,) (serverPort server) <$> run' (["bench", "--tls", "--insecure"] <> at server))
+  where
+    toNobody port = (,) port <$> run' ["bench", "-h", "127.0.0.1", "-p", show port]
 
 spec :: Spec
 spec = describe "the program" $ do
@@ -275,6 +296,22 @@ spec = describe "the program" $ do
         statusOf run `shouldBe` Right "not compared"
         (parseEither (withObject "run" (.: "error_count")) run :: Either String Int)
           `shouldSatisfy` either (const False) (> 0)
+        -- Nobody waited until the time of a command was over.
+        let errors = withObject "run" (\fields -> fields .: "iterations" >>= traverse (withObject "iteration" (.: "errors"))) :: Value -> Parser [Map.Map Text Int]
+        (concatMap Map.keys <$> parseEither errors run :: Either String [Text])
+          `shouldSatisfy` either (const False) (every (not . ("TimeoutError" `Text.isPrefixOf`)))
+
+    it "says in the server's words that its password has changed meanwhile" $
+      withServer defaultServerOptions {optionsPassword = Just "secret"} $ \server -> do
+        let change = do
+              eventually 30 "the load has begun" (maybe False ((> 1000) . callsRun) . Map.lookup "get" <$> commandStatistics server)
+              withServerConnection server $ \connection -> do
+                _ <- request connection ["CONFIG", "SET", "requirepass", "another"]
+                void (request connection ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
+        (code, output, _) <- withAsync change (const (runWith [("REDISCLI_AUTH", "secret")] (["bench", "--operation", "get", "--duration", "2", "--warmup", "0"] <> at server)))
+        code `shouldBe` ExitFailure 2
+        output `shouldSatisfy` isInfixOf "no connection to "
+        output `shouldSatisfy` isInfixOf "WRONGPASS"
 
     it "refuses to measure a server that evicts what it preloads" $
       withServer defaultServerOptions {optionsConfig = ["maxmemory 3mb", "maxmemory-policy allkeys-random"]} $ \server -> do
@@ -282,20 +319,30 @@ spec = describe "the program" $ do
         code `shouldBe` ExitFailure 2
         lastLine problem `oneLine` "does it evict?"
 
+  -- Each waits for its time limit, so all wait together.
+  beforeAll withoutAnswer . describe "says in one line" $ do
+    it "that nobody answers" $ \found -> do
+      let (port, (code, output, problem)) = nobodyAnswers found
+      (code, output) `shouldBe` (ExitFailure 3, "")
+      problem `oneLine` ("no node answers: 127.0.0.1:" <> show port <> ": cannot be connected to (127.0.0.1:" <> show port <> ": Connection refused)")
+
+    it "that there is no such socket, once" $ \found -> do
+      let (code, output, problem) = noSuchSocket found
+      (code, output) `shouldBe` (ExitFailure 3, "")
+      problem `oneLine` "/nowhere/redis.sock"
+      length (filter ("/nowhere/redis.sock" `isPrefixOf`) (tails problem)) `shouldSatisfy` (<= 2)
+
+    it "that a port may be one without TLS" $ \found -> do
+      let (port, (code, output, problem)) = withoutTls found
+      (code, output) `shouldBe` (ExitFailure 3, "")
+      problem `oneLine` ("127.0.0.1:" <> show port <> ": INFO: no reply within 5.0 s (not sent); is this a port without TLS?")
+
   describe "says in one line" $ do
     it "that the password is wrong" $
       withServer defaultServerOptions {optionsPassword = Just "secret"} $ \server -> do
         (code, output, problem) <- run' (["bench", "-a", "wrong"] <> at server)
         (code, output) `shouldBe` (ExitFailure 3, "")
         problem `oneLine` "WRONGPASS"
-
-    it "that nobody answers" $
-      freePorts 1 >>= \case
-        [port] -> do
-          (code, output, problem) <- run' ["bench", "-h", "127.0.0.1", "-p", show port]
-          (code, output) `shouldBe` (ExitFailure 3, "")
-          problem `oneLine` ("no node answers: 127.0.0.1:" <> show port <> ": cannot be connected to (127.0.0.1:" <> show port <> ": Connection refused)")
-        ports -> expectationFailure (show ports)
 
     it "that the JSON cannot be written, before anything is started" $
       withSystemTempDirectory "program-spec" $ \folder -> do
@@ -305,6 +352,11 @@ spec = describe "the program" $ do
         (directory, _, where') <- run' ["bench", "--json", folder]
         directory `shouldBe` ExitFailure 2
         where' `oneLine` "is a directory"
+        -- The system's own reason.
+        (_, _, below) <- run' ["bench", "--json", "/dev/null/out.json"]
+        below `oneLine` "(/dev/null: not a directory)"
+        (_, _, read') <- run' ["bench", "report", "/dev/null/out.json"]
+        read' `oneLine` "/dev/null/out.json: not a directory"
         listDirectory folder `shouldReturn` []
 
     it "that a file is no document, or is not there" $
@@ -315,29 +367,23 @@ spec = describe "the program" $ do
         problem `oneLine` "its schema is"
         (missing, _, why) <- run' ["bench", "report", folder </> "b.json"]
         missing `shouldBe` ExitFailure 3
-        why `oneLine` "does not exist"
+        why `oneLine` "no such file or directory"
 
     it "that the disk is full, and leaves no half of a file" $ do
       (code, _, problem) <- run' (["bench", "--json", "/dev/full"] <> brief)
       code `shouldBe` ExitFailure 3
       lastLine problem `oneLine` "the disk is full"
 
-    it "that there is no such socket, once" $ do
-      (code, output, problem) <- run' ["bench", "--socket", "/nowhere/redis.sock"]
-      (code, output) `shouldBe` (ExitFailure 3, "")
-      problem `oneLine` "/nowhere/redis.sock"
-      length (filter ("/nowhere/redis.sock" `isPrefixOf`) (tails problem)) `shouldSatisfy` (<= 2)
+    it "that a name of a host is not known, in its own letters" $ do
+      (code, _, problem) <- run' ["bench", "--url", "redis://%C3%BC.invalid:1?max_attempts=1"]
+      code `shouldBe` ExitFailure 3
+      problem `oneLine` "\252.invalid"
+      problem `shouldNotSatisfy` isInfixOf "\195"
 
     it "that a file for TLS is not there" $ do
       (code, output, problem) <- run' ["bench", "-h", "127.0.0.1", "-p", "1", "--tls", "--cacert", "/nowhere/ca.pem"]
       (code, output) `shouldBe` (ExitFailure 3, "")
       problem `oneLine` "--cacert /nowhere/ca.pem: there is no such file"
-
-    it "that a port may be one without TLS" $
-      withServer defaultServerOptions $ \server -> do
-        (code, output, problem) <- run' (["bench", "--tls", "--insecure"] <> at server)
-        (code, output) `shouldBe` (ExitFailure 3, "")
-        problem `oneLine` (serverHost server <> ":" <> show (serverPort server) <> ": INFO: no reply within 5.0 s (not sent); is this a port without TLS?")
 
     it "that there is no such database, in the server's words" $
       withServer defaultServerOptions $ \server -> do
@@ -368,26 +414,61 @@ spec = describe "the program" $ do
       (code, output) `shouldBe` (ExitFailure 2, "")
       problem `oneLine` "--batch"
 
-  it "leaves nothing behind when it is told to end" $
-    withSystemTempDirectory "program-spec" $ \folder -> do
-      process <- program [("TMPDIR", folder)] ["bench", "--duration", "60"]
-      withNowhere $ \nowhere -> withCreateProcess process {std_out = UseHandle nowhere, std_err = UseHandle nowhere} $ \_ _ _ handle -> do
-        port <- eventuallyJust 30 "the private server has begun" (privatePort folder)
-        eventually 30 "the private server answers" (answers port)
-        pid <- getPid handle
-        mapM_ (signalProcess sigTERM) pid
-        waitForProcess handle `shouldReturn` ExitFailure 143
+  for_ [("it is told to end", sigTERM, 143), ("its terminal is closed", sigHUP, 129)] $ \(event, signal, code) ->
+    it ("leaves nothing behind when " <> event) $
+      withSystemTempDirectory "program-spec" $ \folder -> do
+        ended <- begun folder id $ \port handle -> do
+          getPid handle >>= mapM_ (signalProcess signal)
+          (,) port <$> waitForProcess handle
+        snd ended `shouldBe` ExitFailure code
         listDirectory folder `shouldReturn` []
-        answers port `shouldReturn` False
+        answers (fst ended) `shouldReturn` False
+
+  it "goes on when its terminal is closed, if nohup has started it" $
+    withSystemTempDirectory "program-spec" $ \folder -> do
+      let nohup process = case cmdspec process of
+            RawCommand name arguments -> process {cmdspec = RawCommand "nohup" (name : arguments)}
+            ShellCommand _ -> process
+      ended <- begun folder nohup $ \_ handle -> do
+        getPid handle >>= mapM_ (\pid -> signalProcess sigHUP pid >> signalProcess sigTERM pid)
+        waitForProcess handle
+      ended `shouldBe` ExitFailure 143
+
+  it "removes what one left behind that was killed, and nothing of one that runs" $
+    withSystemTempDirectory "program-spec" $ \folder -> do
+      left <- begun folder id $ \_ handle -> do
+        getPid handle >>= mapM_ (signalProcess sigKILL)
+        _ <- waitForProcess handle
+        listDirectory folder
+      left `shouldNotBe` []
+      begun folder id $ \port handle -> do
+        found <- listDirectory folder
+        filter (`elem` left) found `shouldBe` []
+        (code, _, _) <- runWith [("TMPDIR", folder)] (["bench"] <> brief)
+        code `shouldBe` ExitSuccess
+        privatePort folder [] `shouldReturn` Just port
+        getPid handle >>= mapM_ (signalProcess sigTERM)
+        waitForProcess handle `shouldReturn` ExitFailure 143
+      listDirectory folder `shouldReturn` []
   where
+    -- Runs an action while a long load runs on a private server, whose port the action gets. The
+    -- temporary files are in the folder.
+    begun :: FilePath -> (CreateProcess -> CreateProcess) -> (Int -> ProcessHandle -> IO a) -> IO a
+    begun folder change action = do
+      process <- change <$> program [("TMPDIR", folder)] ["bench", "--duration", "60"]
+      earlier <- listDirectory folder
+      withNowhere $ \nowhere -> withCreateProcess process {std_out = UseHandle nowhere, std_err = UseHandle nowhere} $ \_ _ _ handle -> do
+        port <- eventuallyJust 30 "the private server has begun" (privatePort folder earlier)
+        eventually 30 "the private server answers" (answers port)
+        action port handle
     lastLine text = case reverse (lines text) of
       line : _ -> line
       [] -> ""
     withNowhere = withFile "/dev/null" WriteMode
     answers port = isRight <$> tryIOError (void (connectTo (TcpAddress "127.0.0.1" port)))
-    privatePort folder = do
+    privatePort folder earlier = do
       found <- listDirectory folder
-      case found of
+      case filter (`notElem` earlier) found of
         [server] -> do
           text <- fromRight "" <$> tryIOError (Char8.readFile (folder </> server </> "server.conf"))
           pure (portIn (map Char8.words (Char8.lines text)))

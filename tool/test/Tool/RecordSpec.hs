@@ -21,13 +21,16 @@ import Redis.TestKit.Wait (eventually)
 import System.Directory (listDirectory)
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
+import System.IO (IOMode (WriteMode), withFile)
 import System.IO.Temp (withSystemTempDirectory)
 import System.Posix.Files (getFileStatus, isCharacterDevice)
+import System.Posix.Signals (sigINT, signalProcess)
+import System.Process
 import Test.Hspec
-import Test.Hspec.QuickCheck (prop)
+import Test.Hspec.QuickCheck (modifyMaxSize, prop)
 import Test.QuickCheck
 import Tool.Monitor
-import Tool.ProgramSpec (oneLine, run')
+import Tool.ProgramSpec (oneLine, program, run')
 import Tool.Record.Probe (Probed (..), withoutProbe)
 
 -- | How a peer behaves.
@@ -95,7 +98,8 @@ recordPeer port file more = run' (["bench", "record", "-h", "127.0.0.1", "-p", s
 
 spec :: Spec
 spec = describe "bench record" $ do
-  prop "keeps what is shown before and after its own word, and not that" $ \earlier later ->
+  -- Longer lists have more of the same.
+  modifyMaxSize (const 40) . prop "keeps what is shown before and after its own word, and not that" $ \earlier later ->
     let word = "nonce \" \\ \n \\x41\\"
         others :: [[String]] -> ByteString
         others = foldMap (\words' -> "+" <> line ("get" : map Char8.pack words') <> "\r\n")
@@ -147,6 +151,34 @@ spec = describe "bench record" $ do
         (code, problem) `shouldBe` (ExitSuccess, "")
         output `shouldSatisfy` ("0 commands in " `isPrefixOf`)
         ByteString.readFile (folder </> "recording") `shouldReturn` ""
+
+  it "says that it fell behind where it did not get all that was sent before its end" $
+    withSystemTempDirectory "record-spec" $ \folder -> do
+      -- It shows the word that tests it, which has a line end, and nothing else.
+      let manner = good {mannerShows = \arguments -> if any (Char8.elem '\n') arguments then Just (line arguments) else Nothing}
+      withPeer manner $ \port -> do
+        (code, _, problem) <- recordPeer port (folder </> "recording") ["--for", "100ms"]
+        code `shouldBe` ExitFailure 3
+        lines problem `shouldBe` ["127.0.0.1:" <> show port <> ": the recording fell behind and lacks the latest commands"]
+        listDirectory folder `shouldReturn` ["recording"]
+
+  it "has every command that was answered before its end, large values too" $
+    withSystemTempDirectory "record-spec" $ \folder ->
+      withServer defaultServerOptions $ \server -> do
+        let load = do
+              eventually 30 "somebody watches" (watched server)
+              forM_ ["1", "2", "3"] $ \key -> command server ["SET", key, ByteString.replicate 2000000 0]
+            file = folder </> "recording"
+        process <- program [] (["bench", "record", "--out", file] <> at server)
+        code <- withFile "/dev/null" WriteMode $ \nowhere ->
+          withCreateProcess process {std_out = UseHandle nowhere} $ \_ _ _ recorder -> do
+            load
+            -- Ctrl-C, although it has not received all by now.
+            getPid recorder >>= mapM_ (signalProcess sigINT)
+            waitForProcess recorder
+        code `shouldBe` ExitSuccess
+        recorded <- Char8.lines <$> ByteString.readFile file
+        length (filter ("\"SET\"" `ByteString.isInfixOf`) recorded) `shouldBe` 3
 
   it "writes to the standard output and to devices, and replaces none" $
     withServer defaultServerOptions $ \server -> do

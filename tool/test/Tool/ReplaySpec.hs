@@ -1,8 +1,8 @@
 -- | @bench record@ and @bench replay@, as processes, with real servers.
 module Tool.ReplaySpec (spec) where
 
-import Control.Concurrent.Async (concurrently)
-import Control.Monad (forM, forM_)
+import Control.Concurrent.Async (concurrently, withAsync)
+import Control.Monad (forM_, forever)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -87,12 +87,14 @@ spec = do
             let file = folder </> "recording"
                 load = do
                   eventually 30 "somebody watches" (watched original)
-                  withServerConnection original $ \connection ->
-                    forM [1 .. 50 :: Int] $ \number -> do
+                  withServerConnection original $ \connection -> do
+                    forM_ [1 .. 50 :: Int] $ \number -> do
                       _ <- requestOk connection ["SET", Char8.pack ("key " <> show number), ByteString.pack [0, 10, 13, 34, 92, 255, fromIntegral number]]
                       requestOk connection ["INCRBY", "sum", Char8.pack (show number)]
-            ((code, output, _), _) <-
-              concurrently (run' (["bench", "record", "--for", "3s", "--out", file] <> at original)) load
+                    -- They follow all of these, and so the recording ends after them.
+                    forever (requestOk connection ["PING"])
+            (code, output, _) <-
+              withAsync load (const (run' (["bench", "record", "--count", "500", "--for", "60s", "--out", file] <> at original)))
             code `shouldBe` ExitSuccess
             output `shouldSatisfy` ("commands in" `isInfixOf`)
             listDirectory folder `shouldReturn` ["recording"]
@@ -205,7 +207,7 @@ spec = do
           problem `oneLine` "recording:2:26: \" is expected here"
           (missing, _, where') <- run' (["bench", "replay", folder </> "none", "-a", "secret"] <> at server)
           missing `shouldBe` ExitFailure 3
-          where' `oneLine` "does not exist"
+          where' `oneLine` "no such file or directory"
           (refused, _, why) <- run' (["bench", "record", "--for", "1s", "--out", folder </> "out"] <> at server)
           refused `shouldBe` ExitFailure 3
           why `oneLine` "NOAUTH"

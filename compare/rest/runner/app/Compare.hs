@@ -3,7 +3,7 @@ module Compare (main) where
 
 import Compare.Run (runCommand)
 import System.Environment (getArgs)
-import Tool.Sigterm (unwindOnSigterm)
+import Tool.Signals (unwindOnSignals)
 
 main :: IO ()
-main = unwindOnSigterm >> getArgs >>= runCommand
+main = unwindOnSignals >> getArgs >>= runCommand

@@ -34,14 +34,14 @@ import System.Environment (getArgs)
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
 import System.IO (BufferMode (..), hPutStrLn, hSetBuffering, stderr, stdout)
-import Tool.Sigterm (unwindOnSigterm)
+import Tool.Signals (unwindOnSignals)
 import Tool.Utf8 (useUtf8)
 
 -- | Reads the command line and carries it out. Blocks for as long as that takes.
 runProgram :: IO ExitCode
 runProgram = do
   useUtf8
-  unwindOnSigterm
+  unwindOnSignals
   hSetBuffering stdout LineBuffering
   arguments <- getArgs
   case execParserPure defaultPrefs described arguments of

@@ -16,11 +16,11 @@ module Redis.TestKit.Certificates
   )
 where
 
+import Redis.TestKit.Folder (withFolder)
 import Redis.TestKit.Wait (failure)
 import System.Directory (createDirectory, removePathForcibly)
 import System.Exit (ExitCode (ExitSuccess))
 import System.FilePath ((<.>), (</>))
-import System.IO.Temp (withSystemTempDirectory)
 import System.Process (readProcessWithExitCode)
 
 -- | The PEM files of a certificate and its private key.
@@ -59,7 +59,7 @@ data Validity
 -- | Certificates in a temporary folder, for the duration of an action.
 withCertificates :: (Certificates -> IO a) -> IO a
 withCertificates action =
-  withSystemTempDirectory "redis-testkit-tls" $ \folder ->
+  withFolder "redis-testkit-tls" $ \folder ->
     createCertificates folder >>= action
 
 -- | Writes all certificates to an existing folder. About 0.1 s. Throws

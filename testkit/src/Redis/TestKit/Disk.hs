@@ -33,11 +33,11 @@ import Control.Monad (forM_, unless)
 import Data.ByteString qualified as ByteString
 import Foreign.C.String (CString)
 import GHC.Stack (HasCallStack)
+import Redis.TestKit.Folder (withFolder)
 import Redis.TestKit.Wait (eventually, failure)
 import System.Directory
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
-import System.IO.Temp (withSystemTempDirectory)
 import System.Process (readProcessWithExitCode)
 
 foreign import ccall unsafe "&forgetful_disk_text"
@@ -55,7 +55,7 @@ data Disk = Disk
 -- on this machine, in one line (for example that there is no C compiler). Blocks for about 100 ms.
 withDisk :: FilePath -> (Disk -> IO a) -> IO (Either String a)
 withDisk folder action =
-  withSystemTempDirectory "redis-testkit-disk" $ \place -> do
+  withFolder "redis-testkit-disk" $ \place -> do
     real <- canonicalizePath folder
     let disk = Disk {diskFolder = real, diskPlace = place </> "disk", diskLibrary = place </> "forgetful_disk.so"}
         source = place </> "forgetful_disk.c"

@@ -3,8 +3,8 @@
 -- By default it keeps nothing on disk except its log. It always has a plain TCP port, also with
 -- TLS, so that the testkit can talk to it without TLS. A server that is killed and restarted keeps
 -- its ports and its folder. When this process ends, however it does, its servers end too (see
--- "Redis.TestKit.Process"); only a
--- @kill -9@ leaves the folder behind.
+-- "Redis.TestKit.Process"); only a @kill -9@ leaves the folder behind, until the next server starts
+-- (see "Redis.TestKit.Folder").
 --
 -- The operations may be called from any thread; those that start or end the process exclude each
 -- other.
@@ -82,6 +82,7 @@ import Redis.TestKit.Command
     requestOk,
     withConnection,
   )
+import Redis.TestKit.Folder (Folder, createFolder, folderPath, removeFolder)
 import Redis.TestKit.Process (Process)
 import Redis.TestKit.Process qualified as Process
 import Redis.TestKit.Wait (Seconds, eventuallyJust, failure, upTo)
@@ -93,7 +94,6 @@ import System.Directory
   )
 import System.Environment (lookupEnv)
 import System.FilePath ((</>))
-import System.IO.Temp (createTempDirectory)
 import System.Posix.Signals (sigCONT, sigSTOP, sigTERM)
 import System.Posix.Types (ProcessID)
 
@@ -197,6 +197,7 @@ data Server = Server
     serverBusPort :: Maybe Int,
     -- | Its folder.
     serverFolder :: FilePath,
+    serverHeld :: Folder,
     serverBinary :: FilePath,
     serverProcess :: MVar (Maybe Process)
   }
@@ -230,11 +231,11 @@ data StartProblem
 tryStart :: FilePath -> ServerOptions -> IO (Either StartProblem Server)
 tryStart binary options = do
   temporary <- getTemporaryDirectory
-  let create = createTempDirectory temporary "redis-testkit"
-  bracketOnError create removePathForcibly $ \folder -> do
+  bracketOnError (createFolder temporary "redis-testkit") removeFolder $ \held -> do
     ports <- freePorts 3
     process <- newMVar Nothing
-    let port = case (optionsPort options, ports) of
+    let folder = folderPath held
+        port = case (optionsPort options, ports) of
           (Just wanted, _) -> wanted
           (Nothing, free : _) -> free
           (Nothing, []) -> 0
@@ -256,6 +257,7 @@ tryStart binary options = do
                   then Just (folder </> "server.sock")
                   else Nothing,
               serverFolder = folder,
+              serverHeld = held,
               serverBinary = binary,
               serverProcess = process
             }
@@ -263,7 +265,7 @@ tryStart binary options = do
       writeFile (folder </> name) text
     begin server >>= \case
       Nothing -> pure (Right server)
-      Just problem -> Left problem <$ removePathForcibly folder
+      Just problem -> Left problem <$ removeFolder held
 
 -- | The program that 'optionsBinary' selects. Throws 'Redis.TestKit.Wait.TestKitFailure' if there
 -- is none.
@@ -414,7 +416,7 @@ contents path = do
 disposeServer :: Server -> IO ()
 disposeServer server = do
   kill9 server
-  removePathForcibly (serverFolder server)
+  removeFolder (serverHeld server)
 
 -- | The server's plain TCP address.
 serverAddress :: Server -> Address

@@ -37,6 +37,7 @@ import Tool.Bench.Driver.Lane (Lane (..))
 import Tool.Bench.Driver.Open (open)
 import Tool.Bench.Environment (clocks, memory)
 import Tool.Bench.Nodes (Nodes, nodeCount)
+import Tool.Bench.Outage (Outages, unlessAway)
 import Tool.Bench.Part
 import Tool.Bench.Progress (Progress, State (..), tick)
 import Tool.Bench.Sleep (sleepUntil, sleepUntilExactly)
@@ -53,6 +54,7 @@ import Tool.Span (nanosIn, secondsIn)
 data Course = Course
   { courseProgress :: Progress,
     courseClient :: Client,
+    courseOutages :: Outages,
     courseWorkload :: Workload,
     courseLoad :: LoadOptions,
     courseNodes :: Nodes,
@@ -88,7 +90,8 @@ lanes load capabilities
   | otherwise = loadThreads load
 
 -- | Runs the load for warm-up and window. Blocks until every command that was sent has its reply or
--- its error.
+-- its error. At the end of a window, commands that wait for a server that is away fail
+-- ("Tool.Bench.Outage").
 drive :: Course -> IO Drive
 drive course = case planRequests plan of
   Nothing -> stretch course (planWarmup plan) Nothing
@@ -176,7 +179,7 @@ stretch course warmup count = do
       let left = if isNothing count then Just (limit - from) else Nothing
       tick (courseProgress course) left (stateOf window parts from now measured)
     after <- usage
-    ended <- wait running
+    ended <- unlessAway (courseOutages course) soFar running
     mapM_ handOver all'
     used <- memory
     pick

@@ -10,12 +10,12 @@ where
 import Control.Exception (IOException, try)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
+import Redis.TestKit.Folder (withFolder)
 import Redis.TestKit.Process (onCores)
 import System.Directory (doesFileExist)
 import System.Environment (getExecutablePath)
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
-import System.IO.Temp (withSystemTempDirectory)
 import System.Process (proc, readCreateProcessWithExitCode)
 import Tool.Bench.Document (Document (..), Run, TargetKind (..))
 import Tool.Bench.Document.Json (decodeDocument)
@@ -27,7 +27,7 @@ import Tool.Options.Connection (TlsOptions (..))
 -- and the arguments of the runtime. Returns the only run that the process wrote, valid or not. Ends
 -- the program if there is none. Blocks as long as the run takes.
 runItself :: [Int] -> [String] -> [String] -> IO Run
-runItself cores arguments runtime = withSystemTempDirectory "redis-client-run" $ \folder -> do
+runItself cores arguments runtime = withFolder "redis-client-run" $ \folder -> do
   self <- getExecutablePath
   let file = folder </> "run.json"
       (program, words') =

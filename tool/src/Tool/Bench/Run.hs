@@ -27,6 +27,7 @@ import Tool.Bench.Document.Totals (iterationOps, judged)
 import Tool.Bench.Driver (Course (..), Drive (..), drive, lanes)
 import Tool.Bench.Environment (clocks)
 import Tool.Bench.Nodes (Nodes, noNodes, nodesOf)
+import Tool.Bench.Outage (outageNotes, withObserved)
 import Tool.Bench.Part (KindCounts (kindErrors), Part (partKinds))
 import Tool.Bench.Preload (preload)
 import Tool.Bench.Progress (Progress, announce, finish)
@@ -133,19 +134,22 @@ once setting before sentAlready = do
   cores <- usableCores
   capabilities <- getNumCapabilities
   begin <- traverse moment (planStartAt plan)
-  ((found, samples, unanswered), lost) <- heard . sampled $ \sampler -> do
-    found <- withTarget (tuningOf load) target $ \client ->
-      drive
-        Course
-          { courseProgress = settingProgress setting,
-            courseClient = client,
-            courseWorkload = workload,
-            courseLoad = load,
-            courseNodes = settingNodes setting,
-            courseBegin = begin
-          }
+  ((found, samples, unanswered, away), lost) <- heard . sampled $ \sampler -> do
+    (found, away) <- withObserved (tuningOf load) target $ \outages client ->
+      (,)
+        <$> drive
+          Course
+            { courseProgress = settingProgress setting,
+              courseClient = client,
+              courseOutages = outages,
+              courseWorkload = workload,
+              courseLoad = load,
+              courseNodes = settingNodes setting,
+              courseBegin = begin
+            }
         `finally` finish (settingProgress setting)
-    (,,) found
+        <*> outageNotes outages
+    (\samples unanswered -> (found, samples, unanswered, away))
       <$> maybe (pure []) (\one -> taken one (driveFrom found) (driveTo found)) sampler
       <*> maybe (pure []) refusals sampler
   agreement <-
@@ -155,7 +159,7 @@ once setting before sentAlready = do
           <$> reconcile target before (errorsOf found) (sentAlready <> callsOf workload found)
       else
         pure . NotComparable $
-          "the server runs programs, and nobody here knows which commands those run"
+          "the server runs programs, or the library sends commands in parts, and nobody here knows how many"
   let (iteration, notes) =
         assemble
           Assembly
@@ -177,7 +181,7 @@ once setting before sentAlready = do
     Measured
       { measuredIteration =
           iteration {iterationErrors = Map.unionWith (+) lost (iterationErrors iteration)},
-        measuredNotes = notes <> ["the server was not sampled: " <> one | one <- unanswered],
+        measuredNotes = notes <> away <> ["the server was not sampled: " <> one | one <- unanswered],
         measuredWarmup = driveWarmup found
       }
   where
@@ -195,7 +199,7 @@ once setting before sentAlready = do
       0 -> (\result -> (result, Map.empty)) <$> action
       _ | targetResp target < 3 -> invalidRun "the subscribers of the test publish need RESP3"
       subscribers -> do
-        let due (found, _, _) = subscribers * publishedIn workload found
+        let due (found, _, _, _) = subscribers * publishedIn workload found
         (result, Heard got) <-
           withAudience (targetConfig (tuningOf load) target) subscribers 10 due action
         pure

@@ -49,12 +49,12 @@ import Redis.Commands qualified as Commands
 import Redis.Error (Error (..))
 import Redis.TestKit.Address (Address (UnixAddress))
 import Redis.TestKit.Command qualified as TestKit
+import Redis.TestKit.Folder (withFolder)
 import Redis.TestKit.Process qualified as Process
 import Redis.TestKit.Server (findBinary)
 import Redis.TestKit.Wait (eventuallyJust)
 import System.Directory (doesFileExist, findExecutable, getSymbolicLinkTarget)
 import System.FilePath (takeFileName, (</>))
-import System.IO.Temp (withSystemTempDirectory)
 import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Document (Clock (..), ServerFacts (..))
 import Tool.Bench.Environment (wallClock)
@@ -201,7 +201,7 @@ startedServerHash = do
 defaultsOf :: FilePath -> IO (Maybe (Map Text Text))
 defaultsOf program = either (const Nothing) Just <$> try @SomeException ask
   where
-    ask = withSystemTempDirectory "redis-client-defaults" $ \folder -> do
+    ask = withFolder "redis-client-defaults" $ \folder -> do
       let socket = folder </> "socket"
           arguments = ["--port", "0", "--unixsocket", socket, "--dir", folder]
       bracket (Process.spawn folder program arguments (folder </> "log")) end $ \_ ->

@@ -15,7 +15,8 @@ where
 
 import Control.Monad (when)
 import Data.Bifunctor (first)
-import Data.Maybe (fromMaybe)
+import Data.List (sort)
+import Data.Maybe (fromMaybe, listToMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Bench.Arrivals (Arrivals (..), describeRate)
@@ -100,8 +101,8 @@ sweep progress measured wanted load = do
             <> Text.pack (thousands (round (stepRate step)))
             <> " commands a second: \
                \up to there the 99th percentile of the response time stays within "
-            <> Text.pack (duration (limitOf steps))
-            <> " (five times that at the lowest rate, or a millisecond)"
+            <> Text.pack (maybe "nothing" duration (limitOf steps))
+            <> " (five times the median of the slower half of the rates, or a millisecond)"
     halves :: Int -> Double -> IO [Run]
     halves left rate
       | left <= 0 = pure []
@@ -142,19 +143,25 @@ maxHalves = 5
 kept :: Step -> Bool
 kept step = stepReached step >= 0.98 * stepRate step
 
--- | The last of the leading steps that keep their rate and whose 99th percentile is at most five
--- times that of the first step, or at most a millisecond.
+-- | The last step that keeps its rate and whose 99th percentile is at most five times the median of
+-- the slower half of the steps, or at most a millisecond; in the faster half, one up to which all
+-- steps do. So a single bad measurement at a low rate neither makes the knee nor hides it. 'Nothing'
+-- if there is no such step, or no step of the slower half keeps its rate.
 knee :: [Step] -> Maybe Step
-knee steps = case reverse (takeWhile good steps) of
-  step : _ -> Just step
-  [] -> Nothing
-  where
-    good step = kept step && stepP99 step <= limitOf steps
+knee steps = do
+  limit <- limitOf steps
+  let good step = kept step && stepP99 step <= limit
+      (slower, faster) = splitAt (slowerHalf steps) steps
+  listToMaybe (reverse (filter good slower <> takeWhile good faster))
 
-limitOf :: [Step] -> Nanos
-limitOf = \case
-  lowest : _ -> max 1000000 (5 * stepP99 lowest)
-  [] -> 0
+-- The largest 99th percentile that is not beyond the knee, if the slower half tells one.
+limitOf :: [Step] -> Maybe Nanos
+limitOf steps = case sort [stepP99 step | step <- take (slowerHalf steps) steps, kept step] of
+  [] -> Nothing
+  held -> max 1000000 . (5 *) <$> listToMaybe (drop ((length held - 1) `div` 2) held)
+
+slowerHalf :: [Step] -> Int
+slowerHalf steps = (length steps + 1) `div` 2
 
 -- | The step of a run in an open loop.
 stepOf :: Run -> Step

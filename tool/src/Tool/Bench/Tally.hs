@@ -380,7 +380,8 @@ errorClass = \case
     "RoutingError " <> show (routingDelivery failure) <> " " <> routing (routingCause failure)
   RefusedError _ -> "RefusedError"
   SubscriberTooSlow _ -> "SubscriberTooSlow"
-  ClientClosed -> "ClientClosed"
+  -- The load's client is closed early for this reason only ("Tool.Bench.Outage").
+  ClientClosed -> "ServerAway"
   where
     connection = \case
       Redis.ConnectFailed _ -> "ConnectFailed"

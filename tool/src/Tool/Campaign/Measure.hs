@@ -19,6 +19,7 @@ import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Redis.Error (Error)
+import Redis.TestKit.Folder (withFolder)
 import Redis.TestKit.Process (onCores)
 import Redis.TestKit.Server (serverIsRunning)
 import Redis.TestKit.Wait (TestKitFailure)
@@ -26,7 +27,6 @@ import System.Directory (doesFileExist)
 import System.Environment (getExecutablePath)
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
-import System.IO.Temp (withSystemTempDirectory)
 import System.Process (proc, readCreateProcessWithExitCode)
 import Tool.Bench.Document
 import Tool.Bench.Document.Json (decodeDocument)
@@ -132,7 +132,7 @@ measureStep measuring step =
 -- Runs the load with these arguments, and reads the file that it wrote.
 load :: Measuring -> Started -> [String] -> IO (Either String Document)
 load measuring started told =
-  withSystemTempDirectory "redis-client-campaign" $ \folder -> do
+  withFolder "redis-client-campaign" $ \folder -> do
     self <- getExecutablePath
     let file = folder </> "out.json"
         arguments =

@@ -17,9 +17,9 @@ import Control.Exception (IOException, bracket, try)
 import Control.Monad (unless, void)
 import Data.Bits (shiftR, (.&.))
 import Data.List (isInfixOf)
+import Redis.TestKit.Folder (withFolder)
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
-import System.IO.Temp (withSystemTempDirectory)
 import System.Posix.Files (setFileMode)
 import System.Posix.Process (getProcessID)
 import System.Process (readProcessWithExitCode)
@@ -51,7 +51,7 @@ withNamespace delay program action = do
   -- The namespace takes its interface with it, and that one takes the other.
   bracket (claimed (map (`mod` 32768) [process .. process + 63])) (void . deleted) $ \number -> do
     mapM_ required (building number)
-    withSystemTempDirectory "redis-client-namespace" $ \folder -> do
+    withFolder "redis-client-namespace" $ \folder -> do
       let wrapper = folder </> "enter"
       writeFile wrapper . unlines $
         [ "#!/bin/sh",

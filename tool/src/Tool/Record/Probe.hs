@@ -10,6 +10,9 @@
 -- still be allowed @HELLO@: the server refuses the name for the connection, but shows it.
 module Tool.Record.Probe
   ( probe,
+    newMark,
+    sendWord,
+    isMark,
     withoutProbe,
     Probed (..),
   )
@@ -23,19 +26,18 @@ import System.Posix.Process (getProcessID)
 import System.Timeout (timeout)
 import Tool.Bench.Cpu (monotonic)
 import Tool.Monitor (Observed (observedWords), parseLine)
+import Tool.Record.Lines (Unfinished, feed, unfinished)
 import Tool.Record.Wire
 
 -- | Sends the word, and reads until MONITOR shows it. Returns the other lines that it showed, which
--- belong to the recording. Takes the monitoring connection, and another connection to the same
+-- belong to the recording, and the line that has begun. Takes the monitoring connection, and another connection to the same
 -- node. Ends the program if the word is shown as something else, or not within ten seconds.
-probe :: Wire -> Wire -> IO ByteString
+probe :: Wire -> Wire -> IO (ByteString, Unfinished)
 probe monitoring asking = do
-  nonce <-
-    Char8.pack
-      <$> (unique <$> getProcessID <*> monotonic)
+  nonce <- newMark
   let word = nonce <> awkward
   sendWord asking word
-  timeout 10000000 (search nonce word ByteString.empty)
+  timeout 10000000 (search nonce word [] unfinished)
     >>= maybe
       ( blame
           monitoring
@@ -43,13 +45,14 @@ probe monitoring asking = do
       )
       pure
   where
-    unique process now = "redis-client-" <> show process <> "-" <> show now
-    search nonce word seen = do
+    -- Takes the lines so far, newest first.
+    search nonce word seen begun = do
       bytes <- receive monitoring 65536
       when (ByteString.null bytes) $ blame monitoring "the server closed the connection"
-      case withoutProbe nonce word (seen <> bytes) of
-        NotYet -> search nonce word (seen <> bytes)
-        ReadBack rest -> pure rest
+      let (complete, rest) = feed begun bytes
+      case withoutProbe nonce word complete of
+        NotYet -> search nonce word (complete : seen) rest
+        ReadBack others -> pure (ByteString.concat (reverse (others : seen)), rest)
         Garbled ->
           blame
             monitoring
@@ -108,6 +111,18 @@ withoutProbe nonce word bytes
     (ended, end) = Char8.break (== '\n') found
     shown = begun <> Char8.filter (/= '\r') ended
 
+-- | Whether a line of MONITOR shows this word. \(O(n)\).
+isMark :: ByteString -> ByteString -> Bool
+isMark word line = word `ByteString.isInfixOf` line && either (const False) ((word `elem`) . observedWords) (parseLine line)
+
+-- | A word that nobody else sends.
+newMark :: IO ByteString
+newMark = named <$> getProcessID <*> monotonic
+  where
+    named process now = Char8.pack ("redis-client-" <> show process <> "-" <> show now)
+
+-- | Sends a word, which MONITOR then shows after all that went before it. Takes a connection that
+-- does not monitor. Ends the program if the server refuses it.
 sendWord :: Wire -> ByteString -> IO ()
 sendWord asking word = do
   echo <- ["ECHO", word] `answeredOn` asking

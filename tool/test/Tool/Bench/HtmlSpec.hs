@@ -1,6 +1,7 @@
 -- | The report, as text and in a real browser.
 module Tool.Bench.HtmlSpec (spec) where
 
+import Control.Concurrent.Async (mapConcurrently)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Lazy qualified as Lazy
 import Data.List (isInfixOf)
@@ -85,17 +86,15 @@ spec = describe "Tool.Bench.Html" $ do
   describe "in a browser" $ do
     it "fits a desk and a phone without a sideways scroll, light and dark, and asks nothing of the network" $
       withBrowser $ \browse -> do
-        wide <- browse 1200 []
-        tablet <- browse 800 []
-        narrow <- browse 390 ["--blink-settings=preferredColorScheme=0"]
+        pages <- mapConcurrently (uncurry browse) [(1200, []), (800, []), (390, ["--blink-settings=preferredColorScheme=0"])]
         -- The results that the probe's script measured in the report.
-        map fst [wide, tablet, narrow]
+        map fst pages
           `shouldBe` [ "wide=block narrow=none overflow=no cut=no errors=0 page=rgb(255, 255, 255)",
                        "wide=block narrow=none overflow=no cut=no errors=0 page=rgb(255, 255, 255)",
                        "wide=none narrow=block overflow=no cut=yes errors=0 page=rgb(18, 22, 30)"
                      ]
         -- The browser drew something: a blank picture of this size has a few kilobytes.
-        map snd [wide, tablet, narrow] `shouldSatisfy` every (> 20000)
+        map snd pages `shouldSatisfy` every (> 20000)
 
 -- | A document with every column that a table can have, and all of them full.
 wideDocument :: Document
@@ -120,15 +119,12 @@ withBrowser action = do
     browser : _ -> withSystemTempDirectory "report-spec" $ \folder -> do
       -- The report has no script, so the measuring script is appended to it.
       let file = folder </> "report.html"
-          picture = folder </> "picture.png"
       Lazy.writeFile file (report wideDocument <> probe)
       action $ \width special -> do
-        let run more = do
-              (code, output, problem) <-
-                readProcessWithExitCode browser (flags folder width <> special <> more <> ["file://" <> file]) ""
-              if code == ExitSuccess then pure output else fail ("the browser ended with " <> show code <> ": " <> problem)
-        dom <- run ["--dump-dom"]
-        _ <- run ["--screenshot=" <> picture]
+        let picture = folder </> ("picture-" <> show width <> ".png")
+        (code, dom, problem) <-
+          readProcessWithExitCode browser (flags folder width <> special <> ["--dump-dom", "--screenshot=" <> picture, "file://" <> file]) ""
+        if code == ExitSuccess then pure () else fail ("the browser ended with " <> show code <> ": " <> problem)
         size <- ByteString.length <$> ByteString.readFile picture
         pure (measured dom, size)
   where

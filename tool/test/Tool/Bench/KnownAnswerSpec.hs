@@ -85,9 +85,9 @@ spec = describe "a known answer" $ do
         let target = at "127.0.0.1" (relayPort relay)
             away = 50000000
         begun <- monotonic
-        run <- get target (single (brief 1 (cold closedLoop) {planRequests = Just 30}))
+        run <- get target (single (brief 1 (cold closedLoop) {planRequests = Just 10}))
         ended <- monotonic
-        Histogram.count (runService run) `shouldBe` 30
+        Histogram.count (runService run) `shouldBe` 10
         Histogram.minimumValue (runService run) `shouldSatisfy` (>= away)
         Histogram.total (runService run) `shouldSatisfy` (<= toInteger (windowNanos run))
         windowNanos run `shouldSatisfy` (< ended - begun)
@@ -112,27 +112,27 @@ spec = describe "a known answer" $ do
               sleepUntilExactly (from + 200000000)
               until' <- monotonic
               thaw proxy ToClient
-              sleepUntilExactly (until' + 1000000000)
+              sleepUntilExactly (until' + 300000000)
               pure (from, until')
             stalled load = withAsync (loaded server >> replicateM 2 stall) $ \stalling ->
               (,) <$> get target load <*> wait stalling
         -- At 1000/s, a command that is due in a stall waits for the rest of it.
-        (run, stalls) <- stalled (brief 4 (cold (openAt 1000)) {planRequests = Just 4000})
+        (run, stalls) <- stalled (brief 2 (cold (openAt 1000)) {planRequests = Just 2000})
         (wall, now) <- clocks
         let from = maybe 0 ((+ (now - wall)) . iterationStarted) (firstOf (runIterations run))
             -- The two clocks agree within a millisecond.
-            waits = [maximum (0 : [until' - due - 1000000 | (frozen, until') <- stalls, due > frozen + 1000000]) | number <- [0 .. 3999], let due = from + number * 1000000]
+            waits = [maximum (0 : [until' - due - 1000000 | (frozen, until') <- stalls, due > frozen + 1000000]) | number <- [0 .. 1999], let due = from + number * 1000000]
             truth = Histogram.fromValues waits
             response = fromMaybe mempty (runResponse run)
             shares = [90, 91 .. 99] <> [99.9, 100]
-        Histogram.count response `shouldBe` 4000
+        Histogram.count response `shouldBe` 2000
         milliseconds 96 truth `shouldSatisfy` (> 80)
         [(share, milliseconds share truth, milliseconds share response) | share <- shares, milliseconds share response < 0.998 * milliseconds share truth]
           `shouldBe` []
         Histogram.total response `shouldBe` Histogram.total (runService run) + Histogram.total (scheduleOf run)
         -- Each stall hits a single caller once: two slow commands, among all that fit into the time
         -- beside them.
-        (closed, _) <- stalled (single (brief 4 (cold closedLoop)))
+        (closed, _) <- stalled (single (brief 2 (cold closedLoop)))
         Histogram.total (runService closed) `shouldSatisfy` (<= toInteger (windowNanos closed))
         fromIntegral (Histogram.maximumValue (runService closed)) / 1e6 `shouldSatisfy` (> (100 :: Double))
 
@@ -258,10 +258,16 @@ spec = describe "a known answer" $ do
     withServer defaultServerOptions $ \server ->
       withProxy (TcpAddress (serverHost server) (serverPort server)) $ \proxy -> do
         let target = at "127.0.0.1" (proxyPort proxy)
-            choke = eventually 20 "the load has begun" ((> 2000) <$> gets server) >> freeze proxy ToServer
-        run <- withAsync choke (const (get target (brief 1.5 (openAt 60000))))
-        heal proxy
+            choke = do
+              eventually 20 "the load has begun" ((> 2000) <$> gets server)
+              freeze proxy ToServer
+              from <- monotonic
+              -- The window is over by then. No more is sent in it than fits into the connection.
+              sleepUntilExactly (from + 1500000000)
+              thaw proxy ToServer
+        run <- withAsync choke (const (get target (brief 1 (openAt 30000))))
         runProblems run `shouldNotBe` []
+        runErrors run `shouldBe` Map.empty
 
   it "is errors, counted by class, when the server is killed meanwhile" $
     withServer defaultServerOptions $ \server -> do
@@ -269,7 +275,11 @@ spec = describe "a known answer" $ do
             eventually 20 "the load has begun" ((> 500) <$> gets server)
             kill9 server
       run <- withAsync killer (const (get (to server) (brief 1.5 (openAt 2000))))
-      Map.keys (runErrors run) `shouldSatisfy` all (\name -> any (`Text.isPrefixOf` name) ["ConnectionError", "RoutingError", "TimeoutError"])
+      Map.keys (runErrors run) `shouldSatisfy` all (\name -> any (`Text.isPrefixOf` name) ["ConnectionError", "RoutingError", "ServerAway"])
+      -- Nobody waited for it after the window, and nobody asked it for its counts.
+      Map.keys (runErrors run) `shouldSatisfy` elem "ServerAway"
+      runAgreement run `shouldBe` NotComparable "commands failed, and nobody knows which of them ran"
+      runNotes run `shouldSatisfy` any (\note -> all (`Text.isInfixOf` note) ["no connection to", "refused"])
       runErrorCount run `shouldSatisfy` (> 100)
       runValid run `shouldBe` False
       length (concatMap iterationSeries (runIterations run)) `shouldBe` 2

@@ -8,6 +8,7 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (isNothing)
 import Data.Text qualified as Text
 import Every (every)
+import OnServer (hasty)
 import Redis.TestKit.Server
 import Redis.TestKit.Wait (eventually)
 import System.Directory (listDirectory)
@@ -80,7 +81,7 @@ spec = describe "what servers say of themselves" $ do
 
   it "is asked again after it was gone for a while" $
     withServer defaultServerOptions $ \server ->
-      withSampler (to server) 0.05 $ \sampler -> do
+      withSampler (hasty (to server)) 0.05 $ \sampler -> do
         from <- monotonic
         let count = length <$> (monotonic >>= taken sampler from)
         eventually 10 "a sample" ((>= 1) <$> count)

@@ -20,7 +20,7 @@ step rate reached p99 = Step {stepRate = rate, stepReached = reached, stepP99 = 
 spec :: Spec
 spec = describe "a sweep" $ do
   it "has its knee before the percentile leaves its level" $
-    knee [step 100 100 900000, step 200 200 1100000, step 300 299 4400000, step 400 400 4600000, step 500 500 800000]
+    knee [step 100 100 900000, step 200 200 1100000, step 300 299 4400000, step 400 400 5600000, step 500 500 800000]
       `shouldBe` Just (step 300 299 4400000)
 
   it "has its knee before the rate is no longer kept" $
@@ -28,6 +28,11 @@ spec = describe "a sweep" $ do
 
   it "does not take noise below a millisecond for a knee" $
     knee [step 100 100 20000, step 200 200 900000] `shouldBe` Just (step 200 200 900000)
+
+  it "is not moved by one bad measurement at its lowest rate" $ do
+    knee [step 100 100 22900000, step 200 200 900000, step 300 300 1000000, step 400 400 1100000, step 500 500 108000000]
+      `shouldBe` Just (step 400 400 1100000)
+    knee [step 100 100 22900000, step 200 200 900000] `shouldBe` Just (step 200 200 900000)
 
   it "may have none" $
     knee [step 100 50 20000] `shouldBe` Nothing

@@ -28,10 +28,12 @@ import Control.Concurrent.MVar (newEmptyMVar, putMVar, takeMVar)
 import Control.Concurrent.STM (STM, atomically, check)
 import Control.Exception (IOException, bracketOnError, mask, mask_, onException, try, uninterruptibleMask_)
 import Control.Monad (forM_, void)
-import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (asum)
 import Data.IORef (IORef, modifyIORef', newIORef, readIORef, writeIORef)
 import Data.List qualified as List
+import Data.Text qualified as Text
+import Data.Text.Encoding qualified as Text
+import Data.Text.Encoding.Error qualified as Text
 import Foreign.C.Error (Errno (Errno), eAGAIN, eCONNREFUSED, errnoToIOError)
 import Foreign.C.String (castCCharToChar)
 import Foreign.C.Types (CInt (..))
@@ -87,7 +89,7 @@ resolve host port =
         Right addresses -> Right addresses
         Left (failure :: IOException) -> Left (NameNotResolved (name <> ": " <> ioe_description failure))
   where
-    name = Char8.unpack host
+    name = Text.unpack (Text.decodeUtf8With Text.lenientDecode host)
     lookUp flags =
       map Socket.addrAddress
         <$> Socket.getAddrInfo

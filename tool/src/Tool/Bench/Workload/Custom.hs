@@ -15,7 +15,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (toLower, toUpper)
-import Data.Maybe (fromMaybe)
+import Data.Maybe (fromMaybe, isNothing)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Encoding (decodeLatin1)
@@ -47,7 +47,7 @@ custom ground allKeys name (Template templateWords)
     Right
       Kind
         { kindName = name,
-          kindStats = if runsOthers then Nothing else Just [(statistic, 1)],
+          kindStats = if runsOthers || inParts then Nothing else Just [(statistic, 1)],
           kindMake = \kind stream -> do
             filled <- fill stream
             pure (Drawn kind (-1) (made (filledWords filled) (verdict (filledNumber filled)))),
@@ -67,6 +67,15 @@ custom ground allKeys name (Template templateWords)
     statistic = decodeLatin1 (Char8.map barred (commandName sample))
     barred char = if char == ' ' then '|' else toLower char
     runsOthers = upperName `elem` ["EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO"]
+    -- In a cluster the library sends keys of several slots in commands of their own, which the
+    -- servers count.
+    inParts =
+      shapeClustered (groundShape ground) && case map sameSlot keyWords of
+        first : others -> isNothing first || any (/= first) others
+        [] -> False
+    keyWords
+      | length (commandKeys sample) < 2 = []
+      | otherwise = [parts | (place, word@(OneWord parts)) <- zip [0 ..] templateWords, any (`elem` commandKeys sample) (mark anyNumber place word)]
     drawsKey = or [DrawnKey `elem` parts | OneWord parts <- templateWords]
     readsStrings =
       drawsKey
@@ -77,6 +86,20 @@ custom ground allKeys name (Template templateWords)
       | upperName == "GET", [_, OneWord [DrawnKey]] <- templateWords = valueOfKey ground
       | factReadOnly facts = const foundOrNot
       | otherwise = const (\_ -> Right Done)
+
+-- What all keys of this form have in their slot, as far as the form tells: a tag, or the whole key.
+sameSlot :: [Piece] -> Maybe ByteString
+sameSlot parts = case parts of
+  [Literal whole] -> Just (fromMaybe whole (tagIn whole))
+  Literal begin : _ | Just tag <- tagIn begin -> Just tag
+  _
+    | HashTag `elem` parts, not (or [Char8.elem '{' fixed | Literal fixed <- parts]) -> Just "{}"
+    | [DrawnKey] <- parts -> Just "{key}"
+    | otherwise -> Nothing
+  where
+    tagIn word = case Char8.break (== '}') (ByteString.drop 1 (Char8.dropWhile (/= '{') word)) of
+      (tag, rest) | not (ByteString.null tag || ByteString.null rest) -> Just tag
+      _ -> Nothing
 
 foundOrNot :: Decoder Outcome
 foundOrNot value = Right $ case withoutAttributes value of

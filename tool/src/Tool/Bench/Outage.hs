@@ -1,0 +1,80 @@
+-- | Servers that cannot be connected to while a load runs, and the reasons that they give.
+--
+-- A command waits for its server until its time is over, seconds later. While the load runs, that
+-- wait is part of the measurement. After the end of the window nobody waits for a server that is
+-- away: the commands that were not sent to it fail at once. Commands that were sent are waited for
+-- as ever, because a late reply is the one that a measurement must not lose.
+module Tool.Bench.Outage
+  ( Outages,
+    withObserved,
+    unlessAway,
+    outageNotes,
+  )
+where
+
+import Control.Concurrent.Async (Async, wait, waitCatch)
+import Data.IORef (IORef, atomicModifyIORef', newIORef, readIORef)
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (isNothing)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Redis (Client, Endpoint)
+import Redis qualified
+import Redis.Config qualified as Config
+import Redis.Error (ConnectionCause, renderCause)
+import System.Timeout (timeout)
+import Tool.Connect (Target, Tuning, nodeName, targetConfig)
+
+-- | A client, and what is known of the servers that it could not connect to.
+data Outages = Outages
+  { outagesClient :: Client,
+    outagesSeen :: IORef (Map Endpoint Outage)
+  }
+
+data Outage = Outage
+  { outageCause :: ConnectionCause,
+    -- Whether no attempt has succeeded since.
+    outageLasts :: Bool
+  }
+
+-- | Runs an action with a client of the whole target whose outages are noted.
+withObserved :: Tuning -> Target -> (Outages -> Client -> IO a) -> IO a
+withObserved tuning target action = do
+  seen <- newIORef Map.empty
+  let change = atomicModifyIORef' seen . (flip (,) () .)
+      hooks =
+        Config.noHooks
+          { Config.hookConnection = Just $ \case
+              Config.ConnectAttemptFailed node cause _ -> change (Map.insert node (Outage cause True))
+              Config.Connected node _ -> change (Map.adjust (\one -> one {outageLasts = False}) node)
+              _ -> pure ()
+          }
+  Redis.withClient (Config.setHooks hooks (targetConfig tuning target)) $ \client ->
+    action Outages {outagesClient = client, outagesSeen = seen} client
+
+-- | Waits for threads that send no more new commands. Closes the client when a server is away and
+-- the number of replies, which the action returns, does not grow any more.
+unlessAway :: Outages -> IO Int -> Async a -> IO a
+unlessAway outages replies running = replies >>= go
+  where
+    go before = do
+      ended <- timeout 50000 (waitCatch running)
+      now <- replies
+      away <- any outageLasts <$> readIORef (outagesSeen outages)
+      if isNothing ended && not (away && now == before)
+        then go now
+        else do
+          -- This waits for the replies to commands that were sent.
+          if isNothing ended then Redis.closeClient (outagesClient outages) else pure ()
+          wait running
+
+-- | For each server that could not be connected to, the last reason.
+outageNotes :: Outages -> IO [Text]
+outageNotes outages = map note . Map.toList <$> readIORef (outagesSeen outages)
+  where
+    note (node, outage) =
+      (if outageLasts outage then "no connection to " else "for a while no connection to ")
+        <> nodeName node
+        <> ": "
+        <> Text.pack (renderCause (outageCause outage))
