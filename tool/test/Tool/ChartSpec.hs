@@ -81,13 +81,13 @@ spec = describe "Tool.Chart" $ do
         shown = textOf (drawn chart)
     [part | part <- ["Speed", "commands per second", "one", "other", "GET", "1 k !", "900 to 1.1 k"], not (part `isInfixOf` shown)] `shouldBe` []
 
-  it "gives ten series a colour each" $ do
-    let ten = [Text.pack ("row " <> show number) | number <- [1 .. 10 :: Int]]
-        bars = drawn (Chart "t" "" (BarPlot (Bars (axis "n" Linear Plain) ten [Group "g" [Just (Bar 1 Nothing "") | _ <- ten]])))
+  it "gives sixteen series a colour each" $ do
+    let many = [Text.pack ("row " <> show number) | number <- [1 .. 16 :: Int]]
+        bars = drawn (Chart "t" "" (BarPlot (Bars (axis "n" Linear Plain) many [Group "g" [Just (Bar 1 Nothing "") | _ <- many]])))
         coloured number = ("class=\"s" <> show number <> " fill\"") `isInfixOf` bars
         defined number = (".s" <> show number <> "{--c:var(--k" <> show number <> ")}") `isInfixOf` bars
-    filter (not . coloured) [0 .. 9 :: Int] `shouldBe` []
-    filter (not . defined) [0 .. 9 :: Int] `shouldBe` []
+    filter (not . coloured) [0 .. 15 :: Int] `shouldBe` []
+    filter (not . defined) [0 .. 15 :: Int] `shouldBe` []
   it "escapes text wherever it stands" $
     Text.pack (Lazy.unpack (render (element "p" ["title" .= "\"<&'\SOH"] [text "<b>&\"'"])))
       `shouldSatisfy` Text.isPrefixOf "<p title=\"&quot;&lt;&amp;&#39;"

@@ -3,7 +3,10 @@ module AutocannonSpec (spec) where
 
 import Compare.Autocannon
 import Compare.Load (Scenario (..))
+import Compare.Report (htmlReport)
 import Data.ByteString.Char8 qualified as Char8
+import Data.ByteString.Lazy.Char8 qualified as Lazy
+import Data.Map.Strict qualified as Map
 import Data.Text qualified as Text
 import Redis.TestKit.Wait (within)
 import System.FilePath ((</>))
@@ -16,6 +19,8 @@ spec = around_ (within 10) . describe "autocannon" $ do
     Char8.writeFile (folder </> "autocannon.jsonl") (Char8.unlines [line "slow" 1 1000, line "fast" 1 2000, line "slow" 2 1200])
     samples <- readSamples (folder </> "autocannon.jsonl")
     map scenario samples `shouldBe` [Post, Post, Post]
+    -- On the page, too.
+    mapM_ (Lazy.unpack (htmlReport Map.empty [] samples) `shouldContain`) ["autocannon: post, 10 connections", "<td>fast</td><td>2000</td>"]
     drop 4 (sampleTables samples)
       `shouldBe` [ "### autocannon: post, 10 connections",
                    "",
@@ -25,8 +30,10 @@ spec = around_ (within 10) . describe "autocannon" $ do
                    "| slow | 1100 | 2 | 1.50 | 2.25 | 3.00 | 201: 180, 409: 2 | 95 % |",
                    ""
                  ]
-  it "says nothing of what was not measured" . withSystemTempDirectory "rest" $ \folder ->
-    (sampleTables <$> readSamples (folder </> "autocannon.jsonl")) >>= (`shouldSatisfy` all Text.null)
+  it "says nothing of what was not measured" . withSystemTempDirectory "rest" $ \folder -> do
+    samples <- readSamples (folder </> "autocannon.jsonl")
+    sampleTables samples `shouldSatisfy` all Text.null
+    Lazy.unpack (htmlReport Map.empty [] samples) `shouldNotContain` "autocannon"
   where
     line name number rate =
       "{\"row\": \"" <> name <> "\", \"scenario\": \"post\", \"connections\": 10, \"iteration\": " <> shown number <> ", \"perSecond\": " <> shown rate

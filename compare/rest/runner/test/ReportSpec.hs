@@ -45,7 +45,7 @@ spec = around_ (within 10) . describe "report" $ do
     beside "10" `shouldNotContain` "Short form"
     beside "10" `shouldContain` "| 1.00 | ≥ 1.30 | GET list, 100 connections, a core each: requests/s beside ASP.NET"
   it "has a page with goals, tables and charts, which asks for nothing from elsewhere" $ do
-    let text = Lazy.unpack (htmlReport (Map.singleton "machine" "a <processor>") [measured "haskell" [] 1, measured "dotnet-1.2.6" [] 1])
+    let text = Lazy.unpack (htmlReport (Map.singleton "machine" "a <processor>") [measured "haskell" [] 1, measured "dotnet-1.2.6" [] 1] [])
     mapM_ (text `shouldContain`) ["<svg", "MISSED", "<td>haskell</td>", "a &lt;processor&gt;"]
     mapM_ (text `shouldNotContain`) ["<script", "src=", "a <processor>"]
   it "has the ratios again as soon as no row in C# is cold" $

@@ -35,6 +35,10 @@ spec = describe "reports" $ do
     let beside = documentOf [row "redis-client" False, row "StackExchange.Redis 1.2.6" False] [sample "redis-client" cell 0 100000 900, sample "StackExchange.Redis 1.2.6" cell 0 200000 800]
         text = Text.unpack (markdown (judge [cell] beside) beside)
     text `shouldContain` "- MISSED"
+    -- The page begins with its charts, and only the verdict is red.
+    let (begin, rest) = Text.breakOn "<svg" (Text.pack (Lazy.unpack (html (judge [cell] beside) beside)))
+    begin `shouldSatisfy` not . ("class=\"bad\"" `Text.isInfixOf`)
+    rest `shouldSatisfy` ("<span class=\"bad\">MISSED</span>" `Text.isInfixOf`)
     text `shouldContain` "| **redis-client** | **100.0 k/s** |"
   it "say how long each row was warmed up" $ do
     let rows = [row "redis-client" False, (row "faster" False) {rowWarmup = 2.5}]

@@ -6,6 +6,9 @@ module Compare.Autocannon
   ( Sample (..),
     readSamples,
     sampleTables,
+    sampleHeader,
+    sampleGroups,
+    aboutSamples,
   )
 where
 
@@ -50,22 +53,35 @@ sampleTables [] = []
 sampleTables samples =
   [ "## By autocannon",
     "",
-    "For who has other numbers that were taken with it; no goal is about these. It runs on one thread, on the core of Redis. Where *generator busy* is near 100 % it was the limit, and rows cannot be told apart. Times are of a closed loop at saturation (ms): they say how long the queue was. Means of the rounds; medians of their times; sums of their answers.",
+    aboutSamples (\term -> "*" <> term <> "*"),
     ""
   ]
     <> concat
-      [ [ "### autocannon: " <> Text.pack (scenarioName scenario') <> ", " <> Text.pack (show count) <> " connections",
-          "",
-          line ["service", "requests/s", "n", "p50 ms", "p95", "p99", "answers by status", "generator busy"],
-          line (replicate 8 "---")
-        ]
-          <> map (line . cells) (List.sortOn (negate . rate . snd) (Map.toList rows))
-          <> [""]
-        | ((scenario', count), rows) <- Map.toList groups
+      [ ["### " <> title, "", line sampleHeader, line (map (const "---") sampleHeader)] <> map line rows <> [""]
+        | (title, rows) <- sampleGroups samples
       ]
   where
-    groups = Map.fromListWith (Map.unionWith (<>)) [((scenario sample, connections sample), Map.singleton (row sample) [sample]) | sample <- samples]
     line columns = "| " <> Text.intercalate " | " columns <> " |"
+
+-- | The text about these numbers. The function marks a term.
+aboutSamples :: (Text -> Text) -> Text
+aboutSamples marked = "For who has other numbers that were taken with it; no goal is about these. It runs on one thread, on the core of Redis. Where " <> marked "generator busy" <> " is near 100 % it was the limit, and rows cannot be told apart. Times are of a closed loop at saturation (ms): they say how long the queue was. Means of the rounds; medians of their times; sums of their answers."
+
+-- | The columns of 'sampleGroups'.
+sampleHeader :: [Text]
+sampleHeader = ["service", "requests/s", "n", "p50 ms", "p95", "p99", "answers by status", "generator busy"]
+
+-- | The cells of a table for each scenario and number of connections, with its title; the fastest
+-- row first.
+sampleGroups :: [Sample] -> [(Text, [[Text]])]
+sampleGroups samples =
+  [ ( "autocannon: " <> Text.pack (scenarioName scenario') <> ", " <> Text.pack (show count) <> " connections",
+      map cells (List.sortOn (negate . rate . snd) (Map.toList rows))
+    )
+    | ((scenario', count), rows) <- Map.toList groups
+  ]
+  where
+    groups = Map.fromListWith (Map.unionWith (<>)) [((scenario sample, connections sample), Map.singleton (row sample) [sample]) | sample <- samples]
     rate = mean . map perSecond
     mean values = maybe 0 summaryMean (summarise values)
     median values = maybe 0 summaryMedian (summarise values)

@@ -8,6 +8,7 @@ module Compare.Report
   )
 where
 
+import Compare.Autocannon qualified as Autocannon
 import Compare.Cell
 import Compare.Goals
 import Compare.Load (Scenario (..))
@@ -206,9 +207,9 @@ markdownTable names rows
   where
     line cells = "| " <> Text.intercalate " | " cells <> " |"
 
--- | The report as one HTML file, with charts.
-htmlReport :: Map Text Text -> [Result] -> Lazy.ByteString
-htmlReport manifest results =
+-- | The report as one HTML file, with charts, and tables of what autocannon measured.
+htmlReport :: Map Text Text -> [Result] -> [Autocannon.Sample] -> Lazy.ByteString
+htmlReport manifest results samples =
   page "REST: warp with redis-client beside ASP.NET Core with StackExchange.Redis" . concat $
     [ [heading "Goals", if null goals then said (noGoals results) else tableOf ["what", "", "ratio", "bound"] (map judgement goals)],
       charts results,
@@ -216,6 +217,8 @@ htmlReport manifest results =
       concatMap tables (groupTables results),
       [said (aboutOpenLoop id), said ("Failed requests are in no rate: " <> aboutFailures id)],
       map said (invalidLines results),
+      if null samples then [] else [heading "By autocannon", said (Autocannon.aboutSamples id)],
+      concat [[element "h3" [] [text title], tableOf Autocannon.sampleHeader (map (map text) rows)] | (title, rows) <- Autocannon.sampleGroups samples],
       [heading "Where and how", factsOf (Map.toList manifest)]
     ]
   where

@@ -211,7 +211,7 @@ report options = do
   let goals = verdicts results
       others = Text.unlines (sampleTables samples)
   Lazy.writeFile (out </> "COMPARISON-rest.md") (Lazy.fromStrict (Text.encodeUtf8 (Text.intercalate "\n" (markdownReport manifest results : [others | not (Text.null others)]))))
-  Lazy.writeFile (out </> "COMPARISON-rest.html") (htmlReport manifest results)
+  Lazy.writeFile (out </> "COMPARISON-rest.html") (htmlReport manifest results samples)
   Lazy.putStr (Lazy.fromStrict (Text.encodeUtf8 (textReport manifest results <> others)))
   let missed = filter (not . verdictMet) goals
   unless (any (null . problems . outcome) results || not (null samples)) $ exitWith (ExitFailure 2)

@@ -22,15 +22,16 @@ import Tool.Markup (element, text, (.=))
 html :: [Goal] -> Document -> Lazy.ByteString
 html goals held =
   page "redis-client beside its peers: the libraries alone" . concat $
-    [ [heading "Goals"],
-      [list (map goal (filter (not . isReached) goals <> filter isReached goals))],
-      [heading "Where redis-client loses", plain (losses held)],
-      [heading "What is not in the charts"],
-      [plain (missing held <> map ("not used: " <>) (invalidities held))],
+    [ [element "p" [] [text summary]],
       [heading "Operations per second"],
       map (figure . throughput) (grids held),
       [heading "Client CPU per operation"],
       map (figure . processor) (grids held),
+      [heading "Goals"],
+      [list (map goal (filter (not . isReached) goals <> filter isReached goals))],
+      [heading "Where redis-client loses", plain (losses held)],
+      [heading "What is not in the charts"],
+      [plain (missing held <> map ("not used: " <>) (invalidities held))],
       concatMap table (cellsOf held),
       [heading "The rows"],
       [ plain
@@ -42,11 +43,16 @@ html goals held =
     ]
   where
     heading name = element "h2" [] [text name]
-    plain found = list (map text found)
+    summary =
+      Text.pack (show (length (filter isReached goals))) <> " of " <> Text.pack (show (length goals))
+        <> " goals are reached. All goals and all losses are listed below the charts."
+    plain found = list (map (pure . text) found)
     list = \case
       [] -> element "p" [] [text "None."]
-      found -> element "ul" [] [element "li" [] [one] | one <- found]
-    goal one = element "span" ["class" .= if isReached one then "good" else "bad"] [text (goalLine one)]
+      found -> element "ul" [] [element "li" [] one | one <- found]
+    -- Only the verdict, which is the first word, has a colour.
+    goal one = case Text.breakOn " " (goalLine one) of
+      (verdict, rest) -> [element "span" ["class" .= if isReached one then "good" else "bad"] [text verdict], text rest]
     throughput cells =
       (chart cells) {chartAbout = "Median of all runs; whiskers from the least to the most. Longer is better."}
         `with` bars "operations per second" Thousands cells (\found -> (figuresOps found, Just (figuresOpsLeast found, figuresOpsMost found)))
