@@ -7,7 +7,7 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (foldl')
 import System.Mem (getAllocationCounter)
-import Test.Hspec
+import Test.Hspec hiding (after, before)
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 import Tool.Record.Lines
