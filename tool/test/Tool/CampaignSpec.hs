@@ -1,7 +1,6 @@
 -- | The mode @bench campaign@, as a process, with real servers.
 module Tool.CampaignSpec (spec) where
 
-import Control.Concurrent.Async (forConcurrently_)
 import Control.Monad (forM_)
 import Data.Aeson (Object, Value (..), decodeStrict', encode)
 import Data.Aeson.KeyMap qualified as KeyMap
@@ -71,8 +70,10 @@ inRuns change = \case
 readDocument :: FilePath -> IO Document
 readDocument file = ByteString.readFile file >>= either fail pure . decodeDocument
 
+-- | Campaigns run beside other tests: each has its own processes and folders, waits for them most
+-- of the time, and is not asked how fast anything is.
 spec :: Spec
-spec = describe "bench campaign" $ do
+spec = parallel . describe "bench campaign" $ do
   it "measures each cell with a server of its own, and writes one document and a report" $
     inFolder $ \folder -> do
       (code, output, problem) <- run' (small folder)
@@ -110,8 +111,8 @@ spec = describe "bench campaign" $ do
         runNotes run `shouldSatisfy` any ("a PING takes" `Text.isInfixOf`)
 
   it "measures every workload that there is" $
-    -- Two campaigns at once: most of the time a campaign waits for processes to start and to end.
-    forConcurrently_ (halves (map workloadName workloads)) $ \names -> inFolder $ \folder -> do
+    inFolder $ \folder -> do
+      let names = map workloadName workloads
       (code, _, said) <-
         run' (smallBut folder [("--workloads", intercalate "," names), ("--persist", "none"), ("--payload", "10"), ("--clients", "4"), ("--duration", "0.3s"), ("--warmup", "0s"), ("--keys", "300")])
       filter ("FAILED" `isInfixOf`) (lines said) `shouldBe` []
@@ -269,6 +270,3 @@ spec = describe "bench campaign" $ do
       document <- readDocument (folder </> "out" </> "campaign.json")
       length (documentRuns document) `shouldBe` 1
       documentNotes document `shouldSatisfy` any ("not measured" `Text.isInfixOf`)
-  where
-    halves items = case splitAt (length items `div` 2) items of
-      (first, second) -> [first, second]

@@ -130,8 +130,8 @@ spec = describe "a tally" $ do
       answered tally (Sent 1 1 1000) 1020 (Wrong "x")
       answered tally (Sent 1 1 1000) 1020 (Found "x")
     partOps (fold parts) `shouldBe` 0
-    fmap kindErrors (IntMap.lookup 1 (partKinds (fold parts))) `shouldBe` Just (Map.fromList [("ClientClosed", 1), ("NotCompared", 1), ("WrongReply", 1)])
-    partNodeErrors (fold parts) `shouldBe` IntMap.fromList [(0, Map.singleton "ClientClosed" 1), (1, Map.fromList [("NotCompared", 1), ("WrongReply", 1)])]
+    fmap kindErrors (IntMap.lookup 1 (partKinds (fold parts))) `shouldBe` Just (Map.fromList [("ServerAway", 1), ("NotCompared", 1), ("WrongReply", 1)])
+    partNodeErrors (fold parts) `shouldBe` IntMap.fromList [(0, Map.singleton "ServerAway" 1), (1, Map.fromList [("NotCompared", 1), ("WrongReply", 1)])]
 
   it "keeps service and response time, and lateness, apart" $ do
     parts <- counted $ \tally -> do

@@ -64,8 +64,8 @@ spec = describe "the options of a load" $ do
         (["--url", "http://x"], "scheme:"),
         (["--url", "redis+sentinel://x/main"], "redis+sentinel"),
         (["--url", "rediss+group://x"], "rediss+group"),
-        (["--url", "valkey+sentinel://x/main"], "names servers that change"),
-        (["--url", "VALKEYS+group://x"], "names servers that change"),
+        (["--url", "valkey+sentinel://x/main"], "change:"),
+        (["--url", "VALKEYS+group://x"], "change:"),
         (["--url", "redis://x", "-h", "y"], "--host"),
         (["--socket", "/s", "-h", "y"], "--host"),
         (["-h", "y", "--read-replicas"], "--read-replicas")

@@ -17,7 +17,7 @@ together :: [ByteString] -> [ByteString]
 together pieces = case foldl' one ([], unfinished) (pieces <> ["\n"]) of
   (complete, _) -> Char8.lines (ByteString.concat (reverse complete))
   where
-    one (before, begun) piece = let (complete, rest) = feed begun piece in (complete : before, rest)
+    one (earlier, begun) piece = let (complete, rest) = feed begun piece in (complete : earlier, rest)
 
 spec :: Spec
 spec = describe "Tool.Record.Lines" $ do
@@ -27,9 +27,9 @@ spec = describe "Tool.Record.Lines" $ do
 
   it "cost no more than twice their bytes, in a thousand pieces too" $ do
     let piece = Char8.replicate 65536 'x'
-    before <- getAllocationCounter
+    early <- getAllocationCounter
     size <- evaluate (sum (map ByteString.length (together (replicate 1000 piece))))
-    after <- getAllocationCounter
+    late <- getAllocationCounter
     size `shouldBe` 65536000
     -- The bytes, and a copy of them.
-    (before - after) `shouldSatisfy` (< 3 * 65536000)
+    (early - late) `shouldSatisfy` (< 3 * 65536000)
