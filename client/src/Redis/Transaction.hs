@@ -118,8 +118,8 @@ data Watched a
 --
 -- What 'runTransaction' follows or repeats makes 'watching' begin again, too: a connection that is
 -- lost before EXEC was sent, also while the action reads, and a server that is not ready or no longer
--- serves the keys. It does so for the time and the attempts of one command ('setCommandTimeout',
--- 'setMaxAttempts'). 'MaybeExecuted' means that EXEC may have run, or a write of the action itself.
+-- serves the keys. It does so for the time and the attempts of one command ('Redis.Config.setCommandTimeout',
+-- 'Redis.Config.setMaxAttempts'). 'MaybeExecuted' means that EXEC may have run, or a write of the action itself.
 --
 -- @since 0.1.0.0
 watching :: Client -> NonEmpty ByteString -> (forall s. Dedicated s -> IO (Decision a)) -> IO (Watched a)

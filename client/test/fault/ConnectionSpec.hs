@@ -135,20 +135,22 @@ spec = do
         committed <- try $ watching client ("hits" :| []) $ \_ -> Commit (queued (Commands.incr "hits")) <$ Proxy.cutAfter proxy Proxy.ToClient 3 Proxy.Close
         deliveryOf committed `shouldBe` Just MaybeExecuted
         counterOf server "hits" `shouldReturn` 1
-        written <- try $ watching client ("hits" :| []) $ \connection -> do
-          Proxy.cutAfter proxy Proxy.ToClient 0 Proxy.Close
-          Commit (pure ()) <$ runOn connection (Commands.incr "other")
+        written <- try $
+          watching client ("hits" :| []) $ \connection -> do
+            Proxy.cutAfter proxy Proxy.ToClient 0 Proxy.Close
+            Commit (pure ()) <$ runOn connection (Commands.incr "other")
         deliveryOf written `shouldBe` Just MaybeExecuted
         counterOf server "other" `shouldReturn` 1
 
     it "before EXEC for good ends watching with an error that says that nothing ran" $
       behindProxy $ \server proxy -> leavingNothing . withClient (setCommandTimeout (Just (seconds 0.5)) (single (through proxy))) $ \client -> do
         looks <- newIORef (0 :: Int)
-        outcome <- within 5 . try $ watching client ("hits" :| []) $ \connection -> do
-          modifyIORef' looks (+ 1)
-          Proxy.cutAfter proxy Proxy.ToClient 0 Proxy.Close
-          _ <- runOn connection (Commands.get "hits")
-          pure (Commit (queued (Commands.incr "hits")))
+        outcome <- within 5 . try $
+          watching client ("hits" :| []) $ \connection -> do
+            modifyIORef' looks (+ 1)
+            Proxy.cutAfter proxy Proxy.ToClient 0 Proxy.Close
+            _ <- runOn connection (Commands.get "hits")
+            pure (Commit (queued (Commands.incr "hits")))
         deliveryOf outcome `shouldBe` Just NotSent
         readIORef looks >>= (`shouldSatisfy` (> 1))
         counterOf server "hits" `shouldReturn` 0
