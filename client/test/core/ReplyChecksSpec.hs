@@ -2,6 +2,7 @@
 -- says twice, and wherever, no caller gets another's reply.
 module ReplyChecksSpec (spec) where
 
+import Control.Concurrent.MVar
 import Control.Monad (forM, forM_)
 import Data.ByteString (ByteString)
 import Data.IORef
@@ -68,6 +69,20 @@ spec = describe "replies that do not belong to their commands" $ do
       Left (ConnectionError ConnectionFailure {connectionDelivery = NotSent, connectionCause = ProtocolViolation _}) -> pure ()
       other -> expectationFailure (show other)
     awaitGone mux
+
+  it "are seen where a command is sent after they were received, before they were looked at" . within 30 $
+    forM_ [False, True] $ \checked -> do
+      fake <- newFake goodManners 1
+      opened <- newEmptyMVar
+      sent <- newEmptyMVar
+      let sending _ = readMVar opened >>= \mux -> submitCommandAsync mux usualTerms (tokenRequest 1) >>= putMVar sent
+      mux <- openMux plainSettings {muxReplyChecks = checked, muxOnPush = sending} fake
+      putMVar opened mux
+      say fake ">1\r\n+push\r\n+inserted\r\n"
+      (takeMVar sent >>= fmap outcomeText . waitSlotResult) >>= \case
+        Left (ConnectionError failed) -> connectionCause failed `shouldBe` ProtocolViolation "a reply that nobody asked for"
+        other -> expectationFailure (show other)
+      awaitGone mux
 
 genFault :: Gen Fault
 genFault = oneof [Inserts <$> elements ["+OK\r\n", "-ERR inserted\r\n", ":1\r\n", bulk (token 0), bulk (token 3), "*0\r\n"], pure Drops, pure Doubles]

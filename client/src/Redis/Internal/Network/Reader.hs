@@ -210,7 +210,10 @@ consume reader input = do
   now <- preciseNanos
   writeWord mux wordReadAt (fromIntegral now)
   before <- ringHead (muxRing mux)
-  result <- decodeWhile limits memory (maybe (deliver reader) (deliverChecked reader) (muxChecks mux)) (inStart input) (inEnd input) (inFrames input)
+  -- Read once and behind the bytes: a command that is sent meanwhile is not what they answer.
+  handed <- readWord mux wordHandedOver
+  let deliverOne = maybe (deliver reader) (deliverChecked reader) (muxChecks mux) handed
+  result <- decodeWhile limits memory deliverOne (inStart input) (inEnd input) (inFrames input)
   touch (inMemory input)
   ringPublish (muxRing mux)
   after <- ringHead (muxRing mux)
@@ -219,8 +222,8 @@ consume reader input = do
     NeedMore frames next _ ->
       pure (Received input {inStart = next, inFrames = frames} Haul {haulReplies = after - before, haulBytes = next - inStart input})
     Done value _ -> do
-      handed <- readWord mux wordHandedOver
-      pure (Ended (if after < handed then shifted value else unasked after value))
+      position <- maybe (pure after) (fmap (after +) . heldReplies) (muxChecks mux)
+      pure (Ended (if position < handed then shifted value else unasked after value))
     Malformed reason -> do
       first <- if before == 0 then firstBytes else pure ByteString.empty
       pure (Ended (if beginsLikeTls first then wantsTls else ProtocolViolation reason))
@@ -265,24 +268,22 @@ unasked before = \case
 
 -- | Hands a reply to the oldest command in flight, or a push to its handler, and lets the callers
 -- run from time to time. 'False' if the reply comes before any command that it could belong to was
--- sent.
-deliver :: Reader -> Value -> IO Bool
-deliver reader@Reader {readerMux = mux} value = case withoutAttributes value of
+-- sent, given the position behind the last that was.
+deliver :: Reader -> Int -> Value -> IO Bool
+deliver reader@Reader {readerMux = mux} handed value = case withoutAttributes value of
   push@(Push _) -> True <$ handPush reader push
   _ -> do
     answered <- ringHead (muxRing mux)
-    handed <- readWord mux wordHandedOver
     if answered >= handed then pure False else True <$ answer mux value
 
 -- | Like 'deliver', but holds replies until the check behind them is answered. 'False' also if that
 -- answer is not the right one.
-deliverChecked :: Reader -> ReplyChecks -> Value -> IO Bool
-deliverChecked reader@Reader {readerMux = mux} checks value = case withoutAttributes value of
+deliverChecked :: Reader -> ReplyChecks -> Int -> Value -> IO Bool
+deliverChecked reader@Reader {readerMux = mux} checks handed value = case withoutAttributes value of
   push@(Push _) -> True <$ handPush reader push
   plain -> do
     held <- heldReplies checks
     position <- (+ held) <$> ringHead (muxRing mux)
-    handed <- readWord mux wordHandedOver
     counted <- readWord mux wordCountedFrom
     if
         | position >= handed -> pure False
