@@ -333,8 +333,10 @@ class Checker:
             return self.say(what, "did not end")
         except ValueError:
             return self.say(what, f"ended with {done.returncode}: {done.stderr.decode()[-300:].strip()}")
-        if result.get("total_ops") == result.get("errors") == result.get("wrong") == 0 and SHORT in arguments:
-            # A machine that is busy elsewhere gave it no turn in so short a time.
+        idle = result.get("total_ops") == result.get("errors") == result.get("wrong") == 0
+        if SHORT in arguments and (idle or result.get("alloc_bytes_per_op") == 0):
+            # A machine that is busy elsewhere gave it no turn in so short a time, or so few
+            # that the runtime, which counts when it collects, has not collected.
             return self.result(what, row, folder, servers, [LONG if word == SHORT else word for word in arguments])
         after = servers.calls()
         if result.get("total_ops", 0) > 0:
