@@ -81,22 +81,25 @@ count_suite() {
 # Runs these suites, several at a time, and counts each as it ends.
 run_suites() {
   local -A running=()
-  local suite pid
+  local suite
   echo "== suites, $lanes at a time: $*"
   for suite in "$@"; do
-    if [ "${#running[@]}" -ge "$lanes" ]; then
-      wait -n -p pid || true
-      count_suite "${running[$pid]}"
-      unset "running[$pid]"
-    fi
+    [ "${#running[@]}" -lt "$lanes" ] || count_next
     run_suite "$suite" &
     running[$!]="$suite"
   done
   while [ "${#running[@]}" -gt 0 ]; do
-    wait -n -p pid || true
-    count_suite "${running[$pid]}"
-    unset "running[$pid]"
+    count_next
   done
+}
+
+# Waits for one of run_suites' own jobs, and counts its suite: whoever sources this file may
+# have other jobs.
+count_next() {
+  local pid
+  wait -n -p pid "${!running[@]}" || true
+  count_suite "${running[$pid]}"
+  unset "running[$pid]"
 }
 
 # A check that passes or fails as a whole.

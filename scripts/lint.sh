@@ -65,6 +65,7 @@ step() { # NAME COMMAND...
 [ "${#tests[@]}" -eq 0 ] || step "hlint of tests" hlint -j --hint=dev/hlint-tests.yaml "${tests[@]}"
 step "layers" dev/check-layers.sh
 step "parameters" dev/check-parameters.py
+step "counting" timeout 60 dev/check-counting.sh
 step "readme" dev/check-readme.sh
 step "commands in pages" dev/check-commands.py
 step "figures" dev/figures.py check
