@@ -8,6 +8,7 @@
 -- without it, the program prints 0.
 module Main (main) where
 
+import Bench.Private
 import Control.Monad (when)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
@@ -16,7 +17,6 @@ import GHC.Stats (RTSStats (max_live_bytes), getRTSStats, getRTSStatsEnabled)
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Scan
-import Redis.TestKit.Server (defaultServerOptions, serverHost, serverPort, withServer)
 import System.CPUTime (getCPUTime)
 import System.Environment (getArgs)
 import System.Exit (die)
@@ -24,8 +24,7 @@ import System.Exit (die)
 main :: IO ()
 main =
   getArgs >>= \case
-    ["--iters", _] -> withServer defaultServerOptions $ \server -> do
-      let config = standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))
+    ["--iters", _] -> onPrivateServer $ \config -> do
       withClient config $ \client -> run client (Redis.set "key" "value")
       keys <- counting config Nothing
       when (keys /= 1) (die ("scan: " <> show keys <> " keys"))

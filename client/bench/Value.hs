@@ -4,6 +4,7 @@
 -- > value --iters 1      on a server of its own, unmeasured
 module Main (main) where
 
+import Bench.Private
 import Control.Monad (when)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -11,7 +12,6 @@ import Data.Word (Word64)
 import GHC.Clock (getMonotonicTimeNSec)
 import Redis
 import Redis.Commands qualified as Redis
-import Redis.TestKit.Server (defaultServerOptions, serverHost, serverPort, withServer)
 import System.Environment (getArgs)
 import System.Exit (die)
 import Text.Read (readMaybe)
@@ -19,8 +19,7 @@ import Text.Read (readMaybe)
 main :: IO ()
 main =
   getArgs >>= \case
-    ["--iters", _] -> withServer defaultServerOptions $ \server -> do
-      let config = standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))
+    ["--iters", _] -> onPrivateServer $ \config -> do
       _ <- withClient config $ \client -> run client (Redis.setrange "large" 999999 "x")
       (size, _) <- getting config "large"
       when (size /= 1000000) (die ("value: " <> show size <> " bytes"))

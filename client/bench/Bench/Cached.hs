@@ -5,6 +5,7 @@
 -- threads read the same reply all the time; its figure is the time of both.
 module Bench.Cached (benchmarks) where
 
+import Bench.Private
 import Control.Concurrent (forkOn, newEmptyMVar, putMVar, takeMVar)
 import Control.DeepSeq (NFData (rnf))
 import Control.Exception (onException)
@@ -15,7 +16,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Redis
 import Redis.Cache
 import Redis.Commands qualified as Commands
-import Redis.TestKit.Server (Server, defaultServerOptions, disposeServer, serverHost, serverPort, startServer)
+import Redis.TestKit.Server (Server, defaultServerOptions, disposeServer, startServer)
 
 benchmarks :: Benchmark
 benchmarks =
@@ -55,7 +56,7 @@ open :: IO Surroundings
 open = do
   server <- startServer defaultServerOptions
   flip onException (disposeServer server) $ do
-    let config = setCaching (Just defaultCaching) (standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server)))
+    let config = setCaching (Just defaultCaching) (addressed server)
     few <- newClient config
     many <- newClient config
     forM_ [1 .. 10000] $ \number -> submit few (Commands.set (keyOf number) "a value of 16 B.")

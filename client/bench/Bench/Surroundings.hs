@@ -6,12 +6,12 @@ module Bench.Surroundings
   )
 where
 
+import Bench.Private
 import Control.DeepSeq (NFData (rnf))
 import Control.Exception (onException)
-import Data.ByteString.Char8 qualified as Char8
 import Redis
 import Redis.Commands qualified as Commands
-import Redis.TestKit.Server (Server, defaultServerOptions, disposeServer, serverHost, serverPort, startServer)
+import Redis.TestKit.Server (Server, defaultServerOptions, disposeServer, startServer)
 
 -- | The server and the client, made for the run and disposed of after it. Listing the benchmarks'
 -- names starts no server.
@@ -28,7 +28,7 @@ open :: IO Surroundings
 open = do
   server <- startServer defaultServerOptions
   flip onException (disposeServer server) $ do
-    client <- newClient . setMuxCount (Just 1) $ standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))
+    client <- newClient (setMuxCount (Just 1) (addressed server))
     -- Opens the connection before the first measurement.
     run client Commands.ping
     pure Surroundings {server, client}

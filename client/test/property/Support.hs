@@ -7,16 +7,21 @@ module Support
     anySlot,
     anyNode,
     anyClaims,
+    topologySettings,
   )
 where
 
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
+import Data.List.NonEmpty (NonEmpty)
 import Data.Maybe (mapMaybe)
 import Redis.Error
+import Redis.Internal.Config (defaultBackoff)
 import Redis.Internal.Protocol.Slot
 import Redis.Internal.Routing.SlotMap (Claim (..))
+import Redis.Internal.Routing.Topology (Settings (..))
+import Redis.Internal.Routing.View (Rule)
 import System.Timeout (timeout)
 import Test.Hspec
 import Test.QuickCheck
@@ -57,3 +62,18 @@ anyClaims = few $ do
   pure Claim {claimRanges = ranges, claimPrimary = primary, claimReplicas = replicas}
   where
     few gen = choose (0, 5) >>= (`vectorOf` gen)
+
+-- | Settings for these servers, with these seeds. One refresh in a minute, unless there is a reason.
+topologySettings :: Rule -> NonEmpty Endpoint -> Settings
+topologySettings rule seeds =
+  Settings
+    { settingsRule = rule,
+      settingsSeeds = seeds,
+      settingsInterval = 60,
+      settingsThrottle = 1,
+      settingsBackoff = defaultBackoff,
+      settingsAnswerWithin = 2,
+      settingsGather = 0.1,
+      settingsSample = 3,
+      settingsMovedGrace = 2
+    }

@@ -145,18 +145,7 @@ simulate seed = run (schedule 0 Wake (scheduled start))
     faults sim = List.foldl' (\current fault -> draw (1, calmFrom - 8) current (`schedule` fault)) sim (map Die [1, 2, 3] <> [StartMove slot target | (slot, target) <- [(0, 2), (1, 3), (5, 1), (3, 3)]])
 
 settings :: Settings
-settings =
-  Settings
-    { settingsRule = OfCluster,
-      settingsSeeds = node 1 :| [node 2, node 6],
-      settingsInterval = 60,
-      settingsThrottle = 1,
-      settingsBackoff = defaultBackoff,
-      settingsAnswerWithin = 2,
-      settingsGather = 0.1,
-      settingsSample = 3,
-      settingsMovedGrace = 2
-    }
+settings = topologySettings OfCluster (node 1 :| [node 2, node 6])
 
 policy :: Policy
 policy = Policy {policyMaxAttempts = maxAttempts, policyBackoff = defaultBackoff, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id, policySlot = Nothing}

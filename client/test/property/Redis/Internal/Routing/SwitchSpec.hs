@@ -11,7 +11,6 @@ import Data.Map.Strict qualified as Map
 import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Error
-import Redis.Internal.Config (defaultBackoff)
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology
 import Redis.Internal.Routing.View
@@ -186,15 +185,4 @@ makeView knows sentinel =
     numbered = Char8.pack . show
 
 settings :: Settings
-settings =
-  Settings
-    { settingsRule = OfSentinels,
-      settingsSeeds = node 101 :| [node 102, node 103],
-      settingsInterval = 60,
-      settingsThrottle = 1,
-      settingsBackoff = defaultBackoff,
-      settingsAnswerWithin = 2,
-      settingsGather = 0.1,
-      settingsSample = 3,
-      settingsMovedGrace = 2
-    }
+settings = topologySettings OfSentinels (node 101 :| [node 102, node 103])

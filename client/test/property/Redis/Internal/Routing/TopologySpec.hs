@@ -11,7 +11,6 @@ import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Duration qualified as Duration
 import Redis.Error
-import Redis.Internal.Config (defaultBackoff)
 import Redis.Internal.Protocol.Slot
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology
@@ -323,18 +322,7 @@ nodesAfter known = \case
   _ -> Set.singleton (UnixEndpoint "wrong")
 
 settings :: Settings
-settings =
-  Settings
-    { settingsRule = OfCluster,
-      settingsSeeds = node 1 :| [],
-      settingsInterval = 60,
-      settingsThrottle = 1,
-      settingsBackoff = defaultBackoff,
-      settingsAnswerWithin = 2,
-      settingsGather = 0.1,
-      settingsSample = 3,
-      settingsMovedGrace = 2
-    }
+settings = topologySettings OfCluster (node 1 :| [])
 
 seedNodes :: NonEmpty Endpoint
 seedNodes = node 1 :| [node 101, node 102]

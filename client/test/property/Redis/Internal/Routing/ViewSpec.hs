@@ -6,7 +6,6 @@ import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Maybe (isJust, mapMaybe)
 import Data.Set qualified as Set
 import Redis.Error
-import Redis.Internal.Config (defaultBackoff)
 import Redis.Internal.Protocol.Slot (slotFromInt)
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology
@@ -166,21 +165,7 @@ published :: [Action] -> [Maybe Endpoint]
 published actions = [slotFromInt 0 >>= slotOwner slotMap | Publish slotMap <- actions]
 
 beginAs :: Rule -> State
-beginAs rule =
-  newState
-    Settings
-      { settingsRule = rule,
-        settingsSeeds = node 101 :| [node 102],
-        settingsInterval = 60,
-        settingsThrottle = 1,
-        settingsBackoff = defaultBackoff,
-        settingsAnswerWithin = 2,
-        settingsGather = 0.1,
-        settingsSample = 3,
-        settingsMovedGrace = 2
-      }
-    (mkStdGen 1)
-    0
+beginAs rule = newState (topologySettings rule (node 101 :| [node 102])) (mkStdGen 1) 0
 
 fromSentinel :: Gen View
 fromSentinel = sentinelView <$> choose (101, 105) <*> (Just <$> choose (0, 4)) <*> choose (1, 3)
