@@ -1,6 +1,7 @@
 -- | Scripts that are named by their digests, in a cluster.
 module ScriptsSpec (spec) where
 
+import Control.Monad (forM_)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Map.Strict qualified as Map
@@ -40,24 +41,25 @@ spec = describe "a script that is named by its digest" $ do
 
   it "goes with its text to where it is redirected" $
     limited . settled . withTwoNodes $ \a b -> do
-      setScript a $ \_ words' -> pure (if take 1 words' == ["EVALSHA"] then Just (Say (Failed (moved key <> fakeAddress b))) else Nothing)
+      setScript a $ \_ words' -> pure (if take 1 words' == ["EVALSHA"] then Just (Say (Failed (redirect "MOVED" key <> fakeAddress b))) else Nothing)
       setScript b knowsNone
       withClient (clusterOf [fakeEndpoint a]) $ \client -> do
         _ <- run client (Redis.get "elsewhere")
         run client one `shouldReturn` Integer 7
         mapM (countHeard b) [["EVALSHA"], ["EVAL"]] `shouldReturn` [0, 1]
 
-  it "may say MOVED itself, and leads nobody elsewhere with it" $
-    limited . settled . withTwoNodes $ \a b -> do
-      let said = moved "elsewhere" <> fakeAddress b
-      setScript a $ \_ words' -> pure (if take 1 words' `elem` [["EVALSHA"], ["EVAL"]] then Just (Say (Failed said)) else Nothing)
-      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
-        failed <- tryRun client one >>= expectError
-        onLent <- withDedicated client (AtKey key) (`tryRunOn` one) >>= expectError
-        map errorDelivery [failed, onLent] `shouldBe` [MaybeExecuted, MaybeExecuted]
-        -- The slot that it named is where it was.
-        run client (Redis.get "elsewhere") `shouldReturn` Just (Char8.pack (show (fakePort a)))
-        mapM (countHeard b) [["EVALSHA"], ["EVAL"], ["GET"]] `shouldReturn` [0, 0, 0]
+  forM_ ["MOVED", "ASK"] $ \code ->
+    it ("may say " <> Char8.unpack code <> " itself, and leads nobody elsewhere with it") $
+      limited . settled . withTwoNodes $ \a b -> do
+        let said = redirect code "elsewhere" <> fakeAddress b
+        setScript a $ \_ words' -> pure (if take 1 words' `elem` [["EVALSHA"], ["EVAL"]] then Just (Say (Failed said)) else Nothing)
+        withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+          failed <- tryRun client one >>= expectError
+          onLent <- withDedicated client (AtKey key) (`tryRunOn` one) >>= expectError
+          map errorDelivery [failed, onLent] `shouldBe` [MaybeExecuted, MaybeExecuted]
+          -- The slot that it named is where it was.
+          run client (Redis.get "elsewhere") `shouldReturn` Just (Char8.pack (show (fakePort a)))
+          mapM (countHeard b) [["EVALSHA"], ["EVAL"], ["GET"], ["ASKING"]] `shouldReturn` [0, 0, 0, 0]
 
   it "goes with its text to a replica, if it only reads" $
     limited . settled . withTwoNodes $ \a b -> do
@@ -129,7 +131,7 @@ spec = describe "a script that is named by its digest" $ do
         run client (onEvery Replicas (Redis.scriptExists (pure (scriptDigest getting)))) >>= (`shouldSatisfy` all (== [True]) . Map.elems)
         run client (onEvery Primaries (Redis.scriptExists (pure (scriptDigest getting)))) >>= (`shouldSatisfy` all (== [False]) . Map.elems)
   where
-    moved name = Char8.unwords ["MOVED", Char8.pack (show (slotNumberOf name)), ""]
+    redirect code name = Char8.unwords [code, Char8.pack (show (slotNumberOf name)), ""]
     one = evalScript text [key] ["x"]
     text = script "return 7"
     key = "key" :: ByteString

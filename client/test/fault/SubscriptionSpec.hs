@@ -2,7 +2,8 @@
 -- gap.
 module SubscriptionSpec (spec) where
 
-import Control.Concurrent.Async (async, cancel, concurrently_, forConcurrently, wait)
+import Control.Concurrent (yield)
+import Control.Concurrent.Async (Async, async, asyncThreadId, cancel, concurrently_, forConcurrently, forConcurrently_, wait)
 import Control.Concurrent.STM
 import Control.Exception (finally, try)
 import Control.Monad (forM_, replicateM, replicateM_, unless, void)
@@ -10,12 +11,14 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Set qualified as Set
 import GHC.Clock (getMonotonicTime)
+import GHC.Conc (BlockReason (..), ThreadStatus (..), threadStatus)
 import Harness
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Metrics (SubscriptionGauges (..), clientSnapshot, snapshotSubscriptions)
 import Redis.PublishAudit
 import Redis.Subscription
+import Redis.TestKit.Command (Reply (Number))
 import Redis.TestKit.Proxy (Direction (..), Ending (..), Proxy)
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (Server, ServerOptions (..), defaultServerOptions, withServer)
@@ -79,16 +82,36 @@ spec = do
             Left (ReplyError failed) -> serverErrorCode failed `shouldBe` "NOPERM"
             other -> expectationFailure (show other)
 
+  it "a topic that one thread gives up while another waits for it is heard by the other" $
+    behindProxy $ \server proxy ->
+      withClient (through proxy) $ \client ->
+        withSubscription client (channel "news") $ \subscription -> do
+          Proxy.freeze proxy ToClient
+          threads <- replicateM 2 $ do
+            thread <- async (subscribe subscription (channel "shared"))
+            thread <$ awaitWaiting thread
+          mapM_ cancel (take 1 threads)
+          Proxy.thaw proxy ToClient
+          mapM_ wait (drop 1 threads)
+          -- The first of these is confirmed after the topic, and the second is asked for after whatever
+          -- followed from that.
+          mapM_ (subscribe subscription . channel) ["later", "latest"]
+          Server.command server ["PUBLISH", "shared", "x"] `shouldReturn` Number 1
+
+  -- The window between the steps of one that gives up cannot be held open from outside. If there is
+  -- one, about one race in a hundred finds it; so many do not miss it.
   it "a topic that one thread gives up while another asks for it is heard by the other" $
     withServer defaultServerOptions $ \server ->
       withClient (addressed server) $ \client ->
         withSubscription client (channel "news") $ \subscription ->
-          forM_ [1 .. 1000 :: Int] $ \number -> do
-            let name = "shared:" <> Char8.pack (show number)
-            first <- async (subscribe subscription (channel name))
-            concurrently_ (cancel first) (subscribe subscription (channel name))
-            run client (Redis.publish name "x") `shouldReturn` 1
-            unsubscribe subscription (channel name)
+          forM_ [1 .. 250 :: Int] $ \number ->
+            forConcurrently_ [1 .. 20 :: Int] $ \part -> do
+              let name = "shared:" <> Char8.pack (show number <> ":" <> show part)
+              first <- async (subscribe subscription (channel name))
+              awaitWaiting first
+              concurrently_ (cancel first) (subscribe subscription (channel name))
+              run client (Redis.publish name "x") `shouldReturn` 1
+              unsubscribe subscription (channel name)
 
   it "a message of 64 MB is heard, and those behind it" $
     withServer defaultServerOptions {optionsConfig = ["client-output-buffer-limit pubsub 0 0 0"]} $ \server ->
@@ -299,6 +322,14 @@ faultyWith options protocol trouble =
             awaitMore account 200
           (wrong, _) <- audit OneServer account
           wrong `shouldBe` []
+
+-- | Waits until a thread waits for an answer, or has it.
+awaitWaiting :: Async a -> IO ()
+awaitWaiting thread =
+  threadStatus (asyncThreadId thread) >>= \case
+    ThreadBlocked BlockedOnSTM -> pure ()
+    ThreadFinished -> pure ()
+    _ -> yield *> awaitWaiting thread
 
 serverEndpoint :: Server -> Endpoint
 serverEndpoint server = TcpEndpoint (Char8.pack (Server.serverHost server)) (fromIntegral (Server.serverPort server))
