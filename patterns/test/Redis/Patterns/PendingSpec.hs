@@ -1,6 +1,8 @@
 module Redis.Patterns.PendingSpec (spec) where
 
 import Data.Int (Int64)
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.List.NonEmpty qualified as NonEmpty
 import Redis
 import Redis.Commands (PendingEntry (..), StreamId (..))
 import Redis.Patterns.Worker
@@ -37,6 +39,13 @@ spec :: Spec
 spec = do
   it "leaves alone what it has in hand, whatever the server says of it" . property $ \sight ->
     verdict (settingsOf sight) True (entryOf sight) === Leave
+  it "has no dead letter of more words than a command may have" $ do
+    -- A letter has six facts.
+    let facts = ("dead:reason", "no such address") :| replicate 5 ("dead:fact", "")
+        lengthOf count = NonEmpty.length <$> letterFields facts (replicate count ("field", ""))
+    lengthOf 0 `shouldBe` Right 6
+    lengthOf 524280 `shouldBe` Right 524286
+    lengthOf 524281 `shouldBe` Left (RefusedError (UnfitArgument "XADD" "more than 1048576 words"))
   it "does nothing before the rest is over, or the time after which an entry counts as left" . property $ \sight@(Sight _ _ _ rests idle deliveries) ->
     let settings = settingsOf sight
         due = if rests then retryDelay (workerBackoff settings) deliveries else workerAbandoned settings

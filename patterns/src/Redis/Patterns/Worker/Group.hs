@@ -35,7 +35,7 @@ import Redis.Commands (StreamEntry (..), StreamId (..))
 import Redis.Commands qualified as Redis
 import Redis.Decode qualified as Decode
 import Redis.Duration (inMilliseconds)
-import Redis.Patterns.Worker.Pending (resting)
+import Redis.Patterns.Worker.Pending (letterFields, resting)
 import Redis.Patterns.Worker.Settings
 import Redis.Script
 import Redis.Transaction
@@ -217,15 +217,12 @@ data Letter = Letter
 -- A script cannot give more than some 8000 words to one command. So the worker sends the letter
 -- itself, and a script after it, in the same transaction, decides whether it stays.
 bury :: Place -> Letter -> IO Bool
-bury place@Place {placeClient, placeSettings, placeConsumer} Letter {letterEntry, letterReason, letterIdle}
-  -- A server would close the connection.
-  | 3 + 2 * length letter > 1024 * 1024 = throwIO (RefusedError (UnfitArgument "XADD" "more than 1048576 words"))
-  | otherwise =
-    snd <$> runTransaction placeClient ((,) <$> queued (repeatable (Redis.xadd dead letter)) <*> queued (repeatable settle))
+bury place@Place {placeClient, placeSettings, placeConsumer} Letter {letterEntry, letterReason, letterIdle} = do
+  letter <- either throwIO pure (letterFields facts (entryFields letterEntry))
+  snd <$> runTransaction placeClient ((,) <$> queued (repeatable (Redis.xadd dead letter)) <*> queued (repeatable settle))
   where
     Entry {entryStream, entryId, entryDeliveries} = letterEntry
     dead = deadLettersOf placeSettings entryStream
-    letter = foldr NonEmpty.cons facts (entryFields letterEntry)
     facts =
       ("dead:reason", letterReason)
         :| [ ("dead:deliveries", Char8.pack (show entryDeliveries)),

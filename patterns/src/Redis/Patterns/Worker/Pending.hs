@@ -11,11 +11,14 @@ module Redis.Patterns.Worker.Pending
     shortestWait,
     resting,
     isSpent,
+    letterFields,
   )
 where
 
 import Data.ByteString (ByteString)
-import Redis (Duration)
+import Data.List.NonEmpty (NonEmpty)
+import Data.List.NonEmpty qualified as NonEmpty
+import Redis (Duration, Error (..), Refusal (..))
 import Redis.Commands (PendingEntry (..))
 import Redis.Patterns.Worker.Settings
 
@@ -53,3 +56,13 @@ shortestWait settings = min (workerAbandoned settings) (retryDelay (workerBackof
 -- | Whether an entry that was given out this often may not be given out again.
 isSpent :: Integral count => Worker -> count -> Bool
 isSpent settings deliveries = toInteger deliveries >= toInteger (workerTries settings)
+
+-- | The fields of a dead letter: those of its entry, and the facts behind them. An error if XADD would
+-- have more words than a command may have: the server would close the connection.
+letterFields :: NonEmpty (ByteString, ByteString) -> [(ByteString, ByteString)] -> Either Error (NonEmpty (ByteString, ByteString))
+letterFields facts fields
+  -- Three words are the name, the key and the id.
+  | 3 + 2 * length letter > 1024 * 1024 = Left (RefusedError (UnfitArgument "XADD" "more than 1048576 words"))
+  | otherwise = Right letter
+  where
+    letter = foldr NonEmpty.cons facts fields
