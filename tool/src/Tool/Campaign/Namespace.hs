@@ -9,6 +9,7 @@ module Tool.Campaign.Namespace
     namespaceHost,
     namespaceWrapper,
     withNamespace,
+    withNamespaceBy,
     netemProblem,
   )
 where
@@ -46,7 +47,11 @@ netemProblem = do
 -- 'namespaceWrapper'. Delays each direction by this number of nanoseconds, or not at all. Throws
 -- 'Tool.Failure.Failure' if the system does not allow it.
 withNamespace :: Maybe Int -> FilePath -> (Namespace -> IO a) -> IO a
-withNamespace delay program action = do
+withNamespace = withNamespaceBy id
+
+-- | The same, given where the programs of these names are (@ip@ and @tc@).
+withNamespaceBy :: (String -> FilePath) -> Maybe Int -> FilePath -> (Namespace -> IO a) -> IO a
+withNamespaceBy programAt delay program action = do
   process <- fromIntegral <$> getProcessID
   -- The namespace takes its interface with it, and that one takes the other.
   bracket (claimed (map (`mod` 32768) [process .. process + 63])) (void . deleted) $ \number -> do
@@ -55,7 +60,7 @@ withNamespace delay program action = do
       let wrapper = folder </> "enter"
       writeFile wrapper . unlines $
         [ "#!/bin/sh",
-          "exec ip netns exec " <> nameOf number <> " " <> quoted program <> " \"$@\""
+          "exec " <> quoted (programAt "ip") <> " netns exec " <> nameOf number <> " " <> quoted program <> " \"$@\""
         ]
       setFileMode wrapper 0o700
       action Namespace {namespaceHost = there number, namespaceWrapper = wrapper}
@@ -94,7 +99,7 @@ withNamespace delay program action = do
         ["ip", "-n", name, "link", "set", "lo", "up"]
       ]
         <> delayed ["tc", "qdisc", "add", "dev", near]
-        <> delayed ["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", far]
+        <> delayed ["ip", "netns", "exec", name, programAt "tc", "qdisc", "add", "dev", far]
       where
         name = nameOf number
         near = "rcn" <> show number
@@ -106,7 +111,7 @@ withNamespace delay program action = do
     required words' = command words' >>= either (unavailable . ("network namespace: " <>)) pure
     command = \case
       [] -> pure (Right ())
-      name : arguments -> run name arguments
+      name : arguments -> run (programAt name) arguments
     quoted text = "'" <> concatMap escaped text <> "'"
     escaped character = if character == '\'' then "'\\''" else [character]
 

@@ -1,14 +1,19 @@
 module Tool.Campaign.ServerSpec (spec) where
 
-import Control.Exception (try)
+import Control.Exception (IOException, try)
 import Control.Monad (void)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (for_)
-import Data.List (isPrefixOf)
+import Data.List (elemIndex, isPrefixOf, nub, stripPrefix)
+import Data.Maybe (mapMaybe)
 import Redis.TestKit.Command (Reply (..))
 import Redis.TestKit.Server
 import System.Directory (listDirectory)
+import System.Exit (ExitCode (ExitSuccess))
+import System.FilePath ((</>))
 import System.IO.Temp (withSystemTempDirectory)
+import System.Posix.Files (setFileMode)
+import System.Process (readProcess, readProcessWithExitCode)
 import Test.Hspec
 import Tool.Campaign.Design
 import Tool.Campaign.Durability
@@ -44,6 +49,36 @@ powerCut persistence =
     withForgetfulServer surroundings (cellIn folder) {cellPersistence = persistence} (\disk -> checkDurability (Just disk) False 0.3 20 . startedServer)
       >>= either fail pure
 
+-- Stand-ins for ip and tc, which write down how they are called, keep the names of namespaces, and
+-- do not permit what begins with these words. The action gets their places, and what was called: of
+-- the calls that begin with these words, the rest.
+withStandIns :: [[String]] -> ((String -> FilePath) -> ([String] -> IO [String]) -> IO a) -> IO a
+withStandIns forbidden action =
+  withSystemTempDirectory "namespace-spec" $ \folder -> do
+    let place name = folder </> name
+        said beginning = mapMaybe (stripPrefix (unwords beginning <> " ")) . lines <$> readFile (folder </> "said")
+        refusing call = "case \"$call\" in \"" <> unwords call <> "\"*) echo 'not permitted' >&2; exit 1 ;; esac"
+    writeFile (folder </> "said") ""
+    for_ ["ip", "tc"] $ \name -> do
+      writeFile (place name) . unlines $
+        ["#!/bin/sh", "call=\"" <> name <> " $*\"", "echo \"$call\" >>" <> folder </> "said"]
+          <> map refusing forbidden
+          <> [ "case \"$1 $2\" in",
+               "'netns add') mkdir " <> folder </> "\"$3\" 2>" <> folder </> "problem || { cat " <> folder </> "problem >&2; exit 1; } ;;",
+               "'netns del') rmdir " <> folder </> "\"$3\" ;;",
+               "'netns exec') shift 3; exec \"$@\" ;;",
+               "esac"
+             ]
+      setFileMode (place name) 0o700
+    action place said
+
+-- This program, by itself, does not do here what the test cannot do.
+fails :: FilePath -> [String] -> Expectation
+fails name arguments =
+  try (readProcessWithExitCode name arguments "") >>= \case
+    Left (_ :: IOException) -> pure ()
+    Right (code, _, _) -> code `shouldNotBe` ExitSuccess
+
 spec :: Spec
 spec = do
   describe "Tool.Campaign.Server" $ do
@@ -74,37 +109,62 @@ spec = do
           startedPing started `shouldSatisfy` (>= 2000000)
           startedPort started `shouldNotBe` serverPort (startedServer started)
 
-    it "takes the kernel's delay if there is one, else says why not" $
-      withSystemTempDirectory "server-spec" $ \folder ->
-        delayer >>= \case
-          DelayerRelay reason -> reason `shouldNotBe` ""
-          DelayerNetem ->
+    runIO delayer >>= \case
+      DelayerRelay reason ->
+        it ("takes the relay where the kernel does not delay; its delay is not tested here: " <> reason) $
+          fails "unshare" ["--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"]
+      DelayerNetem ->
+        it "takes the kernel's delay" $
+          withSystemTempDirectory "server-spec" $ \folder ->
             withCellServer surroundings {surroundingsDelayer = DelayerNetem} (cellIn folder) {cellNet = NetRoundTrip 2000000} $
               \started -> do
                 startedNetwork started `shouldBe` "netem rtt=2ms"
                 startedPing started `shouldSatisfy` (>= 2000000)
 
   describe "Tool.Campaign.Namespace" $ do
-    it "takes other addresses while some are taken" $ do
-      outcome <- try . withNamespace Nothing "redis-server" $ \one ->
-        withNamespace Nothing "redis-server" $ \other -> pure (namespaceHost one, namespaceHost other)
-      case outcome of
-        Right (one, other) -> one `shouldNotBe` other
-        Left problem -> do
-          failureText problem `shouldSatisfy` ("network namespace: " `isPrefixOf`)
-          failureText problem `shouldNotContain` "File exists"
+    it "takes another name and other addresses while some are taken, and gives all back" $
+      withStandIns [] $ \place said -> do
+        (one, other) <- withNamespaceBy place Nothing "redis-server" $ \one ->
+          withNamespaceBy place Nothing "redis-server" $ \other -> pure (namespaceHost one, namespaceHost other)
+        one `shouldNotBe` other
+        names <- said ["ip", "netns", "add"]
+        -- The first name twice: the second time it was taken.
+        map (`elemIndex` names) names `shouldBe` map Just [0, 0, 2]
+        gone <- said ["ip", "netns", "del"]
+        gone `shouldBe` reverse (nub names)
+        again <- withNamespaceBy place Nothing "redis-server" (pure . namespaceHost)
+        again `shouldBe` one
 
-    it "runs a server in a network of its own, or says what the system does not allow" $ do
-      outcome <- try . withNamespace Nothing "redis-server" $ \namespace -> do
-        let options =
-              defaultServerOptions
-                { optionsBinary = Just (namespaceWrapper namespace),
-                  optionsHosts = [namespaceHost namespace]
-                }
-        withServer options $ \server -> command server ["ECHO", "from there"]
-      case outcome of
-        Right reply -> reply `shouldBe` Text "from there"
-        Left problem -> failureText problem `shouldSatisfy` ("network namespace: " `isPrefixOf`)
+    it "delays both ends, and enters with the program's arguments as they are" $
+      withStandIns [] $ \place said -> do
+        shown <- withNamespaceBy place (Just 1000000) "printf" $ \namespace ->
+          readProcess (namespaceWrapper namespace) ["<%s>", "it's", "two words"] ""
+        shown `shouldBe` "<it's><two words>"
+        delays <- said ["tc", "qdisc", "add", "dev"]
+        map (drop 1 . words) delays `shouldBe` replicate 2 (words "root netem delay 1000us limit 100000")
+        map (take 3) delays `shouldBe` ["rcn", "rcf"]
+
+    it "says what the system does not allow, and leaves nothing" $ do
+      withStandIns [["ip", "netns", "add"]] $ \place _ ->
+        withNamespaceBy place Nothing "redis-server" (\_ -> pure ()) `shouldThrow` ((== "network namespace: " <> place "ip" <> ": not permitted") . failureText)
+      withStandIns [["ip", "link", "add"]] $ \place said -> do
+        withNamespaceBy place Nothing "redis-server" (\_ -> pure ()) `shouldThrow` ((== "network namespace: " <> place "ip" <> ": not permitted") . failureText)
+        names <- said ["ip", "netns", "add"]
+        said ["ip", "netns", "del"] `shouldReturn` names
+
+    runIO (try (withNamespace Nothing "redis-server" (\_ -> pure ()))) >>= \case
+      Left problem ->
+        it ("is not tested with a network of its own, which this system does not allow: " <> failureText problem) $
+          fails "ip" ["netns", "add", "redis-client-test"]
+      Right () ->
+        it "runs a server in a network of its own" $
+          withNamespace Nothing "redis-server" $ \namespace -> do
+            let options =
+                  defaultServerOptions
+                    { optionsBinary = Just (namespaceWrapper namespace),
+                      optionsHosts = [namespaceHost namespace]
+                    }
+            withServer options (\server -> command server ["ECHO", "from there"]) `shouldReturn` Text "from there"
 
   describe "Tool.Campaign.Durability" $ do
     it "finds every acknowledged key of a log that is synchronised always" $
