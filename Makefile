@@ -46,6 +46,9 @@ bench-replies: setup ## Measure large replies beside hiredis, and typed commands
 bench-fanin: setup ## Measure taking messages of one channel beside hiredis; ROUNDS=
 	@scripts/bench-fanin.sh $(if $(ROUNDS),--rounds "$(ROUNDS)")
 
+bench-frozen: setup ## Measure when waiting callers are back from a frozen server, by allocation area; ROUNDS=
+	@scripts/bench-frozen.sh $(if $(ROUNDS),--rounds "$(ROUNDS)")
+
 compile-cost: setup ## Say what the commands cost to compile; REV=...: of another revision
 	@dev/compile-cost.sh $(REV)
 
