@@ -227,7 +227,10 @@ data TimeoutFailure = TimeoutFailure
     timeoutCommand :: ByteString,
     timeoutDelivery :: Delivery,
     -- | The time that was allowed.
-    timeoutAfter :: Duration
+    timeoutAfter :: Duration,
+    -- | If the command still waited for a connection: where to, and what the attempt to open it had
+    -- got no answer to until then ('ConnectTimedOut', 'TlsTimedOut'), or why the last one failed.
+    timeoutConnecting :: Maybe (Endpoint, ConnectionCause)
   }
   deriving stock (Eq, Show)
 
@@ -389,8 +392,8 @@ renderProblem = \case
     "unexpected reply: " <> concatMap (<> ": ") decodeErrorPath <> (if null decodeErrorExpected then "" else "expected " <> decodeErrorExpected <> ", got ") <> decodeErrorGot
   ConnectionError ConnectionFailure {connectionDelivery, connectionEndpoint, connectionCause} ->
     renderEndpoint connectionEndpoint <> ": " <> renderCause connectionCause <> deliveryNote connectionDelivery
-  TimeoutError TimeoutFailure {timeoutDelivery, timeoutAfter} ->
-    "no reply within " <> inWords timeoutAfter <> deliveryNote timeoutDelivery
+  TimeoutError TimeoutFailure {timeoutDelivery, timeoutAfter, timeoutConnecting} ->
+    "no reply within " <> inWords timeoutAfter <> foldMap (\(endpoint, cause) -> ": " <> renderEndpoint endpoint <> ": " <> renderCause cause) timeoutConnecting <> deliveryNote timeoutDelivery
   RoutingError RoutingFailure {routingDelivery, routingCause} -> renderRouting routingCause <> deliveryNote routingDelivery
   RefusedError refusal -> "refused: " <> renderRefusal refusal
   SubscriberTooSlow waiting -> "the subscription has ended: " <> show waiting <> " events waited, and nobody took them"
@@ -443,6 +446,7 @@ renderRouting = \case
     -- The text names the node already, and states the delivery once for all attempts.
     reason endpoint = \case
       ConnectionError ConnectionFailure {connectionEndpoint, connectionCause} | connectionEndpoint == endpoint -> renderCause connectionCause
+      TimeoutError TimeoutFailure {timeoutConnecting = Just (place, cause)} | place == endpoint -> renderCause cause
       ReplyError said -> renderSaid said
       other -> renderProblem other
 

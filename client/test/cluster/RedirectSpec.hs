@@ -463,7 +463,7 @@ notNowSpec = do
         -- timeout of its own, it would end after 2.75 s at the earliest.
         answer <- timeout 2650000 (tryRun client (Redis.get key))
         fmap void answer `shouldSatisfy` \case
-          Just (Left (TimeoutError (TimeoutFailure _ MaybeExecuted _))) -> True
+          Just (Left (TimeoutError (TimeoutFailure _ MaybeExecuted _ _))) -> True
           _ -> False
         countHeard a ["GET"] `shouldReturn` 4
         -- Otherwise closing the client would wait for the answer.

@@ -36,7 +36,7 @@ spec = describe "a waiter that gives up" $ do
     sentOn (setCommandTimeout (Just (seconds 1))) $ \_ a b answering started -> do
       timeout 200000 (tryAwaitReply started) `shouldReturn` Nothing
       timeout 200000 (tryAwaitReply started) `shouldReturn` Nothing
-      within 1 (tryAwaitReply started) `shouldReturn` Left (TimeoutError (TimeoutFailure "INCR key" MaybeExecuted (seconds 1)))
+      within 1 (tryAwaitReply started) `shouldReturn` Left (TimeoutError (TimeoutFailure "INCR key" MaybeExecuted (seconds 1) Nothing))
       atomically (writeTVar answering True)
       mapM (`countHeard` ["INCR"]) [a, b] `shouldReturn` [1, 1]
 

@@ -167,7 +167,7 @@ slots = do
     mapM_ (fillSlot slot) outcomes
     readIORef told `shouldReturn` [Right (Integer 1)]
   where
-    outcomes = [Reply (Integer 1), Reply (ErrorReply "ERR"), Failure (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 1)))]
+    outcomes = [Reply (Integer 1), Reply (ErrorReply "ERR"), Failure (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 1) Nothing))]
     asEither = \case
       Reply value -> Right value
       Failure failure -> Left failure

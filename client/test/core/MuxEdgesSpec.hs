@@ -190,7 +190,7 @@ spec = do
       mux <- openMux plainSettings {muxMaxInFlight = 2} fake
       short <- submitCommandAsync mux (given 0.03) (tokenRequest 1)
       long <- submitCommandAsync mux (given 1000) (tokenRequest 2)
-      (outcomeText <$> waitSlotResult short) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.03))))
+      (outcomeText <$> waitSlotResult short) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.03) Nothing)))
       -- The earliest deadline is now that of the other command.
       eventually $ do
         now <- coarseNanos

@@ -263,7 +263,7 @@ spec = describe "a multiplexer whose connection fails" $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.03)} fake
       late <- outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)
-      late `shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.03)))
+      late `shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.03) Nothing))
       say fake (bulk (token 1))
       eventually ((== 0) . gaugeInFlight <$> muxGauges mux)
       slot <- submitCommandAsync mux usualTerms (tokenRequest 2)
@@ -276,14 +276,14 @@ spec = describe "a multiplexer whose connection fails" $ do
       mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.05), muxMaxInFlight = 16384} fake
       slots <- forM [1 .. 10000] (submitCommandAsync mux usualTerms . tokenRequest)
       outcomes <- mapM (fmap outcomeText . waitSlotResult) slots
-      filter (/= Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.05)))) outcomes `shouldBe` []
+      filter (/= Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.05) Nothing))) outcomes `shouldBe` []
       abortMultiplexer mux
 
     it "wakes the watchdog that slept while nothing was in flight" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.02)} fake
       eventually ((== Resting) . wakeupWatchdog <$> withLock mux (wakeup mux))
-      (outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.02))))
+      (outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.02) Nothing)))
       abortMultiplexer mux
 
     it "probes a silent peer, and leaves one alone that answers" . within 10 $ do

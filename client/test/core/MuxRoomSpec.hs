@@ -95,7 +95,7 @@ spec = describe "a multiplexer that is full" $ do
       eventually ((== n) . (\gauges -> gaugeInFlight gauges + gaugeWaiting gauges) <$> muxGauges mux)
       pure end
     mapM takeMVar outcomes
-      >>= (`shouldBe` map (\delivery -> Left (TimeoutError (TimeoutFailure "" delivery (seconds 0.05)))) [MaybeExecuted, MaybeExecuted, NotSent, NotSent, NotSent, NotSent])
+      >>= (`shouldBe` map (\delivery -> Left (TimeoutError (TimeoutFailure "" delivery (seconds 0.05) Nothing))) [MaybeExecuted, MaybeExecuted, NotSent, NotSent, NotSent, NotSent])
     -- The two that timed out in flight still take their own replies, so no other command's reply is
     -- lost.
     (gaugeWaiting <$> muxGauges mux) >>= (`shouldBe` 0)

@@ -41,7 +41,7 @@ spec = do
       before' <- submitCommandAsync mux usualTerms (tokenRequest 1)
       short <- submitCommandAsync mux (given 0.03) (tokenRequest 2)
       after' <- submitCommandAsync mux usualTerms (tokenRequest 3)
-      (outcomeText <$> waitSlotResult short) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.03))))
+      (outcomeText <$> waitSlotResult short) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.03) Nothing)))
       mapM_ (say fake . bulk . token) [1, 2, 3]
       mapM (fmap outcomeText . waitSlotResult) [before', after'] >>= (`shouldBe` [Right (BulkString (token 1)), Right (BulkString (token 3))])
       abortMultiplexer mux
@@ -52,7 +52,7 @@ spec = do
       long <- submitCommandAsync mux (given 1000) (tokenRequest 1)
       forever' <- submitCommandAsync mux usualTerms {termsPatience = Just maxBound} (tokenRequest 2)
       others <- replicateM 3 (submitCommandAsync mux usualTerms (tokenRequest 3))
-      mapM (fmap outcomeText . waitSlotResult) others >>= (`shouldBe` replicate 3 (Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.03)))))
+      mapM (fmap outcomeText . waitSlotResult) others >>= (`shouldBe` replicate 3 (Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.03) Nothing))))
       mapM_ (say fake . bulk . token) [1, 2]
       mapM (fmap outcomeText . waitSlotResult) [long, forever'] >>= (`shouldBe` [Right (BulkString (token 1)), Right (BulkString (token 2))])
       abortMultiplexer mux
@@ -65,14 +65,14 @@ spec = do
         end <- newEmptyMVar
         end <$ forkIO (submitCommand mux (given limit) (tokenRequest 1) >>= \outcome -> modifyIORef' ended (outcomeText outcome :) *> putMVar end ())
       mapM_ takeMVar ends
-      reverse <$> readIORef ended >>= (`shouldBe` [Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds limit))) | limit <- [0.05, 0.1, 0.3, 0.4]])
+      reverse <$> readIORef ended >>= (`shouldBe` [Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds limit) Nothing)) | limit <- [0.05, 0.1, 0.3, 0.4]])
       abortMultiplexer mux
 
     it "waits that long for room" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxMaxInFlight = 1} fake
       void (submitCommandAsync mux usualTerms (tokenRequest 1))
-      (outcomeText <$> submitCommand mux (given 0.03) (tokenRequest 2)) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" NotSent (seconds 0.03))))
+      (outcomeText <$> submitCommand mux (given 0.03) (tokenRequest 2)) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" NotSent (seconds 0.03) Nothing)))
       abortMultiplexer mux
 
     it "is waited for although the peer is silent for longer than its limit" . within 20 $ do
@@ -90,7 +90,7 @@ spec = do
       mux <- openMux plainSettings {muxMaxInFlight = 16, muxCommandTimeout = Just (nanosFromSeconds 0.2)} fake
       slots <- forM [1 .. 1000] (submitCommandAsync mux usualTerms . tokenRequest)
       outcomes <- mapM (fmap outcomeText . waitSlotResult) slots
-      outcomes `shouldBe` replicate 16 (Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.2)))) <> replicate 984 (Left (TimeoutError (TimeoutFailure "" NotSent (seconds 0.2))))
+      outcomes `shouldBe` replicate 16 (Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.2) Nothing))) <> replicate 984 (Left (TimeoutError (TimeoutFailure "" NotSent (seconds 0.2) Nothing)))
       abortMultiplexer mux
 
     it "lets callers wait for room again after a late answer" . within 10 $ do
@@ -120,7 +120,7 @@ spec = do
         end <$ forkIO (submitCommand mux usualTerms (tokenRequest n) >>= putMVar end . outcomeText)
       outcomes <- mapM takeMVar ends
       ended <- getCPUTime
-      length (filter (== Left (TimeoutError (TimeoutFailure "" NotSent (seconds 2)))) outcomes) `shouldBe` 19984
+      length (filter (== Left (TimeoutError (TimeoutFailure "" NotSent (seconds 2) Nothing))) outcomes) `shouldBe` 19984
       fromIntegral (ended - begun) / 1e12 `shouldSatisfy` (< (2 :: Double))
       abortMultiplexer mux
 
@@ -223,7 +223,7 @@ spec = do
       eventually ((> 0) . gaugeInFlight <$> muxGauges mux)
       asked <- gaugeInFlight <$> muxGauges mux
       -- When the time of this command is over, that of a command before it would be, too.
-      (outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.05))))
+      (outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.05) Nothing)))
       say fake (ByteString.concat (replicate asked "+OK\r\n"))
       takeMVar end >>= (`shouldBe` Right ())
       abortMultiplexer mux
@@ -271,7 +271,7 @@ spec = do
       void (forkIO (submitRun mux (given 1) (map tokenRequest [10 .. 13]) >>= mapM waitSlotResult >>= putMVar late . map outcomeText))
       eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
       void (forkIO (void (submitCommand mux usualTerms (tokenRequest 3))))
-      takeMVar late >>= (`shouldBe` replicate 4 (Left (TimeoutError (TimeoutFailure "" NotSent (seconds 1)))))
+      takeMVar late >>= (`shouldBe` replicate 4 (Left (TimeoutError (TimeoutFailure "" NotSent (seconds 1) Nothing))))
       -- The peer has answered nothing.
       eventually ((== 3) . gaugeInFlight <$> muxGauges mux)
       (gaugeWaiting <$> muxGauges mux) >>= (`shouldBe` 0)

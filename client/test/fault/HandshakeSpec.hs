@@ -1,10 +1,10 @@
 -- | Servers that refuse this client, and how the client gets in.
 module HandshakeSpec (spec) where
 
-import Control.Concurrent.Async (withAsync)
+import Control.Concurrent.Async (replicateConcurrently, withAsync)
 import Control.Concurrent.STM (atomically)
 import Control.Exception (displayException, try)
-import Control.Monad (forM_, replicateM)
+import Control.Monad (forM_, replicateM, void)
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (isInfixOf, nub)
 import Data.List.NonEmpty qualified as NonEmpty
@@ -226,6 +226,31 @@ spec = do
               Left (ConnectionError (ConnectionFailure _ NotSent _ (TlsFailed _))) -> pure ()
               other -> expectationFailure (show other)
             either displayException show result `shouldSatisfy` \text -> all (`isInfixOf` text) ["plain text", "redis://", "setTls"]
+
+    -- Of two callers of the one lent connection, one has it opened, and the other waits for its turn.
+    forM_
+      [ ("a command", \client -> pure <$> tryRun client Commands.ping),
+        ("a command that waits for a lent connection", \client -> replicateConcurrently 2 (void <$> tryRun client (Commands.blpop (pure "list") Nothing)))
+      ]
+      $ \(what, ask) ->
+        it ("to a server that speaks plain text is the reason that " <> what <> " gets whose time is over first") $
+          withCertificates $ \certificates ->
+            Server.withServer defaultServerOptions $ \server ->
+              leavingNothing . withClient (setCommandTimeout (Just (seconds 0.3)) . setConnectTimeout (seconds 2) . setMaxDedicated 1 . setMaxAttempts 1 $ setTls (Just (trusting certificates)) (addressed server)) $ \client ->
+                eventually 25 "the reason" $ do
+                  results <- ask client
+                  pure . or $
+                    [ soFar <= seconds 2 && "plain text" `isInfixOf` displayException failed
+                      | Left failed@(TimeoutError TimeoutFailure {timeoutDelivery = NotSent, timeoutConnecting = Just (_, TlsTimedOut soFar)}) <- results
+                    ]
+
+    it "to a cluster that speaks plain text is the reason that no node can be reached" $
+      withCertificates $ \certificates ->
+        Server.withServer defaultServerOptions $ \server ->
+          leavingNothing . withClient (setConnectTimeout (seconds 20) . setTls (Just (trusting certificates)) $ quick (clusterConfig (pure (TcpEndpoint (Char8.pack (Server.serverHost server)) (fromIntegral (Server.serverPort server)))))) $ \client ->
+            eventually 25 "the reason" $ do
+              result <- tryRun client Commands.ping
+              pure ("plain text" `isInfixOf` either displayException show result)
 
     it "is what a server wants that hangs up on plain text, and the error says so" $
       withTls ClientCertificatesIgnored certificatesServer $ \_ _ port ->

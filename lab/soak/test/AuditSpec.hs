@@ -89,7 +89,7 @@ spec = do
       told [Returned call {callTook = 3.01} Nothing] `shouldSatisfy` telling "late"
       told [Returned call {callTook = 3.01, callLag = 0.1} Nothing] `shouldBe` []
     it "fails on an error that no fault explains" $ do
-      told [Returned call (Just (TimeoutError (TimeoutFailure "" NotSent (seconds 2))))] `shouldBe` []
+      told [Returned call (Just (TimeoutError (TimeoutFailure "" NotSent (seconds 2) Nothing)))] `shouldBe` []
       told [Returned call (Just (ReplyError (serverErrorFromText "CLUSTERDOWN The cluster is down")))] `shouldBe` []
       told [Returned call (Just (ReplyError (serverErrorFromText "WRONGTYPE of value")))] `shouldSatisfy` telling "unexpected error"
       told [Returned call (Just (ConnectionError (ConnectionFailure "" NotSent (TcpEndpoint "h" 1) (ProtocolViolation "x"))))] `shouldSatisfy` telling "unexpected error"
@@ -195,8 +195,8 @@ done = Answered ()
 
 refused, inDoubt, notSent :: Outcome a
 refused = Failed (ReplyError (serverErrorFromText "OOM command not allowed"))
-inDoubt = Failed (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 2)))
-notSent = Failed (TimeoutError (TimeoutFailure "" NotSent (seconds 2)))
+inDoubt = Failed (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 2) Nothing))
+notSent = Failed (TimeoutError (TimeoutFailure "" NotSent (seconds 2) Nothing))
 
 popped :: Int -> Event
 popped number = Popped key (Answered (Just (keyName key, valueFor key number)))

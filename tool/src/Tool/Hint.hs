@@ -32,14 +32,14 @@ withHint options action
     tls = tlsWanted (connectionTls options) || maybe False (isJust . getTls) (connectionUrl options)
     line problem hint = place problem <> serverProblem problem <> "; " <> hint
     place = \case
-      Redis.TimeoutError _ -> Text.unpack (targetNodeName (targetOf options)) <> ": "
+      Redis.TimeoutError Redis.TimeoutFailure {Redis.timeoutConnecting = Nothing} -> Text.unpack (targetNodeName (targetOf options)) <> ": "
       _ -> ""
 
 -- | The hint for an error, if there is one. Takes whether the connection used TLS.
 hintFor :: Bool -> Redis.Error -> Maybe String
 hintFor tls problem
   | tls = case problem of
-    Redis.TimeoutError (Redis.TimeoutFailure _ Redis.NotSent _) -> Just withoutTls
+    Redis.TimeoutError (Redis.TimeoutFailure _ Redis.NotSent _ _) -> Just withoutTls
     Redis.ConnectionError (Redis.ConnectionFailure _ _ _ (Redis.ConnectTimedOut _)) -> Just withoutTls
     Redis.ConnectionError (Redis.ConnectionFailure _ _ _ (Redis.TlsTimedOut _)) -> Just withoutTls
     Redis.ConnectionError (Redis.ConnectionFailure _ _ _ (Redis.TlsFailed why))

@@ -9,7 +9,7 @@ import Tool.Hint
 spec :: Spec
 spec = describe "a hint about TLS" $ do
   it "is given where TLS is left unanswered, or answered with something else" $ do
-    hintFor True (TimeoutError (TimeoutFailure "" NotSent (seconds 5))) `shouldBe` Just "is this a port without TLS? It would leave TLS unanswered"
+    hintFor True (TimeoutError (TimeoutFailure "" NotSent (seconds 5) Nothing)) `shouldBe` Just "is this a port without TLS? It would leave TLS unanswered"
     map (isJust . hintFor True . ConnectionError . ConnectionFailure "" NotSent place) [ConnectTimedOut (seconds 5), TlsTimedOut (seconds 5), TlsFailed "what the peer answers is not TLS (x)"]
       `shouldBe` [True, True, True]
 
@@ -19,9 +19,9 @@ spec = describe "a hint about TLS" $ do
       `shouldBe` [True, True, True, True]
 
   it "is not given where something else was seen" $ do
-    map (hintFor True) [TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5)), exhausted [broken], ConnectionError (ConnectionFailure "" NotSent place (TlsFailed "certificate verify failed"))]
+    map (hintFor True) [TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5) Nothing), exhausted [broken], ConnectionError (ConnectionFailure "" NotSent place (TlsFailed "certificate verify failed"))]
       `shouldBe` [Nothing, Nothing, Nothing]
-    map (hintFor False) [TimeoutError (TimeoutFailure "" NotSent (seconds 5)), exhausted [broken, ConnectFailed "s:1: Connection refused"], exhausted [ProtocolViolation "unknown type byte 83"], ClientClosed]
+    map (hintFor False) [TimeoutError (TimeoutFailure "" NotSent (seconds 5) Nothing), exhausted [broken, ConnectFailed "s:1: Connection refused"], exhausted [ProtocolViolation "unknown type byte 83"], ClientClosed]
       `shouldBe` [Nothing, Nothing, Nothing, Nothing]
   where
     place = TcpEndpoint "s" 1

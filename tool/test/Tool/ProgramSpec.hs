@@ -335,7 +335,8 @@ spec = describe "the program" $ do
     it "that a port may be one without TLS" $ \found -> do
       let (port, (code, output, problem)) = withoutTls found
       (code, output) `shouldBe` (ExitFailure 3, "")
-      problem `oneLine` ("127.0.0.1:" <> show port <> ": INFO: no reply within 5.0 s (not sent); is this a port without TLS?")
+      problem `oneLine` ("INFO: no reply within 5.0 s: 127.0.0.1:" <> show port <> ": no TLS within ")
+      problem `oneLine` "is this a port without TLS?"
 
   describe "says in one line" $ do
     it "that the password is wrong" $

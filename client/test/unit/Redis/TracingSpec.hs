@@ -48,7 +48,7 @@ spec = do
       told CommandSucceeded `shouldBe` [Nothing, Nothing]
       told CommandInterrupted `shouldBe` plain "interrupted"
       failing (ReplyError (serverErrorFromText "WRONGTYPE Operation against a key")) `shouldBe` [Just (TextAttribute "WRONGTYPE"), Just (TextAttribute "WRONGTYPE")]
-      failing (TimeoutError (TimeoutFailure "" NotSent (milliseconds 5))) `shouldBe` plain "timeout"
+      failing (TimeoutError (TimeoutFailure "" NotSent (milliseconds 5) Nothing)) `shouldBe` plain "timeout"
       failing (ConnectionError (ConnectionFailure "" NotSent node ClosedByPeer)) `shouldBe` plain "connection"
       failing (RoutingError (RoutingFailure "" NotSent (NoReachableNode []))) `shouldBe` plain "routing"
       failing (RefusedError EmptyCommand) `shouldBe` plain "refused"

@@ -323,7 +323,7 @@ addTopics subscriber topics = mask $ \restore -> do
       case (stateServers state, lastTrouble (filter (not . isHeard state number) (topicList topics)) state) of
         (Nothing, _) -> nobodyFor (hubRouter hub) AtAnyNode
         (_, Just (endpoint, cause)) -> pure (ConnectionError (ConnectionFailure "" NotSent endpoint cause))
-        _ -> pure (TimeoutError (TimeoutFailure "" NotSent (seconds (fromMaybe 0 patience))))
+        _ -> pure (TimeoutError (TimeoutFailure "" NotSent (seconds (fromMaybe 0 patience)) Nothing))
 
 -- | Removes topics from a subscription; events that came can still be taken. Does not wait.
 removeTopics :: Subscriber -> Topics -> IO ()

@@ -9,18 +9,21 @@ module Redis.Internal.Network.Connect
     Opening (..),
     Stage,
     openWithin,
+    explained,
   )
 where
 
 import Control.Concurrent.STM (STM, atomically, orElse)
 import Control.Exception (mask_, onException, uninterruptibleMask_)
+import Control.Monad (join)
 import Data.IORef (IORef, atomicModifyIORef', newIORef, readIORef, writeIORef)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Network.Socket qualified as Socket
-import Redis.Duration (seconds)
-import Redis.Error (ConnectionCause (ClosedLocally, ConnectTimedOut, TlsTimedOut), Endpoint (..), renderEndpoint)
+import Redis.Duration (milliseconds, seconds)
+import Redis.Error (ConnectionCause (ClosedLocally, ConnectTimedOut, TlsTimedOut), Delivery (NotSent), Endpoint (..), Error (TimeoutError), TimeoutFailure (..), renderEndpoint)
 import Redis.Internal.Config (Config (..))
+import Redis.Internal.Network.Clock (coarseNanos)
 import Redis.Internal.Network.Dial (DialTimes (dialDeadline), dialTcp, dialTimes, dialUnix)
 import Redis.Internal.Network.Socket (TcpTuning (..), socketTransport, tuneTcp)
 import Redis.Internal.Network.Tls (TlsContext, newTlsContext, tlsTransport)
@@ -35,7 +38,9 @@ data Connector = Connector
     -- | 'Nothing' for plain text.
     connectorTls :: Maybe TlsContext,
     -- | How the handshake begins with the peers for which that is not the usual way.
-    connectorApproaches :: IORef (Map Endpoint Approach)
+    connectorApproaches :: IORef (Map Endpoint Approach),
+    -- | What is wrong so far with the attempt that is under way, or was with the last one that failed.
+    connectorTroubles :: IORef (Map Endpoint (IO ConnectionCause))
   }
 
 -- | Makes the connector for a configuration. With TLS it reads the certificate files; nothing else
@@ -44,16 +49,18 @@ newConnector :: Config -> IO (Either ConnectionCause Connector)
 newConnector Config {configConnectTimeout, configKeepAlive, configTcpUserTimeout, configTls} =
   traverse newTlsContext configTls >>= traverse connector . sequence
   where
-    connector tls =
-      newIORef Map.empty >>= \connectorApproaches ->
-        pure
-          Connector
-            { connectorTimes = dialTimes configConnectTimeout,
-              connectorTuning =
-                TcpTuning {tuningKeepAlive = configKeepAlive, tuningUserTimeout = configTcpUserTimeout},
-              connectorTls = tls,
-              connectorApproaches
-            }
+    connector tls = do
+      connectorApproaches <- newIORef Map.empty
+      connectorTroubles <- newIORef Map.empty
+      pure
+        Connector
+          { connectorTimes = dialTimes configConnectTimeout,
+            connectorTuning =
+              TcpTuning {tuningKeepAlive = configKeepAlive, tuningUserTimeout = configTcpUserTimeout},
+            connectorTls = tls,
+            connectorApproaches,
+            connectorTroubles
+          }
 
 -- | How the handshake with a peer is made.
 data Approach
@@ -79,7 +86,8 @@ beginWith connector endpoint approach = atomicModifyIORef' (connectorApproaches 
 
 -- | A connection to open: its endpoint, its time limit, and when nobody wants it any more.
 data Opening a = Opening
-  { openingEndpoint :: Endpoint,
+  { openingConnector :: Connector,
+    openingEndpoint :: Endpoint,
     -- | The time limit of the whole attempt, in seconds.
     openingLimit :: Double,
     -- | Retries while the connection is wanted; returns once it is not.
@@ -100,14 +108,36 @@ data Stage = Stage
 -- passed ('TlsTimedOut' during the TLS handshake, 'Redis.Error.ConnectFailed' while several addresses are
 -- tried, otherwise 'ConnectTimedOut') or when nobody wants the connection any more ('ClosedLocally').
 openWithin :: Opening a -> (Stage -> IO (Either ConnectionCause a)) -> IO (Either ConnectionCause a)
-openWithin Opening {openingEndpoint, openingLimit, openingGone, openingDispose} attempt = do
+openWithin Opening {openingConnector, openingEndpoint, openingLimit, openingGone, openingDispose} attempt = do
   stageLate <- newIORef (ConnectTimedOut (seconds openingLimit))
+  began <- coarseNanos
   expired <- expiry openingLimit
   let stageOver = (ClosedLocally <$ openingGone) `orElse` (ConnectTimedOut (seconds openingLimit) <$ expired)
-  supervised ("redis open " <> renderEndpoint openingEndpoint) stageOver (mapM_ openingDispose) (attempt Stage {stageLate, stageOver}) >>= \case
-    Right result -> pure result
-    Left (ConnectTimedOut _) -> Left <$> readIORef stageLate
-    Left cause -> pure (Left cause)
+      soFar = lateAfter <$> (subtract began <$> coarseNanos) <*> readIORef stageLate
+  note (Map.insert openingEndpoint soFar)
+  ended <- supervised ("redis open " <> renderEndpoint openingEndpoint) stageOver (mapM_ openingDispose) (attempt Stage {stageLate, stageOver}) `onException` (soFar >>= keep)
+  case join ended of
+    Right result -> Right result <$ note (Map.delete openingEndpoint)
+    Left (ConnectTimedOut _) -> readIORef stageLate >>= \cause -> Left cause <$ keep cause
+    Left ClosedLocally -> Left ClosedLocally <$ (soFar >>= keep)
+    Left cause -> Left cause <$ keep cause
+  where
+    keep = note . Map.insert openingEndpoint . pure
+    note change = atomicModifyIORef' (connectorTroubles openingConnector) (\known -> (change known, ()))
+    lateAfter nanos = \case
+      ConnectTimedOut _ -> ConnectTimedOut (rounded nanos)
+      TlsTimedOut _ -> TlsTimedOut (rounded nanos)
+      cause -> cause
+    rounded nanos = milliseconds (fromIntegral (nanos `quot` 1000000))
+
+-- | The error of a command whose time was over while it waited for a connection to an endpoint,
+-- with what is wrong with that connection. Other errors stay as they are. \(O(\log n)\).
+explained :: Connector -> Endpoint -> Error -> IO Error
+explained connector endpoint = \case
+  TimeoutError failure@TimeoutFailure {timeoutDelivery = NotSent, timeoutConnecting = Nothing} -> do
+    trouble <- readIORef (connectorTroubles connector) >>= sequence . Map.lookup endpoint
+    pure (TimeoutError failure {timeoutConnecting = (,) endpoint <$> trouble})
+  failure -> pure failure
 
 -- | Connects to an endpoint. Blocks until the connection is ready (with TLS, including the TLS
 -- handshake), refused or out of time; the caller must limit the time of the TLS handshake. An

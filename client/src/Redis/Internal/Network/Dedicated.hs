@@ -41,6 +41,7 @@ import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock (Nanos, coarseNanos, nanosFromSeconds)
+import Redis.Internal.Network.Connect (explained)
 import Redis.Internal.Network.Credentials (Issue, isCurrent)
 import Redis.Internal.Network.Handshake (ConnectionUse (Lent))
 import Redis.Internal.Network.Lending (Counts (..), Event (..), Lending, Turn (..), counts, isClosed, lentOut, longestIdle, newLending)
@@ -220,7 +221,7 @@ takeTurn pool = do
         else -- It died while it was idle, or newer credentials were issued.
           (happened pool (Replacing held) `onException` happened pool NotOpened) >> openTurn
     Just Open -> openTurn
-    Nothing -> Left (TimeoutError (TimeoutFailure "" NotSent (foldMap seconds limit))) <$ leave caller
+    Nothing -> Left <$> (explained (setupConnector (dedicatedSetup pool)) (dedicatedEndpoint pool) (TimeoutError (TimeoutFailure "" NotSent (foldMap seconds limit) Nothing)) <* leave caller)
   where
     limit = configCommandTimeout (setupConfig (dedicatedSetup pool))
 

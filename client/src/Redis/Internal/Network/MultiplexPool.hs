@@ -45,6 +45,7 @@ import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock
+import Redis.Internal.Network.Connect (explained)
 import Redis.Internal.Network.Handshake (ConnectionRole (ForControl, ForPrimary), ConnectionUse (SharedFor))
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.OpenConnection
@@ -306,7 +307,7 @@ settleOrder pool mine key patience = coarseNanos >>= go (0 :: Int)
         _ -> do
           waited <- subtract began <$> coarseNanos
           if waited >= limit
-            then pure (Left (TimeoutError (TimeoutFailure "" NotSent (durationFromNanos limit))))
+            then pure (Left (TimeoutError (TimeoutFailure "" NotSent (durationFromNanos limit) Nothing)))
             else do
               if turns < 100 then yield else threadDelay 100
               go (turns + 1) began
@@ -353,7 +354,7 @@ openCellSince submitter pool patience index began = join . mask_ . modifyMVar (p
       case result of
         Just (Left cause) -> pure (notSent cause)
         Just (Right ()) -> openCellSince submitter pool patience index began
-        Nothing -> pure (Left (TimeoutError (TimeoutFailure "" NotSent (durationFromNanos limit))))
+        Nothing -> Left <$> explained (setupConnector (poolSetup pool)) (poolEndpoint pool) (TimeoutError (TimeoutFailure "" NotSent (durationFromNanos limit) Nothing))
 
 -- | The body of an attempt: opens one connection, and tells the callers that wait for it.
 runAttempt :: MultiplexPool -> Int -> Connecting -> IO ()

@@ -388,7 +388,7 @@ waitForRoom mux !submission waiter =
 
 -- | Fails the slots of commands that found no room in time.
 tooLate :: Submission -> IO ()
-tooLate submission = failBatch (TimeoutError (TimeoutFailure "" NotSent (durationFromNanos (submissionPatience submission)))) (submissionBatch submission)
+tooLate submission = failBatch (TimeoutError (TimeoutFailure "" NotSent (durationFromNanos (submissionPatience submission)) Nothing)) (submissionBatch submission)
 
 -- | Fails the slots of commands that came after the connection had stopped taking commands. The
 -- caller holds the lock; this function releases it.

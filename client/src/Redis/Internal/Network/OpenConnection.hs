@@ -93,7 +93,8 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
 
     opening =
       Opening
-        { openingEndpoint = endpoint,
+        { openingConnector = setupConnector setup,
+          openingEndpoint = endpoint,
           openingLimit = configConnectTimeout config,
           openingGone = purposeGone,
           openingDispose = \(announced, ready, _) -> giveUp announced (readyMux ready)

@@ -178,7 +178,7 @@ expire mux now = do
             then found {deadlinesEarliest = min deadline (deadlinesEarliest found), deadlinesInTime = True}
             else if deadline == expired then found else found {deadlinesLate = pending : deadlinesLate found}
 
-    tellLate pending = fillSlot (pendingSlot pending) (Failure (TimeoutError (TimeoutFailure "" MaybeExecuted (durationFromNanos (pendingPatience pending)))))
+    tellLate pending = fillSlot (pendingSlot pending) (Failure (TimeoutError (TimeoutFailure "" MaybeExecuted (durationFromNanos (pendingPatience pending)) Nothing)))
 
 -- | The length of a tick: a twentieth of the shortest limit, between 1 ms and 100 ms.
 tickFor :: [Nanos] -> Nanos

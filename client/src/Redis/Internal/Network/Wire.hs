@@ -50,7 +50,8 @@ openWire setup@ConnectionSetup {setupConfig = config, setupConnector = connector
   where
     opening =
       Opening
-        { openingEndpoint = endpoint,
+        { openingConnector = connector,
+          openingEndpoint = endpoint,
           openingLimit = configConnectTimeout config,
           openingGone = purposeGone,
           openingDispose = closeWire

@@ -47,12 +47,13 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, isJust, isNothing, listToMaybe)
 import Data.Primitive.Array (Array, arrayFromList, indexArray, sizeofArray)
 import Data.Set qualified as Set
+import Data.Traversable (for)
 import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock
-import Redis.Internal.Network.Connect (newConnector)
+import Redis.Internal.Network.Connect (explained, newConnector)
 import Redis.Internal.Network.Credentials (newCredentialStore)
 import Redis.Internal.Network.Handshake (ConnectionRole (..), ConnectionUse (SharedFor))
 import Redis.Internal.Network.MultiplexPool
@@ -405,8 +406,10 @@ act cluster = \case
   -- Nodes are made when a command is first routed to them.
   NodesNew _ -> pure ()
   NodesGone endpoints -> forget (Set.fromList endpoints)
-  RefreshFailed reasons -> do
+  RefreshFailed unexplained -> do
     now <- secondsNow
+    -- A node may be silent because it is still being connected to.
+    reasons <- for unexplained $ \(endpoint, why) -> (,) endpoint <$> explained (setupConnector (clusterSetup cluster)) endpoint why
     writeIORef (clusterReasons cluster) (now, reasons)
     announce cluster
     observeConnection hooks (TopologyRefreshFailed reasons)
@@ -451,7 +454,7 @@ act cluster = \case
     inquire :: Double -> Endpoint -> IO (Either Error a) -> (Either Error a -> IO ()) -> IO ()
     inquire limit endpoint question conclude = void . spawn ("redis ask " <> renderEndpoint endpoint) . whileOpen $ do
       late <- expiry limit
-      let over = (ClientClosed <$ closed) `orElse` (TimeoutError (TimeoutFailure "" NotSent (seconds limit)) <$ late)
+      let over = (ClientClosed <$ closed) `orElse` (TimeoutError (TimeoutFailure "" NotSent (seconds limit) Nothing) <$ late)
       answer <- try (supervised ("redis question " <> renderEndpoint endpoint) over (\_ -> pure ()) question)
       conclude $ case answer of
         Left (failure :: SomeException) -> Left (unforeseen endpoint failure)

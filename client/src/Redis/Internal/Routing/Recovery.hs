@@ -212,7 +212,7 @@ due now number Tracked {trackedCase, trackedStage} recovery
     late delivery = concluding (caseFacts trackedCase) (caseCourse trackedCase) (overAt delivery (courseTrail (caseCourse trackedCase)))
     -- A command that was not sent ends with the errors of the nodes that it was waiting for.
     overAt NotSent trail@(_ : _) = RoutingError (RoutingFailure "" NotSent (AttemptsExhausted trail))
-    overAt delivery _ = TimeoutError (TimeoutFailure "" delivery (seconds (caseLimit trackedCase)))
+    overAt delivery _ = TimeoutError (TimeoutFailure "" delivery (seconds (caseLimit trackedCase)) Nothing)
 
 -- | Handles the closing of the client: nothing is sent any more; a command on its way may
 -- still be answered.

@@ -285,7 +285,7 @@ adviseOn policy course failure = case failedError failure of
   TimeoutError _ | clustered, failedRole failure == Replica -> ([], Elsewhere PrimaryRoute)
   -- The deadline is over, so nobody waits for another attempt. A command that was not even
   -- sent ends with the errors of the nodes that it was waiting for.
-  TimeoutError (TimeoutFailure _ NotSent _) -> ([], Conclude)
+  TimeoutError (TimeoutFailure _ NotSent _ _) -> ([], Conclude)
   TimeoutError _ -> ([], HandOver)
   UnexpectedReply _ -> ([], HandOver)
   RefusedError _ -> ([], HandOver)

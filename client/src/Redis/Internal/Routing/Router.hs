@@ -484,7 +484,7 @@ noteFailure router place failure = for_ observation $ \seen -> case router of
   where
     endpoint = nodeEndpoint (placeNode place)
     observation = case failure of
-      TimeoutError (TimeoutFailure _ MaybeExecuted _) -> Just MissedReply
+      TimeoutError (TimeoutFailure _ MaybeExecuted _ _) -> Just MissedReply
       ConnectionError (ConnectionFailure _ _ _ ClosedLocally) -> Nothing
       ConnectionError {} -> Just LostConnection
       _ -> Nothing

@@ -448,7 +448,7 @@ conclude now refresh state@State {stateSettings, stateMoved} = case chooseView (
   where
     ended = state {stateRefresh = Nothing}
     reasons =
-      [(endpoint, TimeoutError (TimeoutFailure "" NotSent (seconds (settingsAnswerWithin stateSettings)))) | endpoint <- Set.toDescList (refreshWaiting refresh)]
+      [(endpoint, TimeoutError (TimeoutFailure "" NotSent (seconds (settingsAnswerWithin stateSettings)) Nothing)) | endpoint <- Set.toDescList (refreshWaiting refresh)]
         <> [(viewPrimary group, outdated) | view <- refreshViews refresh, Just group <- [viewGroup view]]
         <> refreshReasons refresh
 

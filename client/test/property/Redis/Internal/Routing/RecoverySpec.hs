@@ -93,12 +93,12 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
     let (resting, _) = step 0 (Enter (newCase 1 readFacts) (RetryAfter (2 * patience) SameRoute)) newRecovery
         (over, actions) = step (nanosFromSeconds patience) Tick resting
     recoveryWake resting `shouldBe` Just (nanosFromSeconds patience)
-    ([failed | Finish _ failed <- actions], recoveryWake over) `shouldBe` ([TimeoutError (TimeoutFailure "" NotSent (seconds patience))], Nothing)
+    ([failed | Finish _ failed <- actions], recoveryWake over) `shouldBe` ([TimeoutError (TimeoutFailure "" NotSent (seconds patience) Nothing)], Nothing)
 
   it "has a command that is on its way told whether it was sent when its time is over" $ do
     let (leaving, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow SameRoute)) newRecovery
         (_, actions) = step (nanosFromSeconds patience) Tick leaving
-    [(unsent, sent) | Expire _ unsent sent <- actions] `shouldBe` [(TimeoutError (TimeoutFailure "" NotSent (seconds patience)), TimeoutError (TimeoutFailure "" MaybeExecuted (seconds patience)))]
+    [(unsent, sent) | Expire _ unsent sent <- actions] `shouldBe` [(TimeoutError (TimeoutFailure "" NotSent (seconds patience) Nothing), TimeoutError (TimeoutFailure "" MaybeExecuted (seconds patience) Nothing))]
 
   it "takes no notice of a reply to what has ended" $ do
     let (machine, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow SameRoute)) newRecovery
@@ -191,7 +191,7 @@ anyError =
   elements
     [ ConnectionError (ConnectionFailure "" NotSent (node 1) ClosedByPeer),
       ConnectionError (ConnectionFailure "" MaybeExecuted (node 1) ClosedByPeer),
-      TimeoutError (TimeoutFailure "" MaybeExecuted (seconds patience)),
+      TimeoutError (TimeoutFailure "" MaybeExecuted (seconds patience) Nothing),
       RoutingError (RoutingFailure "" NotSent (UncoveredSlot 7)),
       ReplyError (serverErrorFromText "MOVED 7 10.0.0.2:6379"),
       ReplyError (serverErrorFromText "ASK 7 10.0.0.2:6379"),

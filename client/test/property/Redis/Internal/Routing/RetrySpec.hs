@@ -106,8 +106,8 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
     map left [0, 0.004, 0.006] `shouldBe` [GiveUp down, GiveUp down, wait SameRoute]
 
   it "asks the primary what a replica has not answered in its part of the time, and nobody after the whole of it" $ do
-    let late delivery left role = verdictDecision (decide cluster readFacts newCourse (failure (TimeoutError (TimeoutFailure "" delivery (seconds 1)))) {failedRole = role, failedRemaining = left})
-        given delivery = GiveUp (TimeoutError (TimeoutFailure "" delivery (seconds 1)))
+    let late delivery left role = verdictDecision (decide cluster readFacts newCourse (failure (TimeoutError (TimeoutFailure "" delivery (seconds 1) Nothing))) {failedRole = role, failedRemaining = left})
+        given delivery = GiveUp (TimeoutError (TimeoutFailure "" delivery (seconds 1) Nothing))
     [late delivery (Just 1) Replica | delivery <- [NotSent, MaybeExecuted]] `shouldBe` [RetryNow PrimaryRoute, RetryNow PrimaryRoute]
     late MaybeExecuted Nothing Replica `shouldBe` RetryNow PrimaryRoute
     late MaybeExecuted (Just 0) Replica `shouldBe` given MaybeExecuted
@@ -246,8 +246,8 @@ readsAtReplica =
     (lost NotSent (TlsFailed "certificate has expired"), RetryNow PrimaryRoute, [Tell (LostNode (node 1))]),
     -- The reply that cannot be parsed may be the command's own, and the primary's is the same.
     (lost MaybeExecuted (ProtocolViolation "x"), GiveUp (lost MaybeExecuted (ProtocolViolation "x")), [Tell (LostNode (node 1))]),
-    (TimeoutError (TimeoutFailure "" NotSent (seconds 5)), RetryNow PrimaryRoute, []),
-    (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5)), RetryNow PrimaryRoute, [])
+    (TimeoutError (TimeoutFailure "" NotSent (seconds 5) Nothing), RetryNow PrimaryRoute, []),
+    (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5) Nothing), RetryNow PrimaryRoute, [])
   ]
     <> [handedOver failed | failed <- alwaysHandedOver, not (isTimeout failed)]
 
@@ -260,7 +260,7 @@ readsAtPrimary :: [Row]
 readsAtPrimary =
   [ (lost MaybeExecuted ClosedByPeer, RetryNow SameRoute, [Tell (LostNode (node 1))]),
     (lost MaybeExecuted (SilentPeer (seconds 5)), RetryNow SameRoute, [Tell (LostNode (node 1))]),
-    (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5)), GiveUp (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5))), []),
+    (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5) Nothing), GiveUp (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5) Nothing)), []),
     -- The reply that cannot be parsed may be the command's own.
     (lost MaybeExecuted (ProtocolViolation "x"), GiveUp (lost MaybeExecuted (ProtocolViolation "x")), [Tell (LostNode (node 1))]),
     (lost NotSent (ProtocolViolation "x"), RetryNow SameRoute, [Tell (LostNode (node 1))]),
@@ -303,8 +303,8 @@ alwaysHandedOver =
       "NOSCRIPT No matching script",
       "EXECABORT Transaction discarded"
     ]
-    <> [ TimeoutError (TimeoutFailure "" NotSent (seconds 5)),
-         TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5)),
+    <> [ TimeoutError (TimeoutFailure "" NotSent (seconds 5) Nothing),
+         TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5) Nothing),
          UnexpectedReply (DecodeError [] "a" "b" ""),
          RoutingError (RoutingFailure "" NotSent (AttemptsExhausted [])),
          RefusedError EmptyCommand,
@@ -409,7 +409,7 @@ anyError =
     [ elements [failed | (failed, _, _) <- concat [writesAtPrimary, readsAtReplica, readsAtPrimary, writesAtStandalone]],
       reply <$> anyBytes,
       ConnectionError <$> (ConnectionFailure "" <$> anyDelivery <*> anyNode <*> elements [ClosedByPeer, ClosedLocally, SilentPeer (seconds 1), NameNotResolved "", ConnectTimedOut (seconds 5), BrokenConnection ""]),
-      TimeoutError <$> (TimeoutFailure "" <$> anyDelivery <*> (seconds <$> choose (0, 5))),
+      TimeoutError <$> (TimeoutFailure "" <$> anyDelivery <*> (seconds <$> choose (0, 5)) <*> pure Nothing),
       RoutingError <$> (RoutingFailure "" <$> anyDelivery <*> elements [UncoveredSlot 5, UncoveredSlot 70000, NoReachableNode [], AttemptsExhausted []])
     ]
   where

@@ -53,7 +53,7 @@ atTheStart = describe "at the start" $ do
         (first, _) = step 0.01 (Answered 1 (node 1) (Left refused)) asked
         (failed, actions) = step (nextWake first) Tick first
         (_, retried) = step (nextWake failed) Tick failed
-    actions `shouldBe` [RefreshFailed [(node 1, refused), (node 2, TimeoutError (TimeoutFailure "" NotSent (Duration.seconds (settingsAnswerWithin settings))))]]
+    actions `shouldBe` [RefreshFailed [(node 1, refused), (node 2, TimeoutError (TimeoutFailure "" NotSent (Duration.seconds (settingsAnswerWithin settings)) Nothing))]]
     [seeds | AskSeeds 2 _ seeds <- retried] `shouldBe` [[node 1, node 2]]
 
   it "takes a map that covers nothing for no answer" $ do
