@@ -297,6 +297,10 @@ data Refusal
   | -- | The command (its name) changes the state of a connection that others
     -- share (SELECT, AUTH, MULTI, SUBSCRIBE …); use a dedicated connection.
     NeedsDedicatedConnection ByteString
+  | -- | A server does not answer the command (its name) by one reply, but by none or by a stream, or
+    -- it keeps later replies back (CLIENT REPLY OFF and SKIP, MONITOR, SYNC, PSYNC); use
+    -- "Redis.Wire". Also on a dedicated connection: each reply belongs to one command there.
+    NeedsWire ByteString
   | -- | In a cluster each node has its own answer to the command (its name), and no node was named.
     NeedsNode ByteString
   | -- | The command (its name) is for several nodes, and a lent connection leads to
@@ -416,6 +420,7 @@ renderRefusal = \case
   CrossSlot name -> "the keys of " <> Char8.unpack name <> " belong to different slots"
   NeedsDedicatedConnection name ->
     Char8.unpack name <> " changes the state of its connection, which others share; run it on a dedicated connection"
+  NeedsWire name -> Char8.unpack name <> " is not answered by one reply, as every command of a client is; send it as bytes over Redis.Wire"
   NeedsNode name ->
     "in a cluster each node has its own answer to " <> Char8.unpack name <> "; name the node, or ask all nodes"
   NeedsSeveralNodes name -> Char8.unpack name <> " is for several nodes, and this connection leads to one"

@@ -46,13 +46,14 @@ heldToPolicy entry = it (Char8.unpack (Char8.unwords name) <> ": " <> expected) 
     outcome <- tryRun client (raw words')
     counts <- zipWith subtract before <$> forM [a, b, replica] (`countHeard` words')
     case (changesConnection entry, whereAnswered entry) of
-      (True, _) -> (outcome, counts) `shouldBe` (Left (RefusedError (NeedsDedicatedConnection (Char8.unwords name))), [0, 0, 0])
+      (True, _) -> (outcome, counts) `shouldBe` (Left (RefusedError (refusal (Char8.unwords name))), [0, 0, 0])
       (_, OneNodesOwn) -> (outcome, counts) `shouldBe` (Left (RefusedError (NeedsNode (Char8.unwords name))), [0, 0, 0])
       (_, AnyNodeAnswers) -> sort (take 2 counts) <> drop 2 counts `shouldBe` [0, 1, 0]
       (_, EveryPrimaryAnswers _) -> counts `shouldBe` [1, 1, 0]
       (_, EveryNodeAnswers _) -> counts `shouldBe` [1, 1, 1]
   where
     name = Char8.split '|' (entryName entry)
+    refusal = if answersApart entry [] then NeedsWire else NeedsDedicatedConnection
     -- As many words as the command's arity asks for.
     words' = name <> replicate (abs (entryArity entry) - length name) "1"
     expected

@@ -13,6 +13,7 @@ import Data.Map.Strict qualified as Map
 import Data.Set qualified as Set
 import GHC.Stats (GCDetails (gcdetails_live_bytes), RTSStats (gc), getRTSStats)
 import Redis
+import Redis.Command.Build qualified as Build
 import Redis.Commands qualified as Commands
 import Redis.Metrics
 import Redis.ScriptedPeer
@@ -208,6 +209,26 @@ spec = around_ (within 60) $ do
           eventually 5 "another one is lent" $ (/= first) <$> identity client
           eventually 5 "the first is closed" $ notElem first <$> clientIds server
 
+  describe "a command that is not answered by one reply" $ do
+    it "is refused, unsent, with what to do instead, on every connection" $
+      withServer defaultServerOptions $ \server ->
+        withClient (setCommandTimeout (Just (seconds 20)) (addressed server)) $ \client ->
+          withDedicated client Anywhere $ \own ->
+            forM_ [("CLIENT REPLY", ["CLIENT", "REPLY", "OFF"]), ("CLIENT REPLY", ["client", "reply", "skip"]), ("MONITOR", ["MONITOR"]), ("SYNC", ["SYNC"]), ("PSYNC", ["PSYNC", "?", "-1"])] $ \(name, words') ->
+              forM_ [("shared", tryRun client), ("lent", tryRunOn own), ("line", tryRunOn own . const (Build.inline (Char8.unwords words')))] $ \(kind :: String, attempt) -> do
+                attempt (raw words') >>= \case
+                  Left refused@(RefusedError (NeedsWire named)) -> do
+                    (kind, named) `shouldBe` (kind, name)
+                    displayException refused `shouldSatisfy` ("Redis.Wire" `isInfixOf`)
+                  other -> expectationFailure (show (kind, words', other))
+                runOn own (Commands.echo "answered") `shouldReturn` "answered"
+
+    it "is not CLIENT REPLY ON, which runs on a lent connection" $
+      withServer defaultServerOptions $ \server ->
+        withClient (addressed server) $ \client ->
+          withDedicated client Anywhere $ \own ->
+            runOn own (raw ["CLIENT", "REPLY", "ON"]) `shouldReturn` SimpleString "OK"
+
   describe "WAIT" $ do
     it "on a lent connection answers for what was written there" $
       withServer defaultServerOptions $ \primary ->
@@ -292,6 +313,7 @@ givenBack =
     ("SELECT that was undone", [["SELECT", "5"], ["GET", "key"], ["SELECT", "0"]]),
     ("SELECT that was undone in a transaction", [["SELECT", "5"], ["MULTI"], ["SELECT", "0"], ["EXEC"]]),
     ("SELECT of a database that there is not", [["SELECT", "5000"]]),
+    ("CLIENT REPLY OFF, which is refused", [["CLIENT", "REPLY", "OFF"], ["GET", "key"]]),
     ("CLIENT SETNAME that was undone", [["CLIENT", "SETNAME", "other"], ["CLIENT", "SETNAME", "worker"]]),
     ("CLIENT NO-EVICT that was undone", [["CLIENT", "NO-EVICT", "ON"], ["CLIENT", "NO-EVICT", "OFF"]])
   ]
@@ -306,7 +328,6 @@ leftBehind =
     ("SELECT in a transaction", True, [["MULTI"], ["SELECT", "5"], ["EXEC"]]),
     ("CLIENT SETNAME", True, [["CLIENT", "SETNAME", "other"]]),
     ("CLIENT TRACKING", True, [["CLIENT", "TRACKING", "ON"]]),
-    ("CLIENT REPLY OFF", False, [["CLIENT", "REPLY", "OFF"]]),
     ("SUBSCRIBE", False, [["SUBSCRIBE", "news"]]),
     ("SUBSCRIBE and UNSUBSCRIBE", False, [["SUBSCRIBE", "news"], ["UNSUBSCRIBE", "news"]]),
     ("HELLO", True, [["HELLO", "2"]]),

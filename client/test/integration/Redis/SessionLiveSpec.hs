@@ -97,15 +97,11 @@ trial Setting {settingObserver, settingClient, settingProtocol} kept said = do
       Right (Array _) -> settingProtocol == OnlyResp2
       _ -> False
 
--- | Whether a server gives later commands no reply of their own after this command: it sends
--- nothing, or a push.
+-- | Whether a server answers this command by a push, or makes later ones be answered so.
 silencing :: ProtocolVersion -> [ByteString] -> Bool
 silencing protocol words' = case map (Char8.map toUpper) (take 3 words') of
-  ["CLIENT", "REPLY", mode] -> mode /= "ON"
   ["HELLO", version] -> version == "3"
-  name : _ ->
-    name == "MONITOR"
-      || protocol == PreferResp3 && name `elem` ["SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"]
+  name : _ -> protocol == PreferResp3 && name `elem` ["SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"]
   [] -> False
 
 watchable :: [ByteString]

@@ -31,7 +31,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.String (IsString (fromString))
 import Redis.Decode (Decoder)
-import Redis.Error (Refusal (EmptyCommand, UnfitArgument))
+import Redis.Error (Refusal (EmptyCommand, NeedsWire, UnfitArgument))
 import Redis.Internal.Command
 import Redis.Internal.Protocol.CommandTable hiding (commandKeys)
 import Redis.Internal.Protocol.CommandTable qualified as Table
@@ -246,7 +246,9 @@ routeOfKeys entry arguments = \case
         | otherwise -> AnyNode
       EveryPrimaryAnswers merge -> Everywhere Primaries merge
       EveryNodeAnswers merge -> Everywhere AllNodes merge
-      OneNodesOwn -> NodesOwn
+      OneNodesOwn
+        | answersApart entry arguments -> Unsendable (NeedsWire (Char8.map (\sign -> if sign == '|' then ' ' else sign) (entryName entry)))
+        | otherwise -> NodesOwn
 
 -- | The route of a command of which only the keys are known.
 routeOfUnknown :: [ByteString] -> Route a

@@ -22,6 +22,7 @@ module Redis.Internal.Protocol.CommandTable
     entryBlocks,
     withTimeout,
     changesConnection,
+    answersApart,
     changesNothing,
     staysWithPrimary,
     overtakes,
@@ -41,7 +42,7 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (mapMaybe)
 import Redis.Internal.Protocol.CommandTable.Blocking (entryBlocks, withTimeout)
-import Redis.Internal.Protocol.CommandTable.Effects (changesConnection, changesNothing, changesUntold, holdsUp, overtakes, staysWithPrimary)
+import Redis.Internal.Protocol.CommandTable.Effects (answersApart, changesConnection, changesNothing, changesUntold, holdsUp, overtakes, staysWithPrimary)
 import Redis.Internal.Protocol.CommandTable.Entry
 import Redis.Internal.Protocol.CommandTable.Generated (tableText)
 import Redis.Internal.Protocol.CommandTable.Parse (parseEntry)

@@ -6,6 +6,7 @@
 -- not name. The tests check that every name in them is in the table, or in 'aheadOfTable'.
 module Redis.Internal.Protocol.CommandTable.Effects
   ( changesConnection,
+    answersApart,
     changesNothing,
     staysWithPrimary,
     overtakes,
@@ -20,6 +21,7 @@ where
 
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
+import Data.Char (toUpper)
 import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Internal.Protocol.CommandTable.Entry
@@ -58,6 +60,14 @@ uncategorized =
       "SCRIPT|DEBUG",
       "SYNC"
     ]
+
+-- | Whether a server answers the command, of these words behind the first, otherwise than by one reply:
+-- by none, by a stream, or by keeping later replies back. A connection on which each command has one
+-- reply would give its callers the replies of others. \(O(n)\) in the number of words.
+answersApart :: CommandEntry -> [ByteString] -> Bool
+answersApart CommandEntry {entryName} arguments = case entryName of
+  "CLIENT|REPLY" -> any ((`elem` ["OFF", "SKIP"]) . Char8.map toUpper) arguments
+  _ -> entryName `elem` ["MONITOR", "PSYNC", "SYNC"]
 
 -- | Whether a command must not queue behind others: its purpose is to end them or, with FUNCTION
 -- STATS, to tell which one holds up the rest.
