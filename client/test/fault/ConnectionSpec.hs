@@ -1,8 +1,10 @@
 -- | Connections that end, stall, or never carry the bytes that were sent.
 module ConnectionSpec (spec) where
 
+import Control.Concurrent (forkOn)
+import Control.Concurrent.MVar (newEmptyMVar, putMVar, takeMVar)
 import Control.Exception (displayException, try)
-import Control.Monad (forM, forM_, replicateM_)
+import Control.Monad (forM, forM_, replicateM_, void)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (lefts, rights)
 import Data.IORef
@@ -51,6 +53,25 @@ spec = do
           Proxy.cutAfter proxy Proxy.ToClient (count * 11 `quot` 2) Proxy.Close
           results <- within 1.5 (runPipeline client (traverse (tryPipelined . Commands.get) (replicate count "here")))
           filter (/= Right (Just "value")) results `shouldBe` []
+
+    -- A command that is submitted meanwhile may run before these: the guide says so.
+    forM_ [1, 2] $ \connections ->
+      it ("sends what one thread submitted again in that order, and what it sends after it waited for that runs later (connections: " <> show connections <> ")") $
+        behindProxy $ \_ proxy -> leavingNothing . withClient (setMuxCount (Just connections) . setCommandTimeout (Just (seconds 20)) . setSilenceLimit Nothing $ through proxy) $ \client -> do
+          -- Opens all connections: none can be opened while the proxy is frozen.
+          forM_ [0 .. connections - 1] $ \capability -> do
+            opened <- newEmptyMVar
+            void . forkOn capability $ tryRun client Commands.ping >>= putMVar opened
+            takeMVar opened
+          Proxy.freeze proxy Proxy.ToServer
+          let pushed number = Commands.rpush "list" (pure (Char8.pack (show (number :: Int))))
+          submitted <- forM [1 .. 1000] (submit client . repeatable . pushed)
+          eventuallyReturns 10 1000 (inFlightOf client)
+          Proxy.cutAfter proxy Proxy.ToServer 0 Proxy.Reset
+          Proxy.thaw proxy Proxy.ToServer
+          mapM awaitReply submitted `shouldReturn` [1 .. 1000]
+          run client (pushed 1001) `shouldReturn` 1001
+          run client (Commands.lrange "list" 0 (-1)) `shouldReturn` map (Char8.pack . show) [1 .. 1001 :: Int]
 
     forM_ [(carrier, together) | carrier <- ["TCP", "a Unix socket"], together <- [1, 40]] $ \(carrier, together) ->
       it ("by the server while it was idle leaves no write in doubt: " <> show together <> " at a time over " <> carrier) $

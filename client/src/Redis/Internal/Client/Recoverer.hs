@@ -72,7 +72,11 @@ data Recoverer = Recoverer
     -- | The commands on their way to each node while a thread sends them.
     recovererOutboxes :: IORef (Map Destination (Seq Departure)),
     -- | How many commands found no known node and have not been sent since.
-    recovererUnplaced :: IORef Int
+    recovererUnplaced :: IORef Int,
+    -- | From 0 to 1: how much of a pause before another attempt this client takes. One number for all its
+    -- commands: pauses of different lengths would put those that failed together out of order. Clients
+    -- differ, so they do not come back to a server all at once.
+    recovererJitter :: Double
   }
 
 type Destination = (Endpoint, ConnectionRole)
@@ -159,7 +163,8 @@ newRecoverer recovererConfig recovererRouter recovererClosed = mask_ $ do
   recovererEnded <- newTVarIO False
   recovererOutboxes <- newIORef Map.empty
   recovererUnplaced <- newIORef 0
-  let recoverer = Recoverer {recovererConfig, recovererRouter, recovererClosed, recovererMail, recovererEnded, recovererOutboxes, recovererUnplaced}
+  recovererJitter <- randomRIO (0, 1)
+  let recoverer = Recoverer {recovererConfig, recovererRouter, recovererClosed, recovererMail, recovererEnded, recovererOutboxes, recovererUnplaced, recovererJitter}
   recoverer <$ spawn "redis recovery" (drive recoverer)
 
 -- | Stops sending. Commands that have not left yet fail; commands on their way may still
@@ -174,13 +179,12 @@ attend recoverer flight place outcome =
     Right value -> conclude recoverer flight (Right value)
     Left failed | flightShortened flight && unknownScript failed -> sendWhole recoverer flight place failed
     Left failed -> do
-      random <- randomRIO (0, 1)
       now <- coarseNanos
       policy <- policyOf recoverer flight
       let fresh = caseOf recoverer policy flight
           remaining = secondsFromNanos . subtract now <$> caseDeadline fresh
           Verdict {verdictDecision, verdictEffects, verdictCourse} =
-            decide policy (flightFacts flight) newCourse (failureAt place Plainly random failed) {failedRemaining = remaining}
+            decide policy (flightFacts flight) newCourse (failureAt recoverer place Plainly failed) {failedRemaining = remaining}
       traverse_ (carryOut (recovererRouter recoverer) (flightBegan flight)) verdictEffects
       case verdictDecision of
         GiveUp final -> conclude recoverer flight (Left final)
@@ -219,8 +223,7 @@ awaitPlace recoverer flight = mask_ $ do
   writeIORef (flightHolds flight) True
   atomicModifyIORef' (recovererUnplaced recoverer) (\count -> (count + 1, ()))
   policy <- policyOf recoverer flight
-  random <- randomRIO (0, 1)
-  failed <- failureNowhere random <$> nobodyFor (recovererRouter recoverer) (flightAim flight)
+  failed <- failureNowhere recoverer <$> nobodyFor (recovererRouter recoverer) (flightAim flight)
   enter recoverer flight (EnterUnplaced (caseOf recoverer policy flight) failed)
 
 -- | Whether commands wait for a node to be known, so that a later command might overtake
@@ -312,15 +315,15 @@ understood recoverer flight place outcome = do
         when redirected (noteRedirect journey)
         preciseNanos >>= noteTrouble journey
 
-failureAt :: Place -> Sent -> Double -> Error -> FailedAttempt
-failureAt place sent random failed =
+failureAt :: Recoverer -> Place -> Sent -> Error -> FailedAttempt
+failureAt recoverer place sent failed =
   FailedAttempt
     { failedError = failed,
       failedNode = Just (nodeEndpoint (placeNode place)),
       failedRole = placeTakenFor place,
       failedSent = sent,
       failedRemaining = Nothing,
-      failedRandom = random
+      failedRandom = recovererJitter recoverer
     }
 
 -- | Releases the commands that this one has held back, then fills the result. In this
@@ -430,15 +433,14 @@ perform recoverer actions = do
         PrimaryRoute -> lookUp (flightFacts flight) {factReadOnly = False}
         ToNode endpoint -> Right <$> placeAt router (flightFacts flight) endpoint
         AskingNode endpoint -> Right <$> placeAt router (flightFacts flight) endpoint
-      random <- randomRIO (0, 1)
       case found of
         Right (Right departurePlace) ->
           pure (Right Departure {departureCase = number, departureFlight = flight, departurePlace, departureSent = manner target})
-        Right (Left failed) -> pure (Left (Failed number (failureNowhere random failed)))
+        Right (Left failed) -> pure (Left (Failed number (failureNowhere recoverer failed)))
         Left () -> do
           lasting <- nobodyLasts router
           unless lasting (missedNode router (flightAim flight))
-          Left . (if lasting then Failed else Unplaced) number . failureNowhere random <$> nobodyFor router (flightAim flight)
+          Left . (if lasting then Failed else Unplaced) number . failureNowhere recoverer <$> nobodyFor router (flightAim flight)
       where
         lookUp facts =
           maybe (Left ()) (Right . Right)
@@ -450,15 +452,15 @@ perform recoverer actions = do
 
     destinationOf departure = (nodeEndpoint (placeNode (departurePlace departure)), placeRole (departurePlace departure))
 
-failureNowhere :: Double -> Error -> FailedAttempt
-failureNowhere random failed =
+failureNowhere :: Recoverer -> Error -> FailedAttempt
+failureNowhere recoverer failed =
   FailedAttempt
     { failedError = failed,
       failedNode = Nothing,
       failedRole = Primary,
       failedSent = Plainly,
       failedRemaining = Nothing,
-      failedRandom = random
+      failedRandom = recovererJitter recoverer
     }
 
 -- | Adds commands to a node's outbox, and starts a thread for it if none runs.
@@ -555,6 +557,5 @@ arrived recoverer Departure {departureCase, departureFlight, departurePlace, dep
       conclude recoverer departureFlight (Right value)
       void (post recoverer (Answered departureCase))
     Left failed -> do
-      random <- randomRIO (0, 1)
-      taken <- post recoverer (Failed departureCase (failureAt departurePlace departureSent random failed))
+      taken <- post recoverer (Failed departureCase (failureAt recoverer departurePlace departureSent failed))
       unless taken (conclude recoverer departureFlight (Left failed))
