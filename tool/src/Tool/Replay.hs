@@ -14,7 +14,7 @@ module Tool.Replay
   )
 where
 
-import Control.Concurrent.Async (concurrently_, forConcurrently_)
+import Control.Concurrent.Async (forConcurrently_, withAsync)
 import Control.Concurrent.STM (TQueue, atomically, newTQueueIO, readTQueue, writeTQueue)
 import Control.Exception (try)
 import Control.Monad (forM_, void, when)
@@ -26,7 +26,7 @@ import Data.IntMap.Strict (IntMap)
 import Data.IntMap.Strict qualified as IntMap
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Primitive.ByteArray (MutableByteArray, newByteArray, readByteArray, writeByteArray)
+import Data.Primitive.ByteArray (MutableByteArray, newByteArray, readByteArray, setByteArray, writeByteArray)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
@@ -45,6 +45,7 @@ import Tool.Bench.Document
 import Tool.Bench.Document.Totals (judged, runValid)
 import Tool.Bench.Environment (manifest, memory, wallClock)
 import Tool.Bench.Histogram qualified as Histogram
+import Tool.Bench.Outage (outageNotes, unlessAway, withObserved)
 import Tool.Bench.Reconcile (countsBefore, reconcile)
 import Tool.Bench.Report (report)
 import Tool.Bench.Sink (withOutputs)
@@ -95,7 +96,9 @@ data Rows = Rows
   { rowsIntended :: MutableByteArray RealWorld,
     rowsSent :: MutableByteArray RealWorld,
     rowsDone :: MutableByteArray RealWorld,
-    rowsFailed :: IORef (IntMap Text)
+    rowsFailed :: IORef (IntMap Text),
+    -- For each thread that waits, how many replies it has.
+    rowsReplies :: MutableByteArray RealWorld
   }
 
 -- The largest number of threads that wait for replies.
@@ -113,27 +116,27 @@ played options recording = do
       <*> newByteArray bytes
       <*> newByteArray bytes
       <*> newIORef IntMap.empty
+      <*> (newByteArray (waiting * 8) >>= \replies -> replies <$ setByteArray replies 0 waiting (0 :: Int))
   queues <- traverse (const newTQueueIO) [1 .. waiting]
-  (started, begun, ended, cpu) <-
-    withTarget Tuning {tuningMuxCount = Just 1, tuningPolling = True} target $ \client -> do
+  (started, begun, ended, cpu, away) <-
+    withObserved Tuning {tuningMuxCount = Just 1, tuningPolling = True} target $ \outages client -> do
       -- Opens the connections before the first command is due, which would wait for them.
       void (Redis.tryRun client (Redis.onEvery Redis.Primaries Commands.ping))
       started <- wallClock
       cpuBefore <- ownCpu
       -- Some time for the threads to start.
       begun <- (+ 1000000) <$> monotonic
-      concurrently_
-        ( submitAll
-            client
-            (dueFrom begun (replayPace options))
-            (IntMap.fromList (zip [0 ..] queues))
-            rows
-            commands
-        )
-        (forConcurrently_ queues (collect rows))
+      withAsync (forConcurrently_ (zip [0 ..] queues) (collect rows)) $ \collecting -> do
+        submitAll
+          client
+          (dueFrom begun (replayPace options))
+          (IntMap.fromList (zip [0 ..] queues))
+          rows
+          commands
+        unlessAway outages (sum <$> traverse (readByteArray (rowsReplies rows)) [0 .. waiting - 1]) collecting
       ended <- monotonic
       cpuAfter <- ownCpu
-      pure (started, begun, ended, cpuAfter - cpuBefore)
+      (,,,,) started begun ended (cpuAfter - cpuBefore) <$> outageNotes outages
   used <- memory
   failures <- readIORef (rowsFailed rows)
   finished <- traverse (rowOf rows failures) (zip [0 ..] commands)
@@ -188,7 +191,7 @@ played options recording = do
               }
           ],
         runProblems = [],
-        runNotes = notes seconds,
+        runNotes = notes seconds <> away,
         runReference = Nothing
       }
   where
@@ -282,16 +285,19 @@ submitAll client due queues rows commands = do
   where
     laneOf one = IntMap.lookup (recordedClient one `mod` max 1 (IntMap.size queues)) queues
 
-collect :: Rows -> Lane -> IO ()
-collect rows lane =
+collect :: Rows -> (Int, Lane) -> IO ()
+collect rows (number, lane) =
   atomically (readTQueue lane) >>= \case
     Nothing -> pure ()
     Just (row, pending) -> do
       outcome <- Redis.tryAwaitReply pending
       case outcome of
-        Right _ -> monotonic >>= writeByteArray (rowsDone rows) row
+        Right _ -> do
+          monotonic >>= writeByteArray (rowsDone rows) row
+          before <- readByteArray (rowsReplies rows) number
+          writeByteArray (rowsReplies rows) number (before + 1 :: Int)
         Left problem -> failedRow rows row problem
-      collect rows lane
+      collect rows (number, lane)
 
 failedRow :: Rows -> Int -> Error -> IO ()
 failedRow rows row problem = do

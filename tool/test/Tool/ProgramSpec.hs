@@ -21,7 +21,7 @@ import Redis.TestKit.Certificates (Certificates (..), withCertificates)
 import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, nodeServer, withCluster)
 import Redis.TestKit.Command (CommandCalls (callsRun), request)
 import Redis.TestKit.Server
-import Redis.TestKit.Wait (eventually, eventuallyJust)
+import Redis.TestKit.Wait (eventually, eventuallyJust, within)
 import Sample (sample, sampleDocument)
 import System.Directory (doesFileExist, listDirectory)
 import System.Environment (getEnvironment, getExecutablePath)
@@ -300,6 +300,13 @@ spec = describe "the program" $ do
         let errors = withObject "run" (\fields -> fields .: "iterations" >>= traverse (withObject "iteration" (.: "errors"))) :: Value -> Parser [Map.Map Text Int]
         (concatMap Map.keys <$> parseEither errors run :: Either String [Text])
           `shouldSatisfy` either (const False) (every (not . ("TimeoutError" `Text.isPrefixOf`)))
+
+    it "ends, and says why, when the server dies before a number of commands has run" $
+      withServer defaultServerOptions $ \server -> do
+        let killer = eventually 30 "the load has begun" (maybe False ((> 1000) . callsRun) . Map.lookup "get" <$> commandStatistics server) >> kill9 server
+        (code, output, problem) <- within 60 (withAsync killer (const (run' (["bench", "--operation", "get", "--requests", "1000000000", "--warmup", "0"] <> at server))))
+        code `shouldBe` ExitFailure 2
+        (output <> problem) `shouldSatisfy` \said -> every (`isInfixOf` said) ["no connection to 127.0.0.1:" <> show (serverPort server), "Connection refused"]
 
     it "says in the server's words that its password has changed meanwhile" $
       withServer defaultServerOptions {optionsPassword = Just "secret"} $ \server -> do

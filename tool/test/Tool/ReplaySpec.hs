@@ -15,7 +15,7 @@ import Redis.TestKit.Certificates (Certificates (..), withCertificates)
 import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, nodeServer, withCluster)
 import Redis.TestKit.Command
 import Redis.TestKit.Server
-import Redis.TestKit.Wait (eventually)
+import Redis.TestKit.Wait (eventually, within)
 import System.Directory (listDirectory)
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
@@ -136,6 +136,17 @@ spec = do
               refused `shouldBe` ExitFailure 3
               why `oneLine` "WRONGPASS"
               listDirectory folder `shouldReturn` ["recording"]
+
+    it "replay ends when its recording does, and says why, when the server dies meanwhile" $
+      withSystemTempDirectory "replay-spec" $ \folder ->
+        withServer defaultServerOptions $ \server -> do
+          let file = folder </> "recording"
+              killer = eventually 30 "the replay has begun" ((/= Nil) <$> command server ["GET", "one"]) >> kill9 server
+          -- Two seconds.
+          ByteString.writeFile file (Char8.unlines [line (number * 1000) "a:1" ["INCR", "one"] | number <- [0 .. 2000]])
+          (code, output, problem) <- within 60 (withAsync killer (const (run' (["bench", "replay", file] <> at server))))
+          code `shouldBe` ExitFailure 2
+          (output <> problem) `shouldSatisfy` \said -> all (`isInfixOf` said) ["no connection to 127.0.0.1:" <> show (serverPort server), "Connection refused", "ServerAway"]
 
     it "record all primaries of a cluster, merged by time" $
       withSystemTempDirectory "replay-spec" $ \folder ->

@@ -24,7 +24,7 @@ import Control.Monad (foldM, when)
 import Data.Foldable (fold, toList)
 import Data.IORef (newIORef, readIORef, writeIORef)
 import Data.IntMap.Strict qualified as IntMap
-import Data.Maybe (isNothing)
+import Data.Maybe (isJust, isNothing)
 import Data.Primitive.SmallArray (indexSmallArray, sizeofSmallArray, smallArrayFromList)
 import GHC.Conc (getNumCapabilities)
 import Redis (Client)
@@ -37,7 +37,7 @@ import Tool.Bench.Driver.Lane (Lane (..))
 import Tool.Bench.Driver.Open (open)
 import Tool.Bench.Environment (clocks, memory)
 import Tool.Bench.Nodes (Nodes, nodeCount)
-import Tool.Bench.Outage (Outages, unlessAway)
+import Tool.Bench.Outage (Outages, unlessAway, whenGone)
 import Tool.Bench.Part
 import Tool.Bench.Progress (Progress, State (..), tick)
 import Tool.Bench.Sleep (sleepUntil, sleepUntilExactly)
@@ -172,9 +172,12 @@ stretch course warmup count = do
     before <- usage
     answeredBefore <- soFar
     limit <- windowEnd window
-    watch running ((limit -) <$> monotonic) $ \now -> do
+    -- The threads send no more after the end.
+    gone <- whenGone (courseOutages course) (when (isJust count) (monotonic >>= endAt window))
+    watch running (subtract <$> monotonic <*> windowEnd window) $ \now -> do
       pick
       measured <- subtract answeredBefore <$> soFar
+      gone measured
       parts <- readIORef collected
       let left = if isNothing count then Just (limit - from) else Nothing
       tick (courseProgress course) left (stateOf window parts from now measured)

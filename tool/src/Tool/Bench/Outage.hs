@@ -3,17 +3,19 @@
 -- A command waits for its server until its time is over, seconds later. While the load runs, that
 -- wait is part of the measurement. After the end of the window nobody waits for a server that is
 -- away: the commands that were not sent to it fail at once. Commands that were sent are waited for
--- as ever, because a late reply is the one that a measurement must not lose.
+-- as ever, because a late reply is the one that a measurement must not lose. A load of a number of
+-- commands has no such end, and gets one when its server stays away.
 module Tool.Bench.Outage
   ( Outages,
     withObserved,
     unlessAway,
+    whenGone,
     outageNotes,
   )
 where
 
 import Control.Concurrent.Async (Async, wait, waitCatch)
-import Data.IORef (IORef, atomicModifyIORef', newIORef, readIORef)
+import Data.IORef (IORef, atomicModifyIORef', newIORef, readIORef, writeIORef)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (isNothing)
@@ -24,6 +26,7 @@ import Redis qualified
 import Redis.Config qualified as Config
 import Redis.Error (ConnectionCause, renderCause)
 import System.Timeout (timeout)
+import Tool.Bench.Cpu (monotonic)
 import Tool.Connect (Target, Tuning, nodeName, targetConfig)
 
 -- | A client, and what is known of the servers that it could not connect to.
@@ -61,13 +64,31 @@ unlessAway outages replies running = replies >>= go
     go before = do
       ended <- timeout 50000 (waitCatch running)
       now <- replies
-      away <- any outageLasts <$> readIORef (outagesSeen outages)
+      away <- isAway outages
       if isNothing ended && not (away && now == before)
         then go now
         else do
           -- This waits for the replies to commands that were sent.
           if isNothing ended then Redis.closeClient (outagesClient outages) else pure ()
           wait running
+
+-- | A step to call now and then with the number of replies: runs the action when a server is away and
+-- no reply has come for as long as a command waits for one, five seconds. A load without an end of its
+-- own ends then: each of its other commands would wait as long.
+whenGone :: Outages -> IO () -> IO (Int -> IO ())
+whenGone outages action = do
+  now <- monotonic
+  latest <- newIORef (0, now)
+  pure $ \replies -> do
+    moment <- monotonic
+    (before, since) <- readIORef latest
+    away <- isAway outages
+    if away && replies == before
+      then if moment - since >= 5000000000 then action else pure ()
+      else writeIORef latest (replies, moment)
+
+isAway :: Outages -> IO Bool
+isAway outages = any outageLasts <$> readIORef (outagesSeen outages)
 
 -- | For each server that could not be connected to, the last reason.
 outageNotes :: Outages -> IO [Text]
