@@ -80,8 +80,8 @@ serve manner watching connection = handle (\(_ :: IOException) -> pure ()) (go "
       received <- Socket.ByteString.recv connection 4096
       unless (ByteString.null received) (commands (rest <> received) >>= go)
     commands bytes = case takeRequest bytes of
-      Just (arguments, rest) -> run arguments >> commands rest
-      Nothing -> pure bytes
+      Right (arguments, rest) -> run arguments >> commands rest
+      Left _ -> pure bytes
     run = \case
       ["MONITOR"] -> do
         say connection (mannerMonitor manner)

@@ -22,6 +22,7 @@ module Redis.TestKit.Command
     encodeReply,
     encodePush,
     takeRequest,
+    receiveAtLeast,
 
     -- * Reading replies
     replyText,
@@ -147,21 +148,24 @@ encodePush protocol items
   | protocol == Resp3 = ">" <> ByteString.drop 1 (encodeReply protocol (List items))
   | otherwise = encodeReply protocol (List items)
 
--- | The first command in the bytes that a client has sent, and the bytes after it; 'Nothing' if the
--- command is not complete yet.
-takeRequest :: ByteString -> Maybe ([ByteString], ByteString)
+-- | The first command in the bytes that a client has sent, and the bytes after it. If the command is not
+-- complete yet, how many bytes are missing at least; whoever waits for so many before looking again takes
+-- linear time for a long command.
+takeRequest :: ByteString -> Either Int ([ByteString], ByteString)
 takeRequest bytes = do
   (count, rest) <- header '*' bytes
   go count rest []
   where
-    go :: Int -> ByteString -> [ByteString] -> Maybe ([ByteString], ByteString)
-    go 0 rest found = Just (reverse found, rest)
+    go :: Int -> ByteString -> [ByteString] -> Either Int ([ByteString], ByteString)
+    go 0 rest found = Right (reverse found, rest)
     go left rest found = do
       (size, body) <- header '$' rest
       if ByteString.length body < size + 2
-        then Nothing
+        then -- Each later word takes six bytes or more.
+          Left (size + 2 - ByteString.length body + 6 * (left - 1))
         else go (left - 1) (ByteString.drop (size + 2) body) (ByteString.take size body : found)
-    header mark text = do
+    header mark = maybe (Left 1) Right . headerOf mark
+    headerOf mark text = do
       ('\r', _) <- Char8.uncons (Char8.dropWhile (/= '\r') text)
       (found, body) <- Char8.uncons text
       (value, rest) <- Char8.readInt body
@@ -206,19 +210,35 @@ takeBytes :: Connection -> Int -> IO ByteString
 takeBytes connection size = do
   unread <- readIORef (connectionUnread connection)
   if ByteString.length unread < size
-    then receiveMore connection >> takeBytes connection size
+    then do
+      -- Joined once: joining each chunk to all before it would take quadratic time.
+      more <- receiveAtLeast (receiveSome connection) (size - ByteString.length unread)
+      writeIORef (connectionUnread connection) $! ByteString.concat (unread : more)
+      takeBytes connection size
     else do
       writeIORef (connectionUnread connection) $! ByteString.drop size unread
       pure (ByteString.take size unread)
 
 receiveMore :: Connection -> IO ()
 receiveMore connection = do
+  bytes <- receiveSome connection
+  unread <- readIORef (connectionUnread connection)
+  writeIORef (connectionUnread connection) $! unread <> bytes
+
+receiveSome :: Connection -> IO ByteString
+receiveSome connection = do
   bytes <- Socket.ByteString.recv (connectionSocket connection) 65536
   if ByteString.null bytes
     then ioError (userError "the server closed the connection")
-    else do
-      unread <- readIORef (connectionUnread connection)
-      writeIORef (connectionUnread connection) $! unread <> bytes
+    else pure bytes
+
+-- | Chunks of this many bytes or more in all, or up to the first empty one.
+receiveAtLeast :: IO ByteString -> Int -> IO [ByteString]
+receiveAtLeast receive missing
+  | missing <= 0 = pure []
+  | otherwise = do
+    bytes <- receive
+    if ByteString.null bytes then pure [] else (bytes :) <$> receiveAtLeast receive (missing - ByteString.length bytes)
 
 -- | The text of a status or a bulk string.
 replyText :: Reply -> Maybe ByteString

@@ -35,7 +35,7 @@ import Network.Socket (Socket)
 import Network.Socket qualified as Socket
 import Network.Socket.ByteString qualified as Socket.ByteString
 import Redis.TestKit.Address (Address (..), listenOn, onFreePort)
-import Redis.TestKit.Command (takeRequest)
+import Redis.TestKit.Command (receiveAtLeast, takeRequest)
 
 -- | A server that listens.
 data Listener = Listener
@@ -97,13 +97,13 @@ serve caller answer = do
   go ByteString.empty
   where
     go unread = case takeRequest unread of
-      Just (words', rest) ->
+      Right (words', rest) ->
         answer caller words' >>= \case
           GoOn -> go rest
           HangUp -> pure ()
-      Nothing -> do
-        bytes <- Socket.ByteString.recv (callerSocket caller) 65536
-        unless (ByteString.null bytes) (go (unread <> bytes))
+      Left missing -> do
+        more <- receiveAtLeast (Socket.ByteString.recv (callerSocket caller) 65536) missing
+        unless (null more) (go (ByteString.concat (unread : more)))
 
 -- | Sends bytes. The bytes of several threads do not mix.
 sayTo :: Caller -> ByteString -> IO ()

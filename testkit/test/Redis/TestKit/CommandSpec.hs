@@ -20,6 +20,14 @@ spec = aroundAll (withServer defaultServerOptions) $ do
       request connection ["INCR", "key"]
         >>= (`shouldBe` Failed "ERR value is not an integer or out of range")
 
+  it "says how much of a command is missing at least, exactly within its last word" $ \_ -> do
+    let bytes = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000\r\n" <> Char8.replicate 100000 'x' <> "\r\n"
+        missing seen = either id (const 0) (takeRequest (Char8.take seen bytes))
+        size = Char8.length bytes
+    [seen | seen <- [0 .. 40] <> [1000, 50000, size - 1], missing seen < 1 || missing seen > size - seen] `shouldBe` []
+    [size - seen - missing seen | seen <- [40, 1000, 50000, size - 1]] `shouldBe` [0, 0, 0, 0]
+    takeRequest (bytes <> "*1") `shouldBe` Right (["SET", "k", Char8.replicate 100000 'x'], "*1")
+
   it "reads a reply larger than one receive" $ \server ->
     withServerConnection server $ \connection -> do
       let large = Char8.replicate 1000000 'x'
