@@ -2,7 +2,7 @@
 # what passed and what failed, and says it at the end. Whole logs are in build/tests.
 
 # What `make test` runs, the longest first; all other suites belong to `make verify`.
-quick_suites=(cluster tool fault patterns core property integration testkit unit transport examples coverage audit)
+quick_suites=(cluster tool fault patterns core property integration testkit unit transport unthreaded examples coverage audit)
 
 # How many suites run beside each other: they mostly wait, for servers and for time to pass.
 lanes="${LANES:-3}"

@@ -17,7 +17,7 @@ module Redis.TestKit.Process
   )
 where
 
-import Control.Concurrent (forkIO, forkOS, rtsSupportsBoundThreads)
+import Control.Concurrent (forkIO, forkOS, rtsSupportsBoundThreads, threadDelay)
 import Control.Concurrent.MVar (newEmptyMVar, putMVar, takeMVar, tryPutMVar)
 import Control.Concurrent.STM
   ( STM,
@@ -41,8 +41,10 @@ import System.Posix.Signals (Signal, sigKILL, signalProcess)
 import System.Posix.Types (ProcessID)
 import System.Process
   ( CreateProcess (close_fds, create_group, cwd, std_err, std_in, std_out),
+    ProcessHandle,
     StdStream (NoStream, UseHandle),
     getPid,
+    getProcessExitCode,
     proc,
     waitForProcess,
     withCreateProcess,
@@ -89,7 +91,7 @@ spawn folder program arguments output = do
                 getPid handle >>= \case
                   Just pid -> putMVar started (Right pid)
                   Nothing -> failure (program <> " ended at once")
-                code <- waitForProcess handle
+                code <- if rtsSupportsBoundThreads then waitForProcess handle else pollForProcess handle
                 atomically (writeTVar exit (Just code))
         case outcome of
           Right () -> pure ()
@@ -100,6 +102,10 @@ spawn folder program arguments output = do
     takeMVar started >>= \case
       Right pid -> pure Process {processId = pid, processExit = exit}
       Left problem -> throwIO problem
+
+-- | Like 'waitForProcess', without a call that stops every thread of a program without @-threaded@.
+pollForProcess :: ProcessHandle -> IO ExitCode
+pollForProcess handle = getProcessExitCode handle >>= maybe (threadDelay 5000 *> pollForProcess handle) pure
 
 -- | The child's exit status, if it has ended.
 exitStatus :: Process -> STM (Maybe ExitCode)

@@ -26,7 +26,7 @@ import Data.Foldable (for_)
 import Data.Sequence (Seq (..), (|>))
 import Data.Sequence qualified as Seq
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Worker (spawn)
+import Redis.Internal.Network.Worker (expiry, spawn)
 
 -- | The events of one client that its hooks have not been told of.
 data Herald = Herald
@@ -92,8 +92,5 @@ speak herald = do
 -- | Blocks until no event waits for the hooks, but no longer than so many seconds.
 awaitTold :: Double -> Herald -> IO ()
 awaitTold limit herald = do
-  over <- registerDelay (ceiling (limit * 1e6))
-  atomically $ do
-    speaks <- readTVar (heraldSpeaks herald)
-    late <- readTVar over
-    check (late || not speaks)
+  over <- expiry limit
+  atomically $ (readTVar (heraldSpeaks herald) >>= check . not) `orElse` over

@@ -8,6 +8,7 @@ module Redis.Internal.Network.Clock
   ( Nanos,
     preciseNanos,
     coarseNanos,
+    never,
     nanosFromSeconds,
     durationFromNanos,
     secondsFromNanos,
@@ -32,6 +33,10 @@ preciseNanos = fromIntegral <$> getMonotonicTimeNSec
 -- calls back.
 foreign import ccall unsafe "redis_client_coarse_nanos"
   coarseNanos :: IO Nanos
+
+-- | The deadline that does not come.
+never :: Nanos
+never = maxBound
 
 -- | Whole nanoseconds in a number of seconds, saturating far below overflow.
 nanosFromSeconds :: Double -> Nanos

@@ -50,7 +50,7 @@ import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.OpenConnection
 import Redis.Internal.Network.Reconnect
 import Redis.Internal.Network.Tally (Count (..), countOne)
-import Redis.Internal.Network.Worker (expiry, spawn)
+import Redis.Internal.Network.Worker (expiry, expiryAt, spawn)
 import System.Random (randomRIO)
 
 -- | The dedicated connections of one node.
@@ -232,8 +232,8 @@ takeTurn pool = do
         case now of
           Just turn -> pure (Just turn)
           Nothing -> do
-            expired <- registerDelay (ceiling (min 1e9 allowed * 1e6))
-            atomically $ (Just <$> takeTMVar (callerTurn caller)) `orElse` (Nothing <$ (readTVar expired >>= check))
+            expired <- expiry allowed
+            atomically $ (Just <$> takeTMVar (callerTurn caller)) `orElse` (Nothing <$ expired)
 
     -- The turn may have come meanwhile; then it goes to the next caller.
     leave caller = do
@@ -327,14 +327,10 @@ reap pool limit = do
     since <$ when (isNothing since) (writeTVar (dedicatedReaping pool) False)
   for_ since $ \idleSince -> do
     now <- coarseNanos
-    let left = idleSince + limit - now
-    if left > 0
+    if idleSince + limit > now
       then do
-        expired <- registerDelay (fromIntegral (min 1000000000 (left `quot` 1000 + 1)))
-        atomically $ do
-          over <- readTVar expired
-          closed <- isClosed <$> readTVar (dedicatedLending pool)
-          check (over || closed)
+        expired <- expiryAt (idleSince + limit)
+        atomically $ expired `orElse` (readTVar (dedicatedLending pool) >>= check . isClosed)
       else happened pool (IdleSince (now - limit + 1))
     reap pool limit
 

@@ -53,7 +53,7 @@ import Redis.Internal.Network.OrderCounts
 import Redis.Internal.Network.Reconnect
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Tally (Count (..), countOne)
-import Redis.Internal.Network.Worker (spawn)
+import Redis.Internal.Network.Worker (expiryAt, spawn)
 import Redis.Internal.Protocol.Encode (Request)
 import System.Random (randomRIO)
 
@@ -348,9 +348,8 @@ openCellSince submitter pool patience index began = join . mask_ . modifyMVar (p
     limit = patienceOf pool patience
     -- By a timer in the transaction: no exception is thrown to the caller when its time is over.
     awaitAttempt attempt = do
-      waited <- subtract began <$> coarseNanos
-      over <- if limit == maxBound then newTVarIO False else registerDelay (fromIntegral (max 0 (min 1000000000000000 limit - waited) `quot` 1000))
-      result <- atomically ((Just <$> readTMVar (attemptResult attempt)) `orElse` (Nothing <$ (readTVar over >>= check)))
+      over <- expiryAt (if limit == never then never else began + limit)
+      result <- atomically ((Just <$> readTMVar (attemptResult attempt)) `orElse` (Nothing <$ over))
       case result of
         Just (Left cause) -> pure (notSent cause)
         Just (Right ()) -> openCellSince submitter pool patience index began

@@ -30,6 +30,7 @@ import Redis.Internal.Network.PendingRing
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.RoomQueue (callLate, waitingForRoom)
 import Redis.Internal.Network.Wakeup
+import Redis.Internal.Network.Worker (expiry)
 
 -- | What the watchdog saw at earlier ticks.
 data Watch = Watch
@@ -115,8 +116,8 @@ pause :: Multiplexer -> IO ()
 pause mux = do
   shortest <- fromIntegral <$> readWord mux wordShortest
   let tick = tickFor (shortest : catMaybes [muxCommandTimeout settings, muxSilenceLimit settings])
-  over <- registerDelay (fromIntegral (tick `quot` 1000))
-  atomically (takeTMVar (muxWatchdogWake mux) `orElse` (readTVar over >>= check))
+  over <- expiry (secondsFromNanos tick)
+  atomically (takeTMVar (muxWatchdogWake mux) `orElse` over)
   where
     settings = muxSettings mux
 

@@ -18,15 +18,17 @@ module Redis.Internal.Network.Worker
     spawn,
     supervised,
     expiry,
+    expiryAt,
   )
 where
 
-import Control.Concurrent (ThreadId, forkIO, forkOn, killThread)
+import Control.Concurrent (ThreadId, forkIO, forkOn, killThread, rtsSupportsBoundThreads, threadDelay)
 import Control.Concurrent.STM
 import Control.Exception (SomeException, mask_, onException, throwIO, try, uninterruptibleMask_)
 import GHC.Conc (labelThread)
 import GHC.Exts (maskAsyncExceptions#)
 import GHC.IO (IO (IO))
+import Redis.Internal.Network.Clock (Nanos, coarseNanos, nanosFromSeconds, never)
 
 -- | Starts a masked thread on a capability. Its body must end by itself and must
 -- not leak exceptions.
@@ -70,6 +72,21 @@ supervised label over dispose action = mask_ $ do
 -- | A transaction that retries until so many seconds have passed from now. No exception is thrown
 -- to anybody.
 expiry :: Double -> IO (STM ())
-expiry seconds = do
-  passed <- registerDelay (ceiling (max 0 (min 1e9 seconds) * 1e6))
-  pure (readTVar passed >>= check)
+expiry = expiryIn . nanosFromSeconds
+
+-- | A transaction that retries until this deadline.
+expiryAt :: Nanos -> IO (STM ())
+expiryAt deadline
+  | deadline == never = pure retry
+  | otherwise = coarseNanos >>= expiryIn . (deadline -)
+
+-- A runtime without @-threaded@ has no 'registerDelay'; there a thread waits.
+expiryIn :: Nanos -> IO (STM ())
+expiryIn left
+  | rtsSupportsBoundThreads = passed <$> registerDelay micros
+  | otherwise = do
+    over <- newTVarIO False
+    passed over <$ spawn "redis timer" (threadDelay micros *> atomically (writeTVar over True))
+  where
+    passed over = readTVar over >>= check
+    micros = fromIntegral ((max 0 left + 999) `quot` 1000)
