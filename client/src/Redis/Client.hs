@@ -51,6 +51,7 @@ module Redis.Client
   )
 where
 
+import Control.Concurrent.STM (atomically, newTVarIO, writeTVar)
 import Control.Exception (bracket, finally, mask_, throwIO)
 import Control.Monad (join, void)
 import Data.Foldable (for_)
@@ -117,7 +118,7 @@ newClient unchecked = do
   mask_ $ do
     router <- newRouter setup >>= either throwIO pure
     writeIORef owners (routerSlotMap router)
-    closed <- newIORef False
+    closed <- newTVarIO False
     learnt <- newIORef Map.empty
     recoverer <- newRecoverer config router closed
     hub <- newHub setup router
@@ -190,7 +191,7 @@ usualGrace core = maybe 5 (min 5) (configCommandTimeout (coreConfig core))
 
 closeCore :: Double -> Core -> IO Drained
 closeCore grace core = do
-  writeIORef (coreClosed core) True
+  atomically (writeTVar (coreClosed core) True)
   nodes <- presentNodes (routerNodes (coreRouter core))
   before <- traverse nodeSnapshot nodes
   stopRecoverer (coreRecoverer core)

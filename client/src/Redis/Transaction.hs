@@ -31,16 +31,16 @@ module Redis.Transaction
 where
 
 import Control.Concurrent (threadDelay)
+import Control.Concurrent.STM (readTVarIO)
 import Control.Exception (throwIO, try)
 import Data.ByteString (ByteString)
-import Data.IORef (readIORef)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Maybe (fromMaybe)
 import Redis.Client
 import Redis.Commands.Raw (raw)
 import Redis.Error
-import Redis.Internal.Client.Core (Client (..), Core (..), keepOpen, remainingSeconds)
+import Redis.Internal.Client.Core (Client (..), Core (..), keepOpen, pauseFor, remainingSeconds)
 import Redis.Internal.Client.Execute (Pending (..), runTraced, traced)
 import Redis.Internal.Client.Lease (lease, wasLostReading)
 import Redis.Internal.Client.Recoverer (policyFor)
@@ -182,13 +182,15 @@ watchingWith WatchOptions {watchAttempts} (Client core) names@(first :| others) 
     -- The connection has told the router what its errors show. The next look finds its node by
     -- the map.
     judge attempt (began, course) failed = do
-      closed <- readIORef (coreClosed core)
+      closed <- readTVarIO (coreClosed core)
       failedRandom <- randomRIO (0, 1)
       failedRemaining <- remainingSeconds core writeFacts began
       let attempted = FailedAttempt {failedError = failed, failedNode = Nothing, failedRole = Primary, failedSent = Plainly, failedRemaining, failedRandom}
           Verdict {verdictDecision, verdictCourse} = decide (policyFor (coreConfig core) (coreRouter core) (AtSlot (keySlot first)) closed) writeFacts course attempted
           again (delay :: Double)
-            | attempt < watchAttempts = threadDelay (ceiling (delay * 1e6)) >> go (attempt + 1) (Just (began, verdictCourse))
+            | attempt < watchAttempts = do
+              open <- pauseFor core delay
+              if open then go (attempt + 1) (Just (began, verdictCourse)) else throwIO (concluding writeFacts verdictCourse ClientClosed)
             | otherwise = throwIO failed
       case verdictDecision of
         GiveUp final -> throwIO final

@@ -380,10 +380,3 @@ goneFrom server client identity = do
     Server.command server ["CLIENT", "LIST"] >>= \case
       Text list -> pure (not (any (("id=" <> Char8.pack (show identity) <> " ") `Char8.isPrefixOf`) (Char8.lines list)))
       other -> fail (show other)
-
--- | How many clients are blocked on the server.
-blockedClients :: Server.Server -> IO Int
-blockedClients server =
-  Server.command server ["CLIENT", "LIST"] >>= \case
-    Text list -> pure (length [() | line <- Char8.lines list, " flags=b " `Char8.isInfixOf` line])
-    other -> fail (show other)

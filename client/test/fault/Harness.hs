@@ -41,6 +41,7 @@ module Harness
     deliveryOf,
     inFlightOf,
     waitingOf,
+    blockedClients,
     leavingNothing,
   )
 where
@@ -60,7 +61,7 @@ import Redis
 import Redis.Commands qualified as Commands
 import Redis.Metrics
 import Redis.TestKit.Address (Address (TcpAddress), freePorts, listenOn)
-import Redis.TestKit.Command (Reply (Nil), replyText)
+import Redis.TestKit.Command (Reply (..), replyText)
 import Redis.TestKit.Listener (AndThen (..), listenerPort, sayTo, withListener)
 import Redis.TestKit.Proxy (Proxy, proxyPort, withProxy)
 import Redis.TestKit.Server (Server, ServerOptions (optionsConfig), defaultServerOptions, serverAddress, serverHost, serverPort, withServer)
@@ -362,3 +363,10 @@ journalSoFar (Journal events) = readTVarIO events
 -- | Blocks until an event satisfies a condition.
 awaitJournal :: Journal -> String -> (ConnectionEvent -> Bool) -> IO ()
 awaitJournal journal what condition = eventually 10 what (any condition <$> journalSoFar journal)
+
+-- | How many clients are blocked on the server.
+blockedClients :: Server -> IO Int
+blockedClients server =
+  Server.command server ["CLIENT", "LIST"] >>= \case
+    Text list -> pure (length [() | line <- Char8.lines list, " flags=b " `Char8.isInfixOf` line])
+    other -> fail (show other)

@@ -19,6 +19,7 @@ import RotationSpec qualified
 import SubscriptionSpec qualified
 import System.IO (BufferMode (LineBuffering), hSetBuffering, stdout)
 import Test.Hspec (around_, describe, hspec)
+import TimeLimitSpec qualified
 import TracingSpec qualified
 import WalksSpec qualified
 
@@ -40,5 +41,6 @@ main = do
     describe "Counters" CountersSpec.spec
     describe "Tracing" TracingSpec.spec
     describe "Dropped" DroppedSpec.spec
+    describe "Time limits" TimeLimitSpec.spec
     describe "Walks" WalksSpec.spec
     describe "Subscriptions" SubscriptionSpec.spec

@@ -4,6 +4,7 @@ module Redis.Internal.Client.Core
     Client (..),
     Learnt (..),
     keepOpen,
+    pauseFor,
     longestArgument,
     remainingSeconds,
     withTimeLeft,
@@ -11,6 +12,7 @@ module Redis.Internal.Client.Core
   )
 where
 
+import Control.Concurrent.STM
 import Control.Monad.Primitive (touch)
 import Data.ByteString (ByteString)
 import Data.IORef
@@ -25,6 +27,7 @@ import Redis.Internal.Config
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Credentials (CredentialStore)
 import Redis.Internal.Network.Multiplexer (Terms (..), usualTerms)
+import Redis.Internal.Network.Worker (expiry)
 import Redis.Internal.Protocol.CommandTable (CommandEntry)
 import Redis.Internal.Routing.Router
 
@@ -36,7 +39,7 @@ data Core = Core
     -- | The client's subscriptions.
     coreHub :: Hub,
     coreCredentials :: CredentialStore,
-    coreClosed :: IORef Bool,
+    coreClosed :: TVar Bool,
     -- | The server's answers about commands that the command table lacks, by name; the name
     -- of a subcommand follows a bar.
     coreLearnt :: IORef (Map ByteString Learnt),
@@ -62,6 +65,13 @@ newtype Client = Client Core
 keepOpen :: Core -> IO ()
 keepOpen = touch . coreHandle
 {-# INLINE keepOpen #-}
+
+-- | Blocks for so many seconds before another attempt. Ends at once, with 'False', when the client
+-- is closed.
+pauseFor :: Core -> Double -> IO Bool
+pauseFor core delay = do
+  over <- expiry delay
+  atomically ((False <$ (readTVar (coreClosed core) >>= check)) `orElse` (True <$ over))
 
 -- | The most bytes that an argument may have.
 longestArgument :: Core -> Int

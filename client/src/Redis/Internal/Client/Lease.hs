@@ -16,6 +16,7 @@ module Redis.Internal.Client.Lease
 where
 
 import Control.Applicative ((<|>))
+import Control.Concurrent.STM (readTVarIO)
 import Control.Exception (mask_, onException)
 import Data.ByteString (ByteString)
 import Data.IORef
@@ -118,7 +119,7 @@ lease core place action =
           Right True -> placeEventually router patience writeFacts (Router.AtNode endpoint)
 
     -- Nothing was lent, so nothing was sent.
-    unlessClosed failed = (\closed -> if closed then ClientClosed else failed) <$> readIORef (coreClosed core)
+    unlessClosed failed = (\closed -> if closed then ClientClosed else failed) <$> readTVarIO (coreClosed core)
 
     conditionOf Loan {loanSession, loanOutstanding, loanAbandoned}
       | isAsLeft asLeft loanSession && loanOutstanding == 0 && not loanAbandoned = Clean

@@ -10,7 +10,7 @@ module Redis.Internal.Client.OwnConnection
   )
 where
 
-import Control.Concurrent (threadDelay)
+import Control.Concurrent.STM (readTVarIO)
 import Control.Monad (unless, when)
 import Data.Foldable (for_, traverse_)
 import Data.IORef
@@ -124,7 +124,7 @@ go errand course target = do
 
 judge :: Errand a -> Course -> FailedAttempt -> IO (Either Error Value)
 judge errand course failed = do
-  closed <- readIORef (coreClosed core)
+  closed <- readTVarIO (coreClosed core)
   random <- randomRIO (0, 1)
   remaining <- remainingSeconds core facts (errandBegan errand)
   let Verdict {verdictDecision, verdictEffects, verdictCourse} =
@@ -134,8 +134,8 @@ judge errand course failed = do
     GiveUp final -> pure (Left (if closed && errorDelivery final == NotSent then ClientClosed else final))
     RetryNow target -> go errand verdictCourse target
     RetryAfter delay target -> do
-      threadDelay (ceiling (delay * 1e6))
-      go errand verdictCourse target
+      open <- pauseFor core delay
+      if open then go errand verdictCourse target else pure (Left (concluding facts verdictCourse ClientClosed))
   where
     core = errandCore errand
     facts = commandFacts (errandCommand errand)

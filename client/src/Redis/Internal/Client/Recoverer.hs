@@ -65,7 +65,7 @@ data Recoverer = Recoverer
   { recovererConfig :: Config,
     recovererRouter :: Router,
     -- | Whether the client is closed.
-    recovererClosed :: IORef Bool,
+    recovererClosed :: TVar Bool,
     recovererMail :: TQueue (Event Flight),
     -- | Set when the worker's thread has ended; no event is accepted after that.
     recovererEnded :: TVar Bool,
@@ -157,7 +157,7 @@ data Departure = Departure
   }
 
 -- | Starts the worker, which sleeps until there is a command to recover.
-newRecoverer :: Config -> Router -> IORef Bool -> IO Recoverer
+newRecoverer :: Config -> Router -> TVar Bool -> IO Recoverer
 newRecoverer recovererConfig recovererRouter recovererClosed = mask_ $ do
   recovererMail <- newTQueueIO
   recovererEnded <- newTVarIO False
@@ -195,7 +195,7 @@ attend recoverer flight place outcome =
 -- usual route: any replica may get the text, and a node that is named counts as a primary.
 sendWhole :: Recoverer -> Flight -> Place -> Error -> IO ()
 sendWhole recoverer flight place failed = do
-  closed <- readIORef (recovererClosed recoverer)
+  closed <- readTVarIO (recovererClosed recoverer)
   policy <- policyOf recoverer flight
   if closed
     then conclude recoverer flight (Left failed)
@@ -289,7 +289,7 @@ policyFor config router aim closed =
 -- | The bounds for a command that the recoverer has.
 policyOf :: Recoverer -> Flight -> IO Policy
 policyOf recoverer flight =
-  policyFor (recovererConfig recoverer) (recovererRouter recoverer) (flightAim flight) <$> readIORef (recovererClosed recoverer)
+  policyFor (recovererConfig recoverer) (recovererRouter recoverer) (flightAim flight) <$> readTVarIO (recovererClosed recoverer)
 
 -- | The plain reply, or the error. Also records the node's health, and the attempt in the
 -- command's notes.
@@ -331,7 +331,7 @@ failureAt recoverer place sent failed =
 -- nothing held back.
 conclude :: Recoverer -> Flight -> Either Error Value -> IO ()
 conclude recoverer flight result = do
-  closed <- readIORef (recovererClosed recoverer)
+  closed <- readTVarIO (recovererClosed recoverer)
   let final = case result of
         Left failed
           | closed && errorDelivery failed == NotSent -> Left ClientClosed
