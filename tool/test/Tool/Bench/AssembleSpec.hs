@@ -18,9 +18,9 @@ import Tool.Bench.Driver (Drive (..))
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Html (report)
 import Tool.Bench.Html.Charts (loadCurve, runCharts)
+import Tool.Bench.Knee (Step (stepP99), stepOf)
 import Tool.Bench.Nodes (noNodes)
 import Tool.Bench.Part
-import Tool.Bench.Sweep (Step (stepP99), stepOf)
 import Tool.Bench.Usage (Usage (..))
 import Tool.Chart
 import WellFormed (textOf)

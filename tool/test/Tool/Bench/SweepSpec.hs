@@ -7,9 +7,12 @@ import Test.Hspec
 import Tool.Bench.Arrivals (Arrivals (..))
 import Tool.Bench.Document hiding (Spec)
 import Tool.Bench.Document.Totals (iterationOps)
+import Tool.Bench.Html.Charts (loadCurve)
+import Tool.Bench.Knee
 import Tool.Bench.Progress (silent)
 import Tool.Bench.Reports (exitOf)
 import Tool.Bench.Sweep
+import Tool.Chart
 import Tool.Failure (Failure (..), exitInvalid)
 import Tool.Options.Bench
 import Tool.Options.Load
@@ -59,6 +62,10 @@ spec = describe "a sweep" $ do
     (runs, notes) <- sweep silent measured (SweepRates [10, 20, 30, 40]) load
     map (stepRate . stepOf) runs `shouldBe` [10, 20, 30]
     notes `shouldSatisfy` saying ["knee is at 20 ", "30/s was more"]
+    [(lineName one, map fst (linePoints one)) | LinePlot found <- map chartPlot (loadCurve runs), one <- linesAll found, "knee" `Text.isPrefixOf` lineName one]
+      `shouldBe` [("knee: 20/s", [20, 20])]
+    let tooMuch = filter ((== 30) . stepRate . stepOf) (runs <> runs)
+    map chartAbout (loadCurve tooMuch) `shouldSatisfy` saying ["There is no knee"]
 
   it "goes down from a first rate that is too much, until one is kept, so that there is a curve" $ do
     let load = defaultLoad {loadPlan = defaultPlan {planSending = Sweeping (SweepRates [100, 200])}}

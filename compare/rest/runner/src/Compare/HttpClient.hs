@@ -101,11 +101,20 @@ receive connection@(Connection _ left) = do
       if ByteString.null after
         then more >> upToBlankLine
         else before <$ writeIORef left (ByteString.drop 4 after)
+    -- Joins the chunks once.
     takeBytes size = do
       bytes <- readIORef left
-      if ByteString.length bytes >= size
-        then ByteString.take size bytes <$ writeIORef left (ByteString.drop size bytes)
-        else more >> takeBytes size
+      writeIORef left ""
+      chunks <- atLeast (size - ByteString.length bytes)
+      let (body, rest) = ByteString.splitAt size (ByteString.concat (bytes : chunks))
+      body <$ writeIORef left rest
+    atLeast missing
+      | missing <= 0 = pure []
+      | otherwise = do
+        more
+        chunk <- readIORef left
+        writeIORef left ""
+        (chunk :) <$> atLeast (missing - ByteString.length chunk)
     more = do
       ended <- receiveMore connection
       if ended then broken "the peer closed the connection" else pure ()

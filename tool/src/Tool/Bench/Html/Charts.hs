@@ -17,12 +17,15 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, mapMaybe)
 import Data.Text (Text)
+import Data.Text qualified as Text
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
+import Tool.Bench.Knee
 import Tool.Chart
 import Tool.Statistics (Summary (..), summarise)
+import Tool.Text (thousands)
 
 -- | A bar for each run, and beside it a bar of redis-benchmark where that ran. The whisker is the
 -- 95 % interval of the mean over the iterations.
@@ -121,7 +124,10 @@ loadCurve runs =
       { chartTitle = "Latency under load: " <> operation,
         chartAbout =
           "Each point is a run at one offered rate. \
-          \Where the curve turns upwards the server is full.",
+          \Where the curve turns upwards the server is full. "
+            <> case kneeOf these of
+              Just _ -> "The upright line is the knee, beyond which commands queue up."
+              Nothing -> "There is no knee: commands queue up at every rate.",
         chartPlot =
           LinePlot
             Lines
@@ -130,7 +136,10 @@ loadCurve runs =
                 linesAll =
                   [ line name (map (reached percent) (List.sortOn runRate these))
                     | (name, percent) <- percentiles
-                  ],
+                  ]
+                    <> [ upright ("knee: " <> Text.pack (thousands (round (stepRate step))) <> "/s") (stepReached step) these
+                         | Just step <- [kneeOf these]
+                       ],
                 linesBands = []
               }
       }
@@ -147,6 +156,11 @@ loadCurve runs =
     isOpen run = case specLoop (runSpec run) of
       Closed -> False
       _ -> True
+    kneeOf = knee . List.sortOn stepRate . map stepOf
+    -- As high as the curves.
+    upright name at these =
+      let latencies = [snd (reached percent run) | (_, percent) <- percentiles, run <- these]
+       in (line name [(at, minimum latencies), (at, maximum latencies)]) {lineStyle = Dashed}
 
 percentiles :: [(Text, Double)]
 percentiles = [("p50", 50), ("p99", 99), ("p99.9", 99.9)]
