@@ -74,7 +74,7 @@ import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Connect (newConnector)
 import Redis.Internal.Network.Credentials (newCredentialStore, renewAll)
-import Redis.Internal.Network.OpenConnection (ConnectionSetup (..))
+import Redis.Internal.Network.OpenConnection (ConnectionSetup (..), commandLimit)
 import Redis.Internal.Network.RoundTrips (roundTripCount)
 import Redis.Internal.Network.Tally (newTally)
 import Redis.Internal.Network.Worker (spawn)
@@ -126,6 +126,7 @@ newClient unchecked = do
     let core =
           Core
             { coreConfig = config,
+              coreTimeLimit = commandLimit config,
               coreRouter = router,
               coreRecoverer = recoverer,
               coreHub = hub,
@@ -225,7 +226,7 @@ run :: Client -> Command a -> IO a
 run client command = tryRun client command >>= either throwIO pure
 
 -- | Runs a command and waits for its result. Blocks for at most the command
--- timeout, and the connect timeout if its connection must be opened first;
+-- timeout, whatever it waits for, or the command's own 'Redis.Command.timeLimit';
 -- longer for a command that the server may keep waiting. Costs one round trip,
 -- and one more for each redirect or retry.
 --
@@ -278,9 +279,9 @@ pendingFrom = Pending . settled
 -- | Lends a connection to the action. No other caller uses it meanwhile. Afterwards the connection
 -- goes back to the pool if its state is as before: after EXEC, DISCARD or UNWATCH, after a SELECT
 -- that was undone, and when no command left anything behind. Otherwise, and if the action threw, the
--- connection is closed. Blocks while all dedicated connections of the node are lent out, for at most
--- the command timeout; callers are served in the order in which they came. Throws 'Error' if there
--- is no connection.
+-- connection is closed. Blocks while all dedicated connections of the node are lent out and while one
+-- is opened, for at most the command timeout; callers are served in the order in which they came.
+-- Throws 'Error' if there is no connection.
 --
 -- > withDedicated client (AtKey "balance") $ \\connection -> do
 -- >   runOn connection (raw ["WATCH", "balance"])

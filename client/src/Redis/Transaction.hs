@@ -40,7 +40,7 @@ import Data.Maybe (fromMaybe)
 import Redis.Client
 import Redis.Commands.Raw (raw)
 import Redis.Error
-import Redis.Internal.Client.Core (Client (..), Core (..), keepOpen, pauseFor, remainingSeconds)
+import Redis.Internal.Client.Core (Client (..), Core (..), deadlineFor, keepOpen, pauseFor)
 import Redis.Internal.Client.Execute (Pending (..), runTraced, traced)
 import Redis.Internal.Client.Lease (lease, wasLostReading)
 import Redis.Internal.Client.Recoverer (policyFor)
@@ -48,7 +48,7 @@ import Redis.Internal.Client.Trace (Subject, transactionOf)
 import Redis.Internal.Client.Transaction
 import Redis.Internal.Command (Command, commandWords, writeFacts)
 import Redis.Internal.Command.Transaction
-import Redis.Internal.Network.Clock (Nanos, coarseNanos)
+import Redis.Internal.Network.Clock (Nanos, coarseNanos, secondsLeft)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Retry hiding (Decision)
 import Redis.Internal.Routing.Router (Aim (AtSlot), isClustered)
@@ -184,7 +184,7 @@ watchingWith WatchOptions {watchAttempts} (Client core) names@(first :| others) 
     judge attempt (began, course) failed = do
       closed <- readTVarIO (coreClosed core)
       failedRandom <- randomRIO (0, 1)
-      failedRemaining <- remainingSeconds core writeFacts began
+      failedRemaining <- (`secondsLeft` deadlineFor core writeFacts began) <$> coarseNanos
       let attempted = FailedAttempt {failedError = failed, failedNode = Nothing, failedRole = Primary, failedSent = Plainly, failedRemaining, failedRandom}
           Verdict {verdictDecision, verdictCourse} = decide (policyFor (coreConfig core) (coreRouter core) (AtSlot (keySlot first)) closed) writeFacts course attempted
           again (delay :: Double)

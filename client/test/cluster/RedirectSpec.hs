@@ -248,6 +248,19 @@ timeLimitSpec = do
     setScript a $ \_ words' -> pure (if take 1 words' == ["GET"] then Just (Say (Failed "TRYAGAIN later")) else Nothing)
     withClient (setMaxAttempts 1000000 (setCommandTimeout Nothing (clusterOf [fakeEndpoint a]))) $ \client ->
       tryRun client (timeLimit (seconds 0.3) (Redis.get key)) >>= (`shouldSatisfy` either (const True) (const False))
+  it "is shared with the primary, when a replica that it is sent to again hangs" . limited . withTwoNodes $ \a b -> do
+    mapM_ (`setView` replicated a b) [a, b]
+    notYet <- newTVarIO (1 :: Int)
+    withClient (setCommandTimeout (Just (seconds 2)) (preferringReplicas [fakeEndpoint a])) $ \client -> do
+      run client (Redis.get key) `shouldReturn` servedBy b
+      setScript b $ \_ words' ->
+        if take 1 words' == ["GET"]
+          then do
+            first <- atomically (stateTVar notYet (\left -> (left > 0, left - 1)))
+            pure (Just (if first then Say (Failed "TRYAGAIN later") else Silence))
+          else pure Nothing
+      run client (Redis.get key) `shouldReturn` servedBy a
+      countHeard b ["GET"] `shouldReturn` 3
 
 askSpec :: Spec
 askSpec = do

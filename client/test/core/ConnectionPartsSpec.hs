@@ -127,9 +127,9 @@ ring = do
       unless ready (ringReserve pendings 1)
       ringPush pendings one
     facts :: Pending -> IO (Maybe Value, Int, Int64, Int64, Int)
-    facts Pending {pendingSlot, pendingEnd, pendingDeadline, pendingPatience, pendingOrderKey} = do
+    facts Pending {pendingSlot, pendingEnd, pendingDeadline, pendingLimit, pendingOrderKey} = do
       value <- outcomeOf pendingSlot
-      pure (value, pendingEnd, pendingDeadline, pendingPatience, pendingOrderKey)
+      pure (value, pendingEnd, pendingDeadline, pendingLimit, pendingOrderKey)
     factsOf n = (Just (Integer (fromIntegral n)), 3 * n, fromIntegral (5 * n), fromIntegral (6 * n), 7 * n)
     outcomeOf slot =
       -- Every slot in these tests is filled.

@@ -59,16 +59,16 @@ genManners = do
 -- | Performs an act with tokens from this number on. Returns the replies that should not have come.
 perform :: Multiplexer -> Int -> Act -> IO [String]
 perform mux n = \case
-  Waits -> wrong [n] . pure <$> submitCommand mux usualTerms (tokenRequest n)
+  Waits -> wrong [n] . pure <$> usually submitCommand mux (tokenRequest n)
   Pipelines count -> do
-    slots <- mapM (submitCommandAsync mux usualTerms . tokenRequest) (numbers count)
+    slots <- mapM (usually submitCommandAsync mux . tokenRequest) (numbers count)
     wrong (reverse (numbers count)) <$> mapM waitSlotResult (reverse slots)
   Runs count -> do
-    slots <- submitRun mux usualTerms (map tokenRequest (numbers count))
+    slots <- usually submitRun mux (map tokenRequest (numbers count))
     wrong (numbers count) <$> mapM waitSlotResult slots
   GivesUp micros ->
-    maybe [] (wrong [n] . pure) <$> timeout micros (submitCommand mux usualTerms (tokenRequest n))
-  Forgets -> [] <$ submitCommandAsync mux usualTerms (tokenRequest n)
+    maybe [] (wrong [n] . pure) <$> timeout micros (usually submitCommand mux (tokenRequest n))
+  Forgets -> [] <$ usually submitCommandAsync mux (tokenRequest n)
   where
     numbers count = [n .. n + count - 1]
     wrong asked got =
@@ -131,7 +131,7 @@ spec = describe "a multiplexer" $ do
       writeIORef feed (modifyIORef' pushed (+ 1) *> say fake ">1\r\n+again\r\n")
       say fake ">1\r\n+again\r\n"
       eventually ((> 10) <$> readIORef pushed)
-      slots <- mapM (submitCommandAsync mux usualTerms . tokenRequest) [1 .. 4]
+      slots <- mapM (usually submitCommandAsync mux . tokenRequest) [1 .. 4]
       mapM (fmap outcomeText . waitSlotResult) slots
         >>= (`shouldBe` map (Right . SimpleString) ["1", "2", "3", "4"])
 
@@ -141,12 +141,12 @@ spec = describe "a multiplexer" $ do
       -- So many that the submitters leave the later ones to the reader, which sends them before it
       -- reads.
       forM_ [1 .. 24] $ \n -> do
-        void (submitCommandAsync mux usualTerms (tokenRequest n))
+        void (usually submitCommandAsync mux (tokenRequest n))
         eventually ((== n) <$> readIORef heard)
 
   it "keeps the attributes of a reply" . within 10 $
     withMux plainSettings goodManners (\fake _ -> say fake "|1\r\n+ttl\r\n:9\r\n$1\r\nx\r\n") $ \_ mux ->
-      (outcomeText <$> submitCommand mux usualTerms (request ["GET", "k"]))
+      (outcomeText <$> usually submitCommand mux (request ["GET", "k"]))
         >>= (`shouldBe` Right (WithAttributes [(SimpleString "ttl", Integer 9)] (BulkString "x")))
 
   it "takes a reply of 64 MB, and small ones behind it" . within 25 $ do
@@ -155,8 +155,8 @@ spec = describe "a multiplexer" $ do
           ["LARGE"] -> say fake (bulk large)
           parts -> echoing fake parts
     withMux plainSettings goodManners {mannersReadMost = 1024 * 1024} answer $ \_ mux -> do
-      slot <- submitCommandAsync mux usualTerms (request ["LARGE"])
-      behind <- submitCommandAsync mux usualTerms (tokenRequest 1)
+      slot <- usually submitCommandAsync mux (request ["LARGE"])
+      behind <- usually submitCommandAsync mux (tokenRequest 1)
       got <- outcomeText <$> waitSlotResult slot
       (got == Right (BulkString large)) `shouldBe` True
       (outcomeText <$> waitSlotResult behind) >>= (`shouldBe` Right (BulkString (token 1)))
@@ -169,8 +169,8 @@ spec = describe "a multiplexer" $ do
     mux <- openMux plainSettings fake
     slots <- newEmptyMVar
     void . forkIO $ do
-      first <- submitCommandAsync mux usualTerms (request [large])
-      rest <- replicateM 40 (submitCommandAsync mux usualTerms (request ["ECHO", Char8.replicate 10 'y']))
+      first <- usually submitCommandAsync mux (request [large])
+      rest <- replicateM 40 (usually submitCommandAsync mux (request ["ECHO", Char8.replicate 10 'y']))
       putMVar slots (first : rest)
     let everything = size + ByteString.length "*1\r\n$67108864\r\n\r\n" + small
         drain heard
@@ -185,11 +185,11 @@ spec = describe "a multiplexer" $ do
   it "answers what is in flight when it is closed with grace, and refuses what comes later" . within 10 $ do
     gate <- newEmptyMVar
     withMux plainSettings goodManners (\fake parts -> readMVar gate *> echoing fake parts) $ \_ mux -> do
-      slots <- mapM (submitCommandAsync mux usualTerms . tokenRequest) [1 .. 9]
+      slots <- mapM (usually submitCommandAsync mux . tokenRequest) [1 .. 9]
       closed <- newEmptyMVar
       void . forkIO $ closeMultiplexer 20 mux *> putMVar closed ()
       eventually (not <$> isOpen mux)
-      late <- outcomeText <$> submitCommand mux usualTerms (tokenRequest 10)
+      late <- outcomeText <$> usually submitCommand mux (tokenRequest 10)
       late `shouldBe` Left (ConnectionError (ConnectionFailure "" NotSent (muxEndpoint mux) ClosedLocally))
       putMVar gate ()
       takeMVar closed
@@ -197,7 +197,7 @@ spec = describe "a multiplexer" $ do
 
   it "refuses a run that is longer than the connection can hold" . within 10 $
     withMux plainSettings {muxMaxInFlight = 4} goodManners echoing $ \_ mux -> do
-      slots <- submitRun mux usualTerms (map tokenRequest [1 .. 17])
+      slots <- usually submitRun mux (map tokenRequest [1 .. 17])
       mapM (fmap outcomeText . waitSlotResult) slots >>= (`shouldBe` replicate 17 (Left (RefusedError (RunTooLong 17))))
       perform mux 1 Waits >>= (`shouldBe` [])
   where

@@ -13,7 +13,7 @@ import GHC.Conc (BlockReason (BlockedOnSTM), ThreadStatus (ThreadBlocked), threa
 import Peer
 import Redis.Duration (seconds)
 import Redis.Error
-import Redis.Internal.Network.Clock (Nanos, coarseNanos, nanosFromSeconds)
+import Redis.Internal.Network.Clock (coarseNanos, nanosFromSeconds, noDeadline)
 import Redis.Internal.Network.Listener qualified as Listener
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState
@@ -44,7 +44,7 @@ spec = do
                   transportWatchReadable transport whenReadable
               }
       over stopping plainSettings {muxMaxInFlight = 1} $ \fake mux -> do
-        slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
+        slot <- usually submitCommandAsync mux (tokenRequest 1)
         eventually ((> 0) <$> heardBytes fake)
         eventually (asleep . wakeupReader <$> wakeup mux)
         writeIORef stops True
@@ -61,9 +61,9 @@ spec = do
       feed <- newIORef (pure ())
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxMaxInFlight = 1, muxOnPush = const (join (readIORef feed))} fake
-      first <- submitCommandAsync mux usualTerms (tokenRequest 1)
+      first <- usually submitCommandAsync mux (tokenRequest 1)
       second <- newEmptyMVar
-      void (forkIO (submitCommand mux usualTerms (tokenRequest 2) >>= putMVar second . outcomeText))
+      void (forkIO (usually submitCommand mux (tokenRequest 2) >>= putMVar second . outcomeText))
       eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
       -- Every push is followed by another one, so there is always something to read.
       writeIORef feed (say fake ">1\r\n+again\r\n")
@@ -81,7 +81,7 @@ spec = do
       over noting plainSettings $ \fake mux -> do
         let largest = maximum . (0 :) <$> atomicModifyIORef' sizes ((,) [])
             asks text = do
-              slot <- submitCommandAsync mux usualTerms (request ["GET", "key"])
+              slot <- usually submitCommandAsync mux (request ["GET", "key"])
               say fake (bulk text)
               (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Right (BulkString text))
         asks "small"
@@ -96,7 +96,7 @@ spec = do
 
     it "lets the place of each answered command be used again" . within 10 $
       withMux plainSettings {muxMaxInFlight = 4} goodManners echoing $ \_ mux -> do
-        void (submitCommand mux usualTerms (tokenRequest 1))
+        void (usually submitCommand mux (tokenRequest 1))
         eventually (asleep . wakeupReader <$> wakeup mux)
         withLock mux (ringReady (muxRing mux) (ringCapacity (muxRing mux))) >>= (`shouldBe` True)
 
@@ -114,7 +114,7 @@ spec = do
         fake <- newFake goodManners 1
         mux <- openMux plainSettings {muxOnDeath = putMVar ends} fake
         when answered $ do
-          slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
+          slot <- usually submitCommandAsync mux (tokenRequest 1)
           say fake (bulk (token 1))
           void (waitSlotResult slot)
         say fake "\x15\x03\x01\x00\x02\x02\x46"
@@ -129,7 +129,7 @@ spec = do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings fake
       key <- orderKeyOf <$> myThreadId
-      slot <- submitCommandAsync mux usualTerms {termsOrderKey = key} (tokenRequest 1)
+      slot <- submitCommandAsync mux (termsUntil noDeadline) {termsOrderKey = key} (tokenRequest 1)
       inFlightOf (muxOrder mux) key >>= (`shouldBe` Some)
       hangUp fake
       void (waitSlotResult slot)
@@ -140,8 +140,8 @@ spec = do
     it "gives up what was promised when it is interrupted before it has come in" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxMaxInFlight = 1} fake
-      void (submitCommandAsync mux usualTerms (tokenRequest 1))
-      leaver <- forkIO (void (submitCommand mux usualTerms (tokenRequest 2)))
+      void (usually submitCommandAsync mux (tokenRequest 1))
+      leaver <- forkIO (void (usually submitCommand mux (tokenRequest 2)))
       eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
       -- While the test holds the lock, the waiter has been called but cannot come in.
       withLock mux $ do
@@ -150,7 +150,7 @@ spec = do
         killThread leaver
       eventually ((== 0) . gaugeWaiting <$> muxGauges mux)
       other <- newEmptyMVar
-      void (forkIO (submitCommand mux usualTerms (tokenRequest 3) >>= putMVar other . outcomeText))
+      void (forkIO (usually submitCommand mux (tokenRequest 3) >>= putMVar other . outcomeText))
       eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
       say fake (bulk (token 1))
       eventually ((== 0) . gaugeWaiting <$> muxGauges mux)
@@ -160,7 +160,7 @@ spec = do
 
     it "is not sent away because the time of commands is over that were answered" . within 10 $
       withMux plainSettings {muxMaxInFlight = 1, muxCommandTimeout = Just (nanosFromSeconds 0.3)} goodManners echoing $ \_ mux -> do
-        void (submitCommand mux usualTerms (tokenRequest 1))
+        void (usually submitCommand mux (tokenRequest 1))
         -- Was called in, and has not come in yet when the watchdog looks.
         waiter <- withLock mux $ do
           waiter <- joinQueue (muxRoom mux) Wish {wishCommands = 1, wishBytes = 1, wishDeadline = maxBound}
@@ -168,7 +168,7 @@ spec = do
         wakeWatchdog mux
         eventually (withLock mux ((==) <$> readWord mux wordOverdueFrom <*> readWord mux wordOverdue))
         end <- newEmptyMVar
-        void (forkIO (submitCommand mux (given 1000) (tokenRequest 2) >>= putMVar end . outcomeText))
+        void (forkIO (limitedTo 1000 submitCommand mux (tokenRequest 2) >>= putMVar end . outcomeText))
         eventually ((== 2) . gaugeWaiting <$> muxGauges mux)
         withLock mux (leaveQueue (muxRoom mux) waiter *> admitWaiting mux)
         takeMVar end >>= (`shouldBe` Right (BulkString (token 2)))
@@ -176,9 +176,9 @@ spec = do
     it "has the watchdog look as often as its own time wants it" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxMaxInFlight = 1} fake
-      void (submitCommandAsync mux usualTerms (tokenRequest 1))
+      void (usually submitCommandAsync mux (tokenRequest 1))
       readWord mux wordShortest >>= (`shouldBe` maxBound)
-      waits <- forkIO (void (submitCommand mux (given 1000) (tokenRequest 2)))
+      waits <- forkIO (void (limitedTo 1000 submitCommand mux (tokenRequest 2)))
       eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
       readWord mux wordShortest >>= (`shouldBe` fromIntegral (nanosFromSeconds 1000))
       killThread waits
@@ -188,15 +188,15 @@ spec = do
     it "forgets whose time is over, and lets others wait for room while anybody has time left" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxMaxInFlight = 2} fake
-      short <- submitCommandAsync mux (given 0.03) (tokenRequest 1)
-      long <- submitCommandAsync mux (given 1000) (tokenRequest 2)
+      short <- limitedTo 0.03 submitCommandAsync mux (tokenRequest 1)
+      long <- limitedTo 1000 submitCommandAsync mux (tokenRequest 2)
       (outcomeText <$> waitSlotResult short) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.03) Nothing)))
       -- The earliest deadline is now that of the other command.
       eventually $ do
         now <- coarseNanos
         (> fromIntegral now) <$> readWord mux wordEarliest
       end <- newEmptyMVar
-      void (forkIO (submitCommand mux (given 1000) (tokenRequest 3) >>= putMVar end . outcomeText))
+      void (forkIO (limitedTo 1000 submitCommand mux (tokenRequest 3) >>= putMVar end . outcomeText))
       eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
       mapM_ (say fake . bulk . token) [1, 2]
       (outcomeText <$> waitSlotResult long) >>= (`shouldBe` Right (BulkString (token 2)))
@@ -210,12 +210,12 @@ spec = do
     it "goes by the longest time of those in flight, and not by that of one that was answered" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.05)} fake
-      long <- submitCommandAsync mux (given 1000) (tokenRequest 1)
-      short <- submitCommandAsync mux (given 500) (tokenRequest 2)
+      long <- limitedTo 1000 submitCommandAsync mux (tokenRequest 1)
+      short <- limitedTo 500 submitCommandAsync mux (tokenRequest 2)
       readWord mux wordLongest >>= (`shouldBe` fromIntegral (nanosFromSeconds 1000))
       mapM_ (say fake . bulk . token) [1, 2]
       mapM_ waitSlotResult [long, short]
-      (outcomeText <$> submitCommand mux usualTerms (tokenRequest 3)) >>= \outcome ->
+      (outcomeText <$> usually submitCommand mux (tokenRequest 3)) >>= \outcome ->
         outcome `shouldSatisfy` \case
           Left (ConnectionError (ConnectionFailure _ MaybeExecuted _ (SilentPeer _))) -> True
           _ -> False
@@ -224,13 +224,13 @@ spec = do
     it "asks nothing of a peer that there is no room to ask" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.05), muxMaxInFlight = 2} fake
-      mapM (submitCommandAsync mux usualTerms . tokenRequest) [1, 2] >>= mapM_ waitSlotResult
+      mapM (usually submitCommandAsync mux . tokenRequest) [1, 2] >>= mapM_ waitSlotResult
       awaitGone mux
       heardBytes fake >>= (`shouldBe` sum (map (ByteString.length . requestBytes . tokenRequest) [1, 2]))
 
     it "that has rested looks no more often than those want who come then" . within 10 $
       withMux plainSettings goodManners echoing $ \_ mux -> do
-        void (submitCommand mux (given 0.1) (tokenRequest 1))
+        void (limitedTo 0.1 submitCommand mux (tokenRequest 1))
         eventually ((== Resting) . wakeupWatchdog <$> withLock mux (wakeup mux))
         withLock mux (readWord mux wordShortest) >>= (`shouldBe` maxBound)
 
@@ -295,9 +295,6 @@ spec = do
       receiveReply wire >>= (`shouldBe` (Array [BulkString "first", BulkString "second"], "*2\r\n$5\r\nfirst\r\n$6\r\nsecond\r\n"))
       receiveReply wire >>= (`shouldBe` (SimpleString "three", "+three\r\n"))
       closeWire wire
-  where
-    given :: Double -> Terms
-    given time = usualTerms {termsPatience = Just (nanosFromSeconds time :: Nanos)}
 
 -- | A connection as a stream of bytes, over this transport.
 wireOver :: Transport -> IO Wire

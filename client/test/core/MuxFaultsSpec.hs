@@ -50,7 +50,7 @@ spec = describe "a multiplexer whose connection fails" $ do
             fake <- newFake goodManners {mannersWindow = window, mannersWriteMost = 13} 1
             -- A peer that reads nothing: the transport accepts no more than the window holds.
             mux <- openMux plainSettings {muxOnDeath = \cause -> modifyIORef' deaths (cause :)} fake
-            slots <- concat <$> forM (zip [0 ..] runs) (\(k, size) -> submitRun mux usualTerms (map (command k) [1 .. size]))
+            slots <- concat <$> forM (zip [0 ..] runs) (\(k, size) -> usually submitRun mux (map (command k) [1 .. size]))
             let encoded = concat [map (command k) [1 .. size] | (k, size) <- zip [0 ..] runs]
                 ends = drop 1 (scanl (+) 0 (map (ByteString.length . requestBytes) encoded))
                 everything = List.foldl' max 0 ends
@@ -67,7 +67,7 @@ spec = describe "a multiplexer whose connection fails" $ do
               FailsToWrite -> do
                 writeIORef (fakeBeforeWrite fake) (ioError (userError "no route to host"))
                 -- Makes a thread write, whether the last bytes are stuck or not.
-                void (submitCommandAsync mux usualTerms (request ["PING"]))
+                void (usually submitCommandAsync mux (request ["PING"]))
                 void (hear fake)
             awaitGone mux
             accepted <- heardBytes fake
@@ -127,14 +127,14 @@ spec = describe "a multiplexer whose connection fails" $ do
     hangUp fake
     takeMVar deaths >>= (`shouldBe` HandshakeRefused (serverErrorFromText "ERR max number of clients reached"))
     awaitGone mux
-    outcome <- outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)
+    outcome <- outcomeText <$> usually submitCommand mux (tokenRequest 1)
     errorDelivery <$> either Just (const Nothing) outcome `shouldBe` Just NotSent
 
   it "takes an error that nobody asked for after a reply for no refusal" . within 10 $ do
     fake <- newFake goodManners 1
     deaths <- newEmptyMVar
     mux <- openMux plainSettings {muxOnDeath = putMVar deaths} fake
-    slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
+    slot <- usually submitCommandAsync mux (tokenRequest 1)
     say fake (bulk (token 1))
     outcomeText <$> waitSlotResult slot >>= (`shouldBe` Right (BulkString (token 1)))
     say fake "-ERR of nobody\r\n"
@@ -145,7 +145,7 @@ spec = describe "a multiplexer whose connection fails" $ do
     fake <- newFake goodManners 1
     deaths <- newEmptyMVar
     mux <- openMux plainSettings {muxOnDeath = putMVar deaths} fake
-    slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
+    slot <- usually submitCommandAsync mux (tokenRequest 1)
     say fake (bulk (token 1) <> "-ERR of nobody\r\n")
     outcomeText <$> waitSlotResult slot >>= (`shouldBe` Right (BulkString (token 1)))
     takeMVar deaths >>= (`shouldBe` ProtocolViolation "a reply that nobody asked for: ERR of nobody")
@@ -155,7 +155,7 @@ spec = describe "a multiplexer whose connection fails" $ do
     forM_ [1 .. 20 :: Int] $ \_ -> do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings fake
-      slots <- replicateM 64 (submitCommandAsync mux usualTerms (request ["PING"]))
+      slots <- replicateM 64 (usually submitCommandAsync mux (request ["PING"]))
       eventually ((== 64 * ByteString.length (requestBytes (request ["PING"]))) <$> heardBytes fake)
       writeIORef (fakeBeforeWrite fake) $ do
         say fake (bulk "why")
@@ -163,7 +163,7 @@ spec = describe "a multiplexer whose connection fails" $ do
       answer <- newEmptyMVar
       -- As one of many commands in flight, it is left to the reader to send, and the reader sends
       -- it when it finds nothing more to read.
-      void . forkIO $ mapM_ waitSlotResult (take 1 slots) *> submitCommand mux usualTerms (tokenRequest 1) >>= putMVar answer
+      void . forkIO $ mapM_ waitSlotResult (take 1 slots) *> usually submitCommand mux (tokenRequest 1) >>= putMVar answer
       yield
       say fake (ByteString.concat (replicate 64 "+PONG\r\n"))
       outcomeText <$> takeMVar answer >>= (`shouldBe` Right (BulkString "why"))
@@ -177,7 +177,7 @@ spec = describe "a multiplexer whose connection fails" $ do
           attempt <- transportTryRead transport memory size
           if attempt > 0 then throwIO HeapOverflow else pure attempt
     mux <- openMultiplexer plainSettings transport {transportTryRead = tryRead}
-    slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
+    slot <- usually submitCommandAsync mux (tokenRequest 1)
     eventually ((> 0) <$> heardBytes fake)
     say fake "+OK\r\n"
     (either (Just . errorDelivery) (const Nothing) . outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Just MaybeExecuted)
@@ -187,7 +187,7 @@ spec = describe "a multiplexer whose connection fails" $ do
   it "still delivers what the peer said before it closed" . within 10 $ do
     fake <- newFake goodManners {mannersReadMost = 3} 1
     mux <- openMux plainSettings fake
-    slots <- mapM (submitCommandAsync mux usualTerms . tokenRequest) [1 .. 3]
+    slots <- mapM (usually submitCommandAsync mux . tokenRequest) [1 .. 3]
     mapM_ (say fake . bulk . token) [1, 2]
     hangUp fake
     mapM (fmap (either (Left . errorDelivery) Right . outcomeText) . waitSlotResult) slots
@@ -212,7 +212,7 @@ spec = describe "a multiplexer whose connection fails" $ do
       -- The writer is woken, finds nothing to do, and ends.
       killMultiplexer mux ClosedLocally
       replicateM_ 2000 yield
-    slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
+    slot <- usually submitCommandAsync mux (tokenRequest 1)
     outcome <- outcomeText <$> waitSlotResult slot
     outcome `shouldBe` Left (ConnectionError (ConnectionFailure "" NotSent (muxEndpoint mux) ClosedLocally))
     awaitGone mux
@@ -225,7 +225,7 @@ spec = describe "a multiplexer whose connection fails" $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxOnPush = const (note "push"), muxOnLastWord = Just (note "the last word"), muxOnDeath = const (note "the end")} fake
       slots <- mapM noting ["a reply", "a failure", "a failure"]
-      submitRunTo mux usualTerms (zip (map tokenRequest [1 ..]) slots)
+      usually submitRunTo mux (zip (map tokenRequest [1 ..]) slots)
       eventually ((> 0) <$> heardBytes fake)
       say fake "+OK\r\n>1\r\n+news\r\n"
       hangUp fake
@@ -244,7 +244,7 @@ spec = describe "a multiplexer whose connection fails" $ do
       takeMVar go
       ioError (userError "out of buffers")
     submitter <- newEmptyMVar
-    void . forkIO $ submitCommandAsync mux usualTerms (tokenRequest 1) >>= putMVar submitter
+    void . forkIO $ usually submitCommandAsync mux (tokenRequest 1) >>= putMVar submitter
     takeMVar writing
     -- While the test holds the lock, the death cannot be recorded. The right to send must not come
     -- back before it is.
@@ -262,11 +262,11 @@ spec = describe "a multiplexer whose connection fails" $ do
     it "ends a command that is not answered in time, and drops its late reply" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.03)} fake
-      late <- outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)
+      late <- outcomeText <$> usually submitCommand mux (tokenRequest 1)
       late `shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.03) Nothing))
       say fake (bulk (token 1))
       eventually ((== 0) . gaugeInFlight <$> muxGauges mux)
-      slot <- submitCommandAsync mux usualTerms (tokenRequest 2)
+      slot <- usually submitCommandAsync mux (tokenRequest 2)
       say fake (bulk (token 2))
       (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Right (BulkString (token 2)))
       abortMultiplexer mux
@@ -274,7 +274,7 @@ spec = describe "a multiplexer whose connection fails" $ do
     it "ends every one of many commands in time" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.05), muxMaxInFlight = 16384} fake
-      slots <- forM [1 .. 10000] (submitCommandAsync mux usualTerms . tokenRequest)
+      slots <- forM [1 .. 10000] (usually submitCommandAsync mux . tokenRequest)
       outcomes <- mapM (fmap outcomeText . waitSlotResult) slots
       filter (/= Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.05) Nothing))) outcomes `shouldBe` []
       abortMultiplexer mux
@@ -283,7 +283,7 @@ spec = describe "a multiplexer whose connection fails" $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.02)} fake
       eventually ((== Resting) . wakeupWatchdog <$> withLock mux (wakeup mux))
-      (outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.02) Nothing)))
+      (outcomeText <$> usually submitCommand mux (tokenRequest 1)) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.02) Nothing)))
       abortMultiplexer mux
 
     it "probes a silent peer, and leaves one alone that answers" . within 10 $ do
@@ -292,7 +292,7 @@ spec = describe "a multiplexer whose connection fails" $ do
             ["PING"] -> say fake "+OK\r\n+PONG\r\n" *> putMVar probed ()
             _ -> pure ()
       withMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.05)} goodManners answer $ \_ mux -> do
-        slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
+        slot <- usually submitCommandAsync mux (tokenRequest 1)
         takeMVar probed
         (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Right (SimpleString "OK"))
         isOpen mux >>= (`shouldBe` True)
@@ -305,7 +305,7 @@ spec = describe "a multiplexer whose connection fails" $ do
           readAll left
             | left <= 0 = pure ()
             | otherwise = threadDelay 10000 *> hear fake >>= maybe (pure ()) (readAll . (left -) . ByteString.length)
-      slot <- submitCommandAsync mux usualTerms large
+      slot <- usually submitCommandAsync mux large
       readAll (ByteString.length (requestBytes large))
       say fake "+OK\r\n"
       (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Right (SimpleString "OK"))
@@ -318,7 +318,7 @@ spec = describe "a multiplexer whose connection fails" $ do
             ["PING"] -> threadDelay 200000 *> say fake "+OK\r\n+PONG\r\n"
             _ -> pure ()
       withMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 1)} goodManners answer $ \_ mux -> do
-        slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
+        slot <- usually submitCommandAsync mux (tokenRequest 1)
         standStill 2300000
         (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Right (SimpleString "OK"))
         isOpen mux >>= (`shouldBe` True)
@@ -326,13 +326,13 @@ spec = describe "a multiplexer whose connection fails" $ do
     it "closes a connection whose peer stays silent" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.05)} fake
-      (outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)) >>= (`shouldSatisfy` silent)
+      (outcomeText <$> usually submitCommand mux (tokenRequest 1)) >>= (`shouldSatisfy` silent)
       awaitGone mux
 
     it "closes it also when there is no room for a probe and commands have no limit" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.05), muxMaxInFlight = 2} fake
-      slots <- mapM (submitCommandAsync mux usualTerms . tokenRequest) [1, 2]
+      slots <- mapM (usually submitCommandAsync mux . tokenRequest) [1, 2]
       mapM_ (waitSlotResult >=> ((`shouldSatisfy` silent) . outcomeText)) slots
       awaitGone mux
   where
@@ -357,7 +357,7 @@ foreign import ccall unsafe "usleep"
 -- outcome.
 callUntilDead :: Multiplexer -> Int -> IO (Maybe String)
 callUntilDead mux n = do
-  outcome <- outcomeText <$> submitCommand mux usualTerms (tokenRequest n)
+  outcome <- outcomeText <$> usually submitCommand mux (tokenRequest n)
   case outcome of
     Right (BulkString text) | text == token n -> callUntilDead mux (n + 1)
     Left ConnectionError {} -> pure Nothing

@@ -27,7 +27,7 @@ queueUp mux numbers = do
   already <- gaugeWaiting <$> muxGauges mux
   forM (zip [1 ..] numbers) $ \(position, n) -> do
     end <- newEmptyMVar
-    thread <- forkFinally (outcomeText <$> submitCommand mux usualTerms (tokenRequest n)) (putMVar end)
+    thread <- forkFinally (outcomeText <$> usually submitCommand mux (tokenRequest n)) (putMVar end)
     eventually ((== already + position) . gaugeWaiting <$> muxGauges mux)
     pure (Caller thread end)
 
@@ -51,7 +51,7 @@ spec = describe "a multiplexer that is full" $ do
   it "makes callers wait and lets them in, first come first served" . within 10 $ do
     (gate, heard) <- (,) <$> newEmptyMVar <*> newIORef []
     withMux plainSettings {muxMaxInFlight = 1} goodManners (gated gate heard) $ \_ mux -> do
-      first <- submitCommandAsync mux usualTerms (tokenRequest 0)
+      first <- usually submitCommandAsync mux (tokenRequest 0)
       callers <- queueUp mux [1 .. 20]
       gauges <- muxGauges mux
       gaugeInFlight gauges `shouldBe` 1
@@ -64,7 +64,7 @@ spec = describe "a multiplexer that is full" $ do
   it "loses nobody's place when somebody in the queue is cancelled" . within 10 $ do
     (gate, heard) <- (,) <$> newEmptyMVar <*> newIORef []
     withMux plainSettings {muxMaxInFlight = 1} goodManners (gated gate heard) $ \_ mux -> do
-      void (submitCommandAsync mux usualTerms (tokenRequest 0))
+      void (usually submitCommandAsync mux (tokenRequest 0))
       callers <- queueUp mux [1 .. 12]
       let cancelled = [n | n <- [1 .. 12], n `rem` 3 == 1] :: [Int]
       forM_ (zip [1 ..] callers) $ \(n, Caller thread _) -> when (n `elem` cancelled) (killThread thread)
@@ -78,7 +78,7 @@ spec = describe "a multiplexer that is full" $ do
     forM_ [1 .. 60 :: Int] $ \round' -> do
       (gate, heard) <- (,) <$> newEmptyMVar <*> newIORef []
       withMux plainSettings {muxMaxInFlight = 1} goodManners (gated gate heard) $ \_ mux -> do
-        void (submitCommandAsync mux usualTerms (tokenRequest 0))
+        void (usually submitCommandAsync mux (tokenRequest 0))
         callers <- queueUp mux [1 .. 4]
         putMVar gate ()
         replicateM_ round' yield
@@ -91,7 +91,7 @@ spec = describe "a multiplexer that is full" $ do
     mux <- openMux plainSettings {muxMaxInFlight = 2, muxCommandTimeout = Just (nanosFromSeconds 0.05)} fake
     outcomes <- forM [1 .. 6] $ \n -> do
       end <- newEmptyMVar
-      void (forkIO (submitCommand mux usualTerms (tokenRequest n) >>= putMVar end . outcomeText))
+      void (forkIO (usually submitCommand mux (tokenRequest n) >>= putMVar end . outcomeText))
       eventually ((== n) . (\gauges -> gaugeInFlight gauges + gaugeWaiting gauges) <$> muxGauges mux)
       pure end
     mapM takeMVar outcomes
@@ -105,9 +105,9 @@ spec = describe "a multiplexer that is full" $ do
 
   it "counts the wait for room as part of the command's time" . within 20 $ do
     fake <- newFake goodManners 1
-    let patience = nanosFromSeconds 1000
-    mux <- openMux plainSettings {muxMaxInFlight = 1, muxCommandTimeout = Just patience} fake
-    void (submitCommandAsync mux usualTerms (tokenRequest 0))
+    let limit = nanosFromSeconds 1000
+    mux <- openMux plainSettings {muxMaxInFlight = 1, muxCommandTimeout = Just limit} fake
+    void (usually submitCommandAsync mux (tokenRequest 0))
     callers <- queueUp mux [1]
     queued <- coarseNanos
     -- Waits for the next tick: a command that found room at once would begin later than 'queued'.
@@ -116,7 +116,7 @@ spec = describe "a multiplexer that is full" $ do
     eventually ((== 2) <$> ringTail (muxRing mux))
     -- The deadline by which the watchdog acts.
     deadline <- pendingDeadline <$> ringPeek (muxRing mux) 1
-    deadline `shouldSatisfy` (<= queued + patience)
+    deadline `shouldSatisfy` (<= queued + limit)
     say fake (bulk (token 1))
     results <- mapM result callers
     zipWith answeredWith [1 ..] results `shouldBe` [True]
@@ -127,7 +127,7 @@ spec = describe "a multiplexer that is full" $ do
     mux <- openMux plainSettings {muxMaxQueued = 8192} fake
     ends <- forM [1 .. 100 :: Int] $ \n -> do
       end <- newEmptyMVar
-      end <$ forkIO (submitCommand mux usualTerms (request ["ECHO", payload n]) >>= putMVar end . outcomeText)
+      end <$ forkIO (usually submitCommand mux (request ["ECHO", payload n]) >>= putMVar end . outcomeText)
     eventually $ do
       gauges <- muxGauges mux
       -- The limit holds at any time.
@@ -147,13 +147,13 @@ spec = describe "a multiplexer that is full" $ do
     ends <- forM [1 .. 12 :: Int] $ \n -> do
       end <- newEmptyMVar
       let loop = do
-            void (submitCommand mux usualTerms (tokenRequest n))
+            void (usually submitCommand mux (tokenRequest n))
             stopped <- readIORef stop
             if stopped then putMVar end () else loop
       end <$ forkIO loop
     eventually ((>= 8) . gaugeWaiting <$> muxGauges mux)
     run <- newEmptyMVar
-    void (forkIO (submitRun mux usualTerms (map tokenRequest [1000 .. 1003]) >>= mapM waitSlotResult >>= putMVar run . map outcomeText))
+    void (forkIO (usually submitRun mux (map tokenRequest [1000 .. 1003]) >>= mapM waitSlotResult >>= putMVar run . map outcomeText))
     -- Answers one command at a time, and waits until the next is in.
     let answerOne = \case
           [_, text] -> do
@@ -170,7 +170,7 @@ spec = describe "a multiplexer that is full" $ do
   it "refuses those who wait for room as soon as it is being closed" . within 10 $ do
     (gate, heard) <- (,) <$> newEmptyMVar <*> newIORef []
     withMux plainSettings {muxMaxInFlight = 1} goodManners (gated gate heard) $ \_ mux -> do
-      first <- submitCommandAsync mux usualTerms (tokenRequest 0)
+      first <- usually submitCommandAsync mux (tokenRequest 0)
       callers <- queueUp mux [1 .. 5]
       closed <- newEmptyMVar
       void (forkIO (closeMultiplexer 20 mux *> putMVar closed ()))
@@ -183,7 +183,7 @@ spec = describe "a multiplexer that is full" $ do
   it "tells those who wait for room when it dies, that nothing was sent" . within 10 $ do
     fake <- newFake goodManners 1
     mux <- openMux plainSettings {muxMaxInFlight = 1} fake
-    void (submitCommandAsync mux usualTerms (tokenRequest 0))
+    void (usually submitCommandAsync mux (tokenRequest 0))
     callers <- queueUp mux [1 .. 5]
     hangUp fake
     results <- mapM result callers

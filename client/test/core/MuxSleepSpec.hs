@@ -67,7 +67,7 @@ spec = describe "a sleeping connection" $ do
     withMux settings goodManners echoing $ \fake mux -> do
       -- The timeout is there to shorten the ticks; a reply does not take so long even on a busy
       -- machine.
-      (outcomeText <$> submitCommand mux usualTerms {termsPatience = Just 15000000000} (tokenRequest 0)) >>= (`shouldBe` Right (BulkString (token 0)))
+      (outcomeText <$> limitedTo 15 submitCommand mux (tokenRequest 0)) >>= (`shouldBe` Right (BulkString (token 0)))
       eventually ((== Resting) . wakeupWatchdog <$> withLock mux (wakeup mux))
       forM_ [">1\r\n", "+ne", "ws\r\n"] $ \part -> do
         reads' <- readWord mux wordReads
@@ -101,7 +101,7 @@ spec = describe "a sleeping connection" $ do
     (fake, mux) <- withoutThreads polling
     -- The state that a reader leaves if it decided about polling the other way a moment before.
     void (withLock mux (transition mux (WouldSleep False False)))
-    void (submitCommandAsync mux usualTerms (tokenRequest 0))
+    void (usually submitCommandAsync mux (tokenRequest 0))
     heardBytes fake >>= (`shouldSatisfy` (> 0))
     isEmptyMVar (muxReaderWake mux) >>= (`shouldBe` False)
 
@@ -109,7 +109,7 @@ spec = describe "a sleeping connection" $ do
     withMux polling {muxAlone = False} goodManners echoing $ \_ mux -> do
       ask mux 0
       eventually (wakeupPolls <$> wakeup mux)
-      slots <- mapM (submitCommandAsync mux usualTerms . tokenRequest) [1 .. 64]
+      slots <- mapM (usually submitCommandAsync mux . tokenRequest) [1 .. 64]
       mapM_ waitSlotResult slots
       ask mux 65
       eventually (not . wakeupPolls <$> wakeup mux)
@@ -124,6 +124,6 @@ spec = describe "a sleeping connection" $ do
       pure (fake, mux)
     -- So long that no machine is too slow for it.
     polling = plainSettings {muxPolling = PollUpTo (microseconds 1000000)}
-    ask mux n = (outcomeText <$> submitCommand mux usualTerms (tokenRequest n)) >>= (`shouldBe` Right (BulkString (token n)))
+    ask mux n = (outcomeText <$> usually submitCommand mux (tokenRequest n)) >>= (`shouldBe` Right (BulkString (token n)))
     sleeps mux = eventually (asleep <$> withLock mux (readerOf mux))
     readerOf mux = wakeupReader <$> wakeup mux

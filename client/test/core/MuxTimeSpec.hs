@@ -18,7 +18,7 @@ import Redis.Config (standaloneConfig)
 import Redis.Duration
 import Redis.Error
 import Redis.Internal.Config (Polling (..))
-import Redis.Internal.Network.Clock (Nanos, nanosFromSeconds)
+import Redis.Internal.Network.Clock (nanosFromSeconds)
 import Redis.Internal.Network.Handshake (Approach (Usual), ConnectionRole (ForPrimary), ConnectionUse (SharedFor), handshake)
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState
@@ -38,9 +38,9 @@ spec = do
     it "ends when that is over, and those before and after it do not" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 1000)} fake
-      before' <- submitCommandAsync mux usualTerms (tokenRequest 1)
-      short <- submitCommandAsync mux (given 0.03) (tokenRequest 2)
-      after' <- submitCommandAsync mux usualTerms (tokenRequest 3)
+      before' <- usually submitCommandAsync mux (tokenRequest 1)
+      short <- limitedTo 0.03 submitCommandAsync mux (tokenRequest 2)
+      after' <- usually submitCommandAsync mux (tokenRequest 3)
       (outcomeText <$> waitSlotResult short) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.03) Nothing)))
       mapM_ (say fake . bulk . token) [1, 2, 3]
       mapM (fmap outcomeText . waitSlotResult) [before', after'] >>= (`shouldBe` [Right (BulkString (token 1)), Right (BulkString (token 3))])
@@ -49,9 +49,9 @@ spec = do
     it "outlives the time of the others" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.03)} fake
-      long <- submitCommandAsync mux (given 1000) (tokenRequest 1)
-      forever' <- submitCommandAsync mux usualTerms {termsPatience = Just maxBound} (tokenRequest 2)
-      others <- replicateM 3 (submitCommandAsync mux usualTerms (tokenRequest 3))
+      long <- limitedTo 1000 submitCommandAsync mux (tokenRequest 1)
+      forever' <- unlimited submitCommandAsync mux (tokenRequest 2)
+      others <- replicateM 3 (usually submitCommandAsync mux (tokenRequest 3))
       mapM (fmap outcomeText . waitSlotResult) others >>= (`shouldBe` replicate 3 (Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.03) Nothing))))
       mapM_ (say fake . bulk . token) [1, 2]
       mapM (fmap outcomeText . waitSlotResult) [long, forever'] >>= (`shouldBe` [Right (BulkString (token 1)), Right (BulkString (token 2))])
@@ -63,7 +63,7 @@ spec = do
       ended <- newIORef []
       ends <- forM [0.3, 0.05, 0.4, 0.1 :: Double] $ \limit -> do
         end <- newEmptyMVar
-        end <$ forkIO (submitCommand mux (given limit) (tokenRequest 1) >>= \outcome -> modifyIORef' ended (outcomeText outcome :) *> putMVar end ())
+        end <$ forkIO (limitedTo limit submitCommand mux (tokenRequest 1) >>= \outcome -> modifyIORef' ended (outcomeText outcome :) *> putMVar end ())
       mapM_ takeMVar ends
       reverse <$> readIORef ended >>= (`shouldBe` [Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds limit) Nothing)) | limit <- [0.05, 0.1, 0.3, 0.4]])
       abortMultiplexer mux
@@ -71,8 +71,8 @@ spec = do
     it "waits that long for room" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxMaxInFlight = 1} fake
-      void (submitCommandAsync mux usualTerms (tokenRequest 1))
-      (outcomeText <$> submitCommand mux (given 0.03) (tokenRequest 2)) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" NotSent (seconds 0.03) Nothing)))
+      void (usually submitCommandAsync mux (tokenRequest 1))
+      (outcomeText <$> limitedTo 0.03 submitCommand mux (tokenRequest 2)) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" NotSent (seconds 0.03) Nothing)))
       abortMultiplexer mux
 
     it "is waited for although the peer is silent for longer than its limit" . within 20 $ do
@@ -81,14 +81,14 @@ spec = do
             [_, text] -> threadDelay 400000 *> say fake (bulk text)
             _ -> say fake "+PONG\r\n"
       withMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.02)} goodManners answer $ \_ mux -> do
-        (outcomeText <$> submitCommand mux (given 15) (tokenRequest 1)) >>= (`shouldBe` Right (BulkString (token 1)))
+        (outcomeText <$> limitedTo 15 submitCommand mux (tokenRequest 1)) >>= (`shouldBe` Right (BulkString (token 1)))
         isOpen mux >>= (`shouldBe` True)
 
   describe "a peer that never answers" $ do
     it "keeps a thread that submits many commands for no longer than one of them may take" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxMaxInFlight = 16, muxCommandTimeout = Just (nanosFromSeconds 0.2)} fake
-      slots <- forM [1 .. 1000] (submitCommandAsync mux usualTerms . tokenRequest)
+      slots <- forM [1 .. 1000] (usually submitCommandAsync mux . tokenRequest)
       outcomes <- mapM (fmap outcomeText . waitSlotResult) slots
       outcomes `shouldBe` replicate 16 (Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.2) Nothing))) <> replicate 984 (Left (TimeoutError (TimeoutFailure "" NotSent (seconds 0.2) Nothing)))
       abortMultiplexer mux
@@ -96,13 +96,13 @@ spec = do
     it "lets callers wait for room again after a late answer" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxMaxInFlight = 2, muxCommandTimeout = Just (nanosFromSeconds 0.05)} fake
-      slots <- forM [1, 2] (submitCommandAsync mux usualTerms . tokenRequest)
+      slots <- forM [1, 2] (usually submitCommandAsync mux . tokenRequest)
       mapM_ waitSlotResult slots
       say fake (bulk (token 1))
       eventually ((== 1) . gaugeInFlight <$> muxGauges mux)
-      third <- submitCommandAsync mux (given 1000) (tokenRequest 3)
+      third <- limitedTo 1000 submitCommandAsync mux (tokenRequest 3)
       end <- newEmptyMVar
-      void (forkIO (submitCommand mux (given 1000) (tokenRequest 4) >>= putMVar end . outcomeText))
+      void (forkIO (limitedTo 1000 submitCommand mux (tokenRequest 4) >>= putMVar end . outcomeText))
       eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
       mapM_ (say fake . bulk . token) [2, 3]
       (outcomeText <$> waitSlotResult third) >>= (`shouldBe` Right (BulkString (token 3)))
@@ -117,7 +117,7 @@ spec = do
       begun <- getCPUTime
       ends <- forM [1 .. 20000] $ \n -> do
         end <- newEmptyMVar
-        end <$ forkIO (submitCommand mux usualTerms (tokenRequest n) >>= putMVar end . outcomeText)
+        end <$ forkIO (usually submitCommand mux (tokenRequest n) >>= putMVar end . outcomeText)
       outcomes <- mapM takeMVar ends
       ended <- getCPUTime
       length (filter (== Left (TimeoutError (TimeoutFailure "" NotSent (seconds 2) Nothing))) outcomes) `shouldBe` 19984
@@ -127,7 +127,7 @@ spec = do
     it "is no peer that is alive when it takes nothing, also if commands have no limit" . within 10 $ do
       fake <- newFake goodManners {mannersWindow = 64} 1
       mux <- openMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.05)} fake
-      slot <- submitCommandAsync mux usualTerms (request ["SET", "key", ByteString.replicate 6400 120])
+      slot <- usually submitCommandAsync mux (request ["SET", "key", ByteString.replicate 6400 120])
       waitSlotResult slot >>= \outcome ->
         outcomeText outcome `shouldSatisfy` \case
           Left (ConnectionError (ConnectionFailure _ NotSent _ (SilentPeer _))) -> True
@@ -138,20 +138,20 @@ spec = do
   describe "a connection whose watchdog does not help" $ do
     it "sends what too few callers have queued for one of them to send it" . within 10 $
       withoutWatchdog plainSettings goodManners $ \fake mux -> do
-        slots <- mapM (submitCommandAsync mux usualTerms . tokenRequest) [1 .. 64]
+        slots <- mapM (usually submitCommandAsync mux . tokenRequest) [1 .. 64]
         mapM_ (say fake . bulk . token) [1 .. 64]
         mapM_ waitSlotResult slots
         forM_ [65 .. 100] $ \n -> do
           sleeps mux
           sent <- heardBytes fake
-          slot <- submitCommandAsync mux usualTerms (tokenRequest n)
+          slot <- usually submitCommandAsync mux (tokenRequest n)
           eventually ((== sent + ByteString.length (requestBytes (tokenRequest n))) <$> heardBytes fake)
           say fake (bulk (token n))
           void (waitSlotResult slot)
 
     it "sends what was queued while the socket was full" . within 10 $
       withoutWatchdog plainSettings goodManners {mannersWindow = 16} $ \fake mux -> do
-        slots <- mapM (submitCommandAsync mux usualTerms . tokenRequest) [1 .. 20]
+        slots <- mapM (usually submitCommandAsync mux . tokenRequest) [1 .. 20]
         eventually ((== Writing) . wakeupSender <$> wakeup mux)
         withPeer fake (echoing fake) $
           mapM (fmap outcomeText . waitSlotResult) slots >>= (`shouldBe` [Right (BulkString (token n)) | n <- [1 .. 20]])
@@ -163,7 +163,7 @@ spec = do
       let once action = writeIORef queueing (pure ()) *> action
           noticed transport = transport {transportWatchReadable = \whenReadable -> join (readIORef queueing) *> transportWatchReadable transport whenReadable}
       withoutWatchdogOver noticed plainSettings goodManners $ \fake mux -> do
-        slots <- mapM (submitCommandAsync mux usualTerms . tokenRequest) [1 .. 64]
+        slots <- mapM (usually submitCommandAsync mux . tokenRequest) [1 .. 64]
         mapM_ (say fake . bulk . token) [1 .. 64]
         mapM_ waitSlotResult slots
         late <- newEmptyMVar
@@ -171,11 +171,11 @@ spec = do
           sleeps mux
           sent <- heardBytes fake
           let heard numbers = eventually ((== sent + sum (map (ByteString.length . requestBytes . tokenRequest) numbers)) <$> heardBytes fake)
-          slot <- submitCommandAsync mux usualTerms (tokenRequest n)
+          slot <- usually submitCommandAsync mux (tokenRequest n)
           heard [n]
           sleeps mux
           -- The reply makes the reader run once more, and ask once more to be woken.
-          writeIORef queueing (once (submitCommandAsync mux usualTerms (tokenRequest (n + 1)) >>= putMVar late))
+          writeIORef queueing (once (usually submitCommandAsync mux (tokenRequest (n + 1)) >>= putMVar late))
           say fake (bulk (token n))
           void (waitSlotResult slot)
           heard [n, n + 1]
@@ -187,8 +187,8 @@ spec = do
         sleeps mux
         writeIORef (fakeBeforeWrite fake) $ do
           writeIORef (fakeBeforeWrite fake) (pure ())
-          void (submitCommandAsync mux usualTerms (tokenRequest 2))
-        slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
+          void (usually submitCommandAsync mux (tokenRequest 2))
+        slot <- usually submitCommandAsync mux (tokenRequest 1)
         eventually ((== sum [ByteString.length (requestBytes (tokenRequest n)) | n <- [1, 2]]) <$> heardBytes fake)
         say fake (bulk (token 1))
         (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Right (BulkString (token 1)))
@@ -200,7 +200,7 @@ spec = do
           writeIORef (fakeBeforeWrite fake) (pure ())
           killMultiplexer mux ClosedLocally
           eventually ((== AwaitsSender) . wakeupReader <$> withLock mux (wakeup mux))
-        slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
+        slot <- usually submitCommandAsync mux (tokenRequest 1)
         within 5 (awaitGone mux)
         (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Left (ConnectionError (ConnectionFailure "" NotSent (muxEndpoint mux) ClosedLocally)))
 
@@ -223,7 +223,7 @@ spec = do
       eventually ((> 0) . gaugeInFlight <$> muxGauges mux)
       asked <- gaugeInFlight <$> muxGauges mux
       -- When the time of this command is over, that of a command before it would be, too.
-      (outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.05) Nothing)))
+      (outcomeText <$> usually submitCommand mux (tokenRequest 1)) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.05) Nothing)))
       say fake (ByteString.concat (replicate asked "+OK\r\n"))
       takeMVar end >>= (`shouldBe` Right ())
       abortMultiplexer mux
@@ -232,11 +232,11 @@ spec = do
     it "is told, and leaves the connection to the others" . within 10 $
       withMux plainSettings goodManners echoing $ \_ mux -> do
         huge <- hugeText
-        try (submitCommand mux usualTerms (request ["ECHO", huge])) >>= \case
+        try (usually submitCommand mux (request ["ECHO", huge])) >>= \case
           Left HeapOverflow -> pure ()
           Left other -> throwIO other
           Right _ -> expectationFailure "there was memory enough"
-        (outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)) >>= (`shouldBe` Right (BulkString (token 1)))
+        (outcomeText <$> usually submitCommand mux (tokenRequest 1)) >>= (`shouldBe` Right (BulkString (token 1)))
 
   describe "a run of commands" $ do
     it "enters in one piece, whoever waits for the lock behind it" . within 10 $ do
@@ -244,8 +244,8 @@ spec = do
       let answer fake parts = modifyIORef' heard (parts :) *> echoing fake parts
       withMux plainSettings goodManners answer $ \_ mux -> do
         ends <- withLock mux $ do
-          run <- blockedOnLock (submitRun mux usualTerms (map tokenRequest [1, 2]) >>= mapM_ waitSlotResult)
-          other <- blockedOnLock (void (submitCommand mux usualTerms (tokenRequest 3)))
+          run <- blockedOnLock (usually submitRun mux (map tokenRequest [1, 2]) >>= mapM_ waitSlotResult)
+          other <- blockedOnLock (void (usually submitCommand mux (tokenRequest 3)))
           pure [run, other]
         mapM_ takeMVar ends
       reverse <$> readIORef heard >>= (`shouldBe` [["ECHO", token n] | n <- [1, 2, 3]])
@@ -253,10 +253,10 @@ spec = do
     it "lets those behind it in when it is cancelled while it waits for more room than there is" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxMaxInFlight = 4} fake
-      mapM_ (submitCommandAsync mux usualTerms . tokenRequest) [1, 2]
-      run <- forkIO (void (submitRun mux usualTerms (map tokenRequest [10 .. 13])))
+      mapM_ (usually submitCommandAsync mux . tokenRequest) [1, 2]
+      run <- forkIO (void (usually submitRun mux (map tokenRequest [10 .. 13])))
       eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
-      void (forkIO (void (submitCommand mux usualTerms (tokenRequest 3))))
+      void (forkIO (void (usually submitCommand mux (tokenRequest 3))))
       eventually ((== 2) . gaugeWaiting <$> muxGauges mux)
       killThread run
       eventually ((== 3) . gaugeInFlight <$> muxGauges mux)
@@ -266,19 +266,17 @@ spec = do
     it "lets those behind it in when its time is over before there is room for it" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxMaxInFlight = 4} fake
-      mapM_ (submitCommandAsync mux usualTerms . tokenRequest) [1, 2]
+      mapM_ (usually submitCommandAsync mux . tokenRequest) [1, 2]
       late <- newEmptyMVar
-      void (forkIO (submitRun mux (given 1) (map tokenRequest [10 .. 13]) >>= mapM waitSlotResult >>= putMVar late . map outcomeText))
+      void (forkIO (limitedTo 1 submitRun mux (map tokenRequest [10 .. 13]) >>= mapM waitSlotResult >>= putMVar late . map outcomeText))
       eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
-      void (forkIO (void (submitCommand mux usualTerms (tokenRequest 3))))
+      void (forkIO (void (usually submitCommand mux (tokenRequest 3))))
       takeMVar late >>= (`shouldBe` replicate 4 (Left (TimeoutError (TimeoutFailure "" NotSent (seconds 1) Nothing))))
       -- The peer has answered nothing.
       eventually ((== 3) . gaugeInFlight <$> muxGauges mux)
       (gaugeWaiting <$> muxGauges mux) >>= (`shouldBe` 0)
       abortMultiplexer mux
   where
-    given :: Double -> Terms
-    given limit = usualTerms {termsPatience = Just (nanosFromSeconds limit :: Nanos)}
     sleeps mux = eventually (asleep . wakeupReader <$> withLock mux (wakeup mux))
 
 -- | A connection with only a reader and a writer.

@@ -11,6 +11,11 @@ module Peer
     within,
     eventually,
     outcomeText,
+
+    -- * Submitting
+    usually,
+    unlimited,
+    limitedTo,
   )
 where
 
@@ -23,6 +28,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Fake
 import Redis.Error
 import Redis.Internal.Config (Polling (NeverPoll))
+import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Protocol.Decode
@@ -115,3 +121,15 @@ outcomeText :: Outcome -> Either Error Value
 outcomeText = \case
   Reply value -> Right value
   Failure failure -> Left failure
+
+-- | Submits with the connection's command timeout.
+usually :: (Multiplexer -> Terms -> a -> IO b) -> Multiplexer -> a -> IO b
+usually submit mux asked = usualTerms mux >>= \terms -> submit mux terms asked
+
+-- | Submits without a time limit.
+unlimited :: (Multiplexer -> Terms -> a -> IO b) -> Multiplexer -> a -> IO b
+unlimited submit mux = submit mux (termsUntil noDeadline)
+
+-- | Submits with a time limit in seconds.
+limitedTo :: Double -> (Multiplexer -> Terms -> a -> IO b) -> Multiplexer -> a -> IO b
+limitedTo limit submit mux asked = coarseNanos >>= \now -> submit mux (termsUntil (deadlineAfter (nanosFromSeconds limit) now)) asked

@@ -17,6 +17,7 @@ import Peer (outcomeText, within)
 import Redis.Config
 import Redis.Duration (milliseconds, seconds)
 import Redis.Error
+import Redis.Internal.Network.Clock (Deadline)
 import Redis.Internal.Network.Connect (newConnector)
 import Redis.Internal.Network.Credentials (newCredentialStore)
 import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary))
@@ -37,10 +38,10 @@ spec :: Spec
 spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities 2) $ do
   aroundAll withOpenPool . modifyMaxSuccess (const 40) . it "runs what one thread submits in that order, wherever the runtime moves it in between" $ \(server, pool) ->
     forAllShrink anyScript (shrinkList shrinkPart) $ \script -> ioProperty . within 10 $ do
-      void (submitToNode pool Nothing (request ["DEL", listKey]))
+      void (usually submitToNode pool (request ["DEL", listKey]))
       slots <- inThread . bracket_ (freeze server) (thaw server) $ perform server pool script
       outcomes <- mapM waitSlotResult slots
-      listed <- submitToNode pool Nothing (request ["LRANGE", listKey, "0", "-1"])
+      listed <- usually submitToNode pool (request ["LRANGE", listKey, "0", "-1"])
       let count = sum (map partCommands script)
       pure $
         conjoin
@@ -58,7 +59,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
           myThreadId >>= putMVar key . orderKeyOf
           blocked pool "theirs"
         shared <- takeMVar key
-        said <- onCapability 0 (whenCellIs shared (within 5 (submitToNode pool Nothing (request ["PING"]))))
+        said <- onCapability 0 (whenCellIs shared (within 5 (usually submitToNode pool (request ["PING"]))))
         arrivalText said `shouldBe` Right (SimpleString "PONG")
         void (command server ["RPUSH", "theirs", "element"])
         void (waitSlotResult theirs)
@@ -68,11 +69,11 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
       withPoolOf id server $ \pool -> do
         openBoth pool
         said <- inThread . bracket_ (freeze server) (thaw server) $ do
-          first <- submitToNodeAsync pool Nothing (request ["RPUSH", listKey, "1"])
+          first <- usually submitToNodeAsync pool (request ["RPUSH", listKey, "1"])
           moveAway
           second <- newEmptyMVar
           _ <- forkFinally (waitUntil (any ((== 2) . gaugeInFlight) <$> poolGauges pool) *> thaw server) (putMVar second)
-          answer <- submitToNode pool Nothing (request ["RPUSH", listKey, "2"])
+          answer <- usually submitToNode pool (request ["RPUSH", listKey, "2"])
           takeMVar second >>= either throwIO pure
           (,) <$> (outcomeText <$> waitSlotResult first) <*> pure (arrivalText answer)
         said `shouldBe` (Right (Integer 1), Right (Integer 2))
@@ -90,7 +91,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
           mine <- blocked pool "mine"
           myThreadId >>= putMVar key . orderKeyOf
           takeMVar goOn
-          answer <- submitToNode pool Nothing (request ["PING"])
+          answer <- usually submitToNode pool (request ["PING"])
           waitSlotResult mine >>= putMVar end . (,) (arrivalText answer) . outcomeText
         shared <- takeMVar key
         theirs <- mapM (onCapability 0 . whenCellIs shared . blocked pool) ["first", "second"]
@@ -112,7 +113,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         shared <- takeMVar key
         second <- onCapability 0 (whenCellIs shared (blocked pool "second"))
         end <- newEmptyMVar
-        void . forkOn 1 $ whenCellIs shared (submitToNode pool Nothing (request ["PING"])) >>= putMVar end . arrivalText
+        void . forkOn 1 $ whenCellIs shared (usually submitToNode pool (request ["PING"])) >>= putMVar end . arrivalText
         within 15 (waitUntil ((== [3, 0]) . map gaugeInFlight <$> poolGauges pool))
         mapM_ (pushTo server) ["first", "second"]
         takeMVar end >>= (`shouldBe` Right (SimpleString "PONG"))
@@ -137,12 +138,12 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         mapM_ (pushTo server) ["first", "second"]
         waitUntil ((== [2, 2]) . map gaugeInFlight <$> poolGauges pool)
         waitUntil ((== 0) . sum . map gaugeWaiting <$> poolGauges pool)
-        early <- onCapability 0 (whenCellIs shared (submitToNodeAsync pool Nothing (request ["PING"]) >>= waitSlotResult))
+        early <- onCapability 0 (whenCellIs shared (usually submitToNodeAsync pool (request ["PING"]) >>= waitSlotResult))
         outcomeText early `shouldBe` Left (TimeoutError (TimeoutFailure "" NotSent (seconds 1.5) Nothing))
         mapM_ (pushTo server) ["third", "fourth", "fifth", "sixth"]
         mapM_ waitSlotResult others
         waitUntil ((== 0) . sum . map gaugeInFlight <$> poolGauges pool)
-        again <- onCapability 0 (whenCellIs shared (submitToNodeAsync pool Nothing (request ["PING"]) >>= waitSlotResult))
+        again <- onCapability 0 (whenCellIs shared (usually submitToNodeAsync pool (request ["PING"]) >>= waitSlotResult))
         outcomeText again `shouldBe` Right (SimpleString "PONG")
 
   -- The time of both connections is over, and no new connection can be opened.
@@ -151,7 +152,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
       withPoolOf (setCommandTimeout (Just (seconds 1)) . setConnectTimeout (seconds 1) . setLimits defaultLimits {limitInFlight = 100}) server $ \pool -> do
         openBoth pool
         begun <- getMonotonicTime
-        slots <- bracket_ (freeze server) (thaw server) . onCapability 0 $ replicateM 20000 (submitToNodeAsync pool Nothing (request ["PING"]))
+        slots <- bracket_ (freeze server) (thaw server) . onCapability 0 $ replicateM 20000 (usually submitToNodeAsync pool (request ["PING"]))
         ended <- getMonotonicTime
         ended - begun `shouldSatisfy` (< 3)
         failures <- length . filter (either (const True) (const False)) <$> mapM (fmap outcomeText . waitSlotResult) slots
@@ -160,12 +161,12 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
   it "does not keep a thread that goes on waiting for a connection that could not be opened, and tells it why" . within 25 $
     withServer defaultServerOptions $ \server ->
       withPoolOf (setConnectTimeout (seconds 1) . setBackoff defaultBackoff {backoffFirst = milliseconds 10, backoffCap = milliseconds 10}) server $ \pool -> bracket_ (freeze server) (thaw server) $ do
-        first <- submitToNodeAsync pool Nothing (request ["PING"]) >>= waitSlotResult
+        first <- usually submitToNodeAsync pool (request ["PING"]) >>= waitSlotResult
         -- For longer than an attempt takes, and for many times the backoff.
         end <- (+ 1.5) <$> getMonotonicTime
         let goOn longest = do
               begun <- getMonotonicTime
-              again <- submitToNodeAsync pool Nothing (request ["PING"]) >>= waitSlotResult
+              again <- usually submitToNodeAsync pool (request ["PING"]) >>= waitSlotResult
               outcomeText again `shouldBe` outcomeText first
               ended <- getMonotonicTime
               let longest' = max longest (ended - begun)
@@ -183,12 +184,12 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
             mapM_ takeMVar (take 1 (drop number gates))
             pure (issuedCredentials anybody)
       withPoolOf (setCommandTimeout (Just (seconds 2)) . setConnectTimeout (seconds 20) . setCredentialsFrom issuing) server $ \pool -> do
-        void . forkOn 0 . void $ submitToNode pool Nothing (request ["PING"])
+        void . forkOn 0 . void $ usually submitToNode pool (request ["PING"])
         waitUntil ((== 1) <$> readIORef issued)
         end <- newEmptyMVar
         void . forkOn 1 $ do
           begun <- getMonotonicTime
-          said <- submitToNode pool Nothing (request ["PING"])
+          said <- usually submitToNode pool (request ["PING"])
           ended <- getMonotonicTime
           putMVar end (ended - begun, arrivalText said)
         halfway <- (+ 1.5) <$> getMonotonicTime
@@ -210,7 +211,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         end <- newEmptyMVar
         void (forkOn 0 (connectNode pool >>= putMVar end))
         waitUntil ((== 1) <$> readIORef issued)
-        said <- onCapability 0 (submitToNode pool Nothing (request ["PING"]))
+        said <- onCapability 0 (usually submitToNode pool (request ["PING"]))
         arrivalText said `shouldSatisfy` \case
           Left (TimeoutError (TimeoutFailure "" NotSent limit (Just (_, ConnectTimedOut soFar)))) -> limit == seconds 0.1 && soFar < seconds 20
           _ -> False
@@ -227,7 +228,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
             pure (issuedCredentials anybody)
       withPoolOf (setCommandTimeout Nothing . setSilenceLimit Nothing . setConnectTimeout (seconds 20) . setCredentialsFrom issuing) server $ \pool -> do
         slot <- onCapability 0 (blocked pool "list")
-        void . forkOn 1 . void $ submitToNode pool Nothing (request ["PING"])
+        void . forkOn 1 . void $ usually submitToNode pool (request ["PING"])
         waitUntil ((== 2) <$> readIORef issued)
         closed <- newEmptyMVar
         void (forkIO (closeMultiplexPool 0 pool *> putMVar closed ()))
@@ -236,7 +237,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         (errorDelivery <$> either Just (const Nothing) (outcomeText outcome)) `shouldBe` Just MaybeExecuted
   where
     anybody = Credentials {credentialsUser = Nothing, credentialsPassword = toSecret "any"}
-    blocked pool list = submitToNodeAsync pool Nothing (request ["BLPOP", list, "0"])
+    blocked pool list = usually submitToNodeAsync pool (request ["BLPOP", list, "0"])
     pushTo server list = void (command server ["RPUSH", list, "element"])
 
 arrivalText :: Arrival -> Either Error Value
@@ -280,7 +281,7 @@ perform server pool = go 1 0
       Part {partCommands, partTogether, partEnd} : rest -> do
         let encoded = [request ["RPUSH", listKey, Char8.pack (show n)] | n <- take partCommands [next :: Int ..]]
             submitted = unanswered + partCommands
-        slots <- if partTogether then together encoded else mapM (submitToNodeAsync pool Nothing) encoded
+        slots <- if partTogether then together encoded else mapM (usually submitToNodeAsync pool) encoded
         -- Otherwise a move shows nothing.
         inFlight `shouldReturn` submitted
         left <- case partEnd of
@@ -291,7 +292,7 @@ perform server pool = go 1 0
     inFlight = sum . map gaugeInFlight <$> poolGauges pool
     together encoded = do
       slots <- mapM (const newResponseSlot) encoded
-      slots <$ submitRunToNode pool Nothing (zip encoded slots)
+      slots <$ usually submitRunToNode pool (zip encoded slots)
 
 listKey :: ByteString
 listKey = "order"
@@ -319,11 +320,15 @@ withPoolOf change server = bracket open (closeMultiplexPool 0)
       let setup = ConnectionSetup {setupConfig = config, setupConnector = connector, setupCredentials = credentials, setupTally = tally, setupOnPush = \_ _ -> pure (), setupOnUntracked = Nothing}
       newMultiplexPool setup ForPrimary (const (pure ())) (TcpEndpoint (Char8.pack (serverHost server)) (fromIntegral (serverPort server)))
 
+-- | Submits with the command timeout of the pool's configuration.
+usually :: (MultiplexPool -> Deadline -> a -> IO b) -> MultiplexPool -> a -> IO b
+usually submit pool asked = usualDeadline pool >>= \deadline -> submit pool deadline asked
+
 -- | Opens both connections beforehand, because a stopped server accepts no new connection.
 openBoth :: MultiplexPool -> IO ()
 openBoth pool = forM_ [0, 1] $ \place -> do
   said <- newEmptyMVar
-  void (forkOn place (submitToNode pool Nothing (request ["PING"]) >>= putMVar said . arrivalText))
+  void (forkOn place (usually submitToNode pool (request ["PING"]) >>= putMVar said . arrivalText))
   takeMVar said >>= \case
     Right (SimpleString "PONG") -> pure ()
     Right other -> expectationFailure (show other)

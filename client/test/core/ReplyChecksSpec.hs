@@ -60,9 +60,9 @@ spec = describe "replies that do not belong to their commands" $ do
     writeIORef (fakeOnFull fake) (writeIORef full True)
     mux <- openMux plainSettings fake
     -- The first is on its way and the socket is full, so the second waits.
-    first <- submitCommandAsync mux usualTerms (tokenRequest 1)
+    first <- usually submitCommandAsync mux (tokenRequest 1)
     eventually (readIORef full)
-    second <- submitCommandAsync mux usualTerms (tokenRequest 2)
+    second <- usually submitCommandAsync mux (tokenRequest 2)
     say fake (bulk (token 1) <> "+inserted\r\n")
     (outcomeText <$> waitSlotResult first) >>= (`shouldBe` Right (BulkString (token 1)))
     (outcomeText <$> waitSlotResult second) >>= \case
@@ -75,7 +75,7 @@ spec = describe "replies that do not belong to their commands" $ do
       fake <- newFake goodManners 1
       opened <- newEmptyMVar
       sent <- newEmptyMVar
-      let sending _ = readMVar opened >>= \mux -> submitCommandAsync mux usualTerms (tokenRequest 1) >>= putMVar sent
+      let sending _ = readMVar opened >>= \mux -> usually submitCommandAsync mux (tokenRequest 1) >>= putMVar sent
       mux <- openMux plainSettings {muxReplyChecks = checked, muxOnPush = sending} fake
       putMVar opened mux
       say fake ">1\r\n+push\r\n+inserted\r\n"
@@ -113,7 +113,7 @@ served checked fault place blocks = do
     countFromHere mux
     let numbers = scanl (+) 0 blocks
     slots <- forM (zip numbers blocks) $ \(first, count) ->
-      zip [first ..] <$> submitRun mux usualTerms (map tokenRequest [first .. first + count - 1])
+      zip [first ..] <$> usually submitRun mux (map tokenRequest [first .. first + count - 1])
     results <- forM (concat slots) $ \(number, slot) -> (,) number . outcomeText <$> waitSlotResult slot
     abortMultiplexer mux
     pure results

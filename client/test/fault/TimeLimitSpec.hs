@@ -1,19 +1,74 @@
 -- | A command's time limit is the whole time until its result, whatever the command waits for.
 module TimeLimitSpec (spec) where
 
-import Control.Concurrent.Async (async, wait)
+import Control.Concurrent.Async (async, cancel, wait)
+import Control.Concurrent.STM
 import Control.Exception (try)
 import Control.Monad (void)
+import GHC.Clock (getMonotonicTime)
 import Harness
 import Redis
 import Redis.Commands qualified as Commands
+import Redis.TestKit.Listener (AndThen (..), listenerPort, sayTo, withListener)
+import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server qualified as Server
-import Redis.TestKit.Wait (within)
+import Redis.TestKit.Wait (eventually, eventuallyReturns, within)
 import Redis.Transaction
 import Test.Hspec
 
 spec :: Spec
-spec =
+spec = do
+  describe "the time limit of a command on a connection of its own" $ do
+    it "includes its wait for another caller's connection" $
+      Server.withServer Server.defaultServerOptions $ \server ->
+        leavingNothing . withClient (setMaxDedicated 1 (setCommandTimeout (Just (seconds 30)) (addressed server))) $ \client -> do
+          holder <- async (tryRun client (Commands.blpop (pure "list") Nothing))
+          eventuallyReturns 5 1 (blockedClients server)
+          (result, taken) <- timed (tryRun client (timeLimit (seconds 0.3) (Commands.blpop (pure "other") (Just (seconds 20)))))
+          result `shouldSatisfy` isLate NotSent
+          taken `shouldSatisfy` (< 2)
+          cancel holder
+
+    it "includes the time until its connection is open" $
+      neverAnswering $ \config -> leavingNothing . withClient (setCommandTimeout (Just (seconds 20)) config) $ \client -> do
+        (result, taken) <- timed (tryRun client (timeLimit (seconds 0.3) (Commands.blpop (pure "list") (Just (seconds 20)))))
+        deliveryOf result `shouldBe` Just NotSent
+        taken `shouldSatisfy` (< 2)
+
+    it "is not longer because the command has waited before it was sent" $
+      behindProxy $ \_ proxy ->
+        leavingNothing . withClient (setMaxDedicated 1 (setCommandTimeout (Just (seconds 30)) (through proxy))) $ \client -> do
+          release <- newTVarIO False
+          held <- newTVarIO False
+          holder <- async (withDedicated client Anywhere (\_ -> atomically (writeTVar held True) *> atomically (readTVar release >>= check)))
+          atomically (readTVar held >>= check)
+          Proxy.freeze proxy Proxy.ToClient
+          began <- getMonotonicTime
+          late <- async (timed (tryRun client (timeLimit (seconds 2) (Commands.blpop (pure "list") (Just (seconds 0.1))))))
+          eventually 5 "most of the time is over" ((>= began + 1.6) <$> getMonotonicTime)
+          atomically (writeTVar release True)
+          (result, taken) <- within 10 (wait late)
+          result `shouldSatisfy` isLate MaybeExecuted
+          taken `shouldSatisfy` (< 3)
+          Proxy.thaw proxy Proxy.ToClient
+          wait holder
+
+  describe "the time limit of a command on a shared connection" $
+    it "is not longer because the connection had to be opened first" $ do
+      gate <- newTVarIO False
+      let answer _ caller = \case
+            "GET" : _ -> pure GoOn
+            _ -> GoOn <$ (atomically (readTVar gate >>= check) *> sayTo caller "-ERR unknown command\r\n")
+      withListener "127.0.0.1" answer $ \listener ->
+        withClient (single (setConnectTimeout (seconds 20) (setSilenceLimit Nothing (setMaxAttempts 1 (quick (standaloneConfig "127.0.0.1" (fromIntegral (listenerPort listener)))))))) $ \client -> do
+          began <- getMonotonicTime
+          late <- async (timed (tryRun client (timeLimit (seconds 2) (Commands.get "key"))))
+          eventually 5 "most of the time is over" ((>= began + 1.6) <$> getMonotonicTime)
+          atomically (writeTVar gate True)
+          (result, taken) <- within 10 (wait late)
+          result `shouldSatisfy` isLate MaybeExecuted
+          taken `shouldSatisfy` (< 3)
+
   describe "a client that is closed" $ do
     it "does not keep a command that waits to be sent again on a connection of its own" $
       endsOnceClosed (\client -> void <$> tryRun client (Commands.blpop (pure "list") Nothing))
@@ -35,3 +90,15 @@ endsOnceClosed action =
       _ -> False
     within 5 (closeClient client)
     within 5 (wait caller) `shouldReturn` Left ClientClosed
+
+timed :: IO a -> IO (a, Double)
+timed action = do
+  began <- getMonotonicTime
+  result <- within 20 action
+  ended <- getMonotonicTime
+  pure (result, ended - began)
+
+isLate :: Delivery -> Either Error a -> Bool
+isLate delivery = \case
+  Left (TimeoutError late) -> timeoutDelivery late == delivery
+  _ -> False

@@ -58,7 +58,7 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, isNothing)
 import Data.Text (Text)
 import Data.Text qualified as Text
-import Redis.Duration (Duration, inSeconds)
+import Redis.Duration (Duration)
 import Redis.Error
 import Redis.Internal.Command.Shown (shownLabel, shownWords)
 import Redis.Internal.Config (ReadFrom)
@@ -142,8 +142,8 @@ repeatable given =
 
 -- | Limits the time of the command, instead of the client's command timeout
 -- ('Redis.Config.setCommandTimeout'), which may be longer or shorter. The time counts
--- from when the command is run or submitted until its result, with all redirects and
--- retries. Of several limits the last one counts. When the time is over, the command
+-- from when the command is run or submitted until its result: with its wait for room, for a
+-- dedicated connection and for a connection to open, and with all redirects and retries. Of several limits the last one counts. When the time is over, the command
 -- fails with 'TimeoutError', and the other commands on its connection continue. A
 -- command that waits on the server (BLPOP) may take its own timeout in addition; for a
 -- command that waits without limit, this limit is the whole time.
@@ -156,7 +156,7 @@ repeatable given =
 -- @since 0.1.0.0
 timeLimit :: Duration -> Command a -> Command a
 timeLimit limit given =
-  given {commandFacts = (commandFacts given) {factPatience = Just (inSeconds limit)}}
+  given {commandFacts = (commandFacts given) {factTimeLimit = Just limit}}
 
 -- | Chooses the nodes that may answer the command, instead of the client's
 -- 'Redis.Config.setReadFrom'. Of several choices the last one counts.
@@ -431,8 +431,8 @@ data Facts = Facts
     -- to any other command means that nothing was done, unless it ends the wait of a
     -- command that holds up its connection (CLUSTER SETSLOT).
     factFailsHalfway :: Bool,
-    -- | Its own time limit in seconds; 'Nothing' means the client's command timeout.
-    factPatience :: Maybe Double,
+    -- | Its own time limit; 'Nothing' means the client's command timeout.
+    factTimeLimit :: Maybe Duration,
     -- | Its own choice of nodes for reads; 'Nothing' means the client's choice.
     factReadFrom :: Maybe ReadFrom
   }
@@ -477,7 +477,7 @@ readFacts =
       factBlocking = NonBlocking,
       factScope = SharedConnection,
       factFailsHalfway = False,
-      factPatience = Nothing,
+      factTimeLimit = Nothing,
       factReadFrom = Nothing
     }
 
@@ -500,7 +500,7 @@ withSettingsOf :: Facts -> Facts -> Facts
 withSettingsOf facts told =
   facts
     { factRepeatable = factRepeatable facts || factRepeatable told,
-      factPatience = factPatience told,
+      factTimeLimit = factTimeLimit told,
       factReadFrom = factReadFrom told,
       factBlocking = case factBlocking told of
         NonBlocking -> factBlocking facts

@@ -70,9 +70,7 @@ data Kept = Kept
 
 -- | A reply that is on its way to be kept.
 data Fetch = Fetch
-  { fetchBegan :: Nanos,
-    -- | The seconds that the command has, if they are limited.
-    fetchPatience :: Maybe Double,
+  { fetchDeadline :: Deadline,
     -- | Whether the recoverer has taken over the command.
     fetchStrayed :: IORef Bool,
     fetchResult :: MVar (Either Error Value)
@@ -160,7 +158,7 @@ placeFor store Source {sourceNode, sourceHash, sourceRequest} key age fetch = do
           wantedKey = key,
           wantedSlot = slotNumber (keySlot key)
         }
-    willDo kept = fetchBegan fetch - keptBegan kept <= age
+    willDo kept = deadlineBegan (fetchDeadline fetch) - keptBegan kept <= age
 
 -- | Keeps the reply to the read behind a placeholder, if the placeholder still stands. The
 -- connection's reader calls it, in the order in which replies and pushes come. Takes at
@@ -177,7 +175,7 @@ keep store source@Source {sourceNode, sourceHash, sourceRequest} ticket fetch va
               fillingRequest = sourceRequest,
               fillingTicket = ticket,
               fillingBytes = bytes,
-              fillingKept = Kept {keptReply = frozen, keptBegan = fetchBegan fetch, keptUsed = used}
+              fillingKept = Kept {keptReply = frozen, keptBegan = deadlineBegan (fetchDeadline fetch), keptUsed = used}
             }
         go spares =
           stepping store (fill filling) >>= \case

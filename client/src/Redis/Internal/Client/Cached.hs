@@ -26,7 +26,7 @@ import Redis.Internal.Client.Execute
 import Redis.Internal.Client.FanOut
 import Redis.Internal.Client.Frozen (thaw)
 import Redis.Internal.Client.Journey
-import Redis.Internal.Client.Recoverer (allowedSeconds, attend, awaitPlace, newFlight, tracedBy, waitsForPlace)
+import Redis.Internal.Client.Recoverer (attend, awaitPlace, newFlight, tracedBy, waitsForPlace)
 import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock
@@ -135,28 +135,26 @@ fetch core age given missed@Missed {missedStore = store, missedKey, missedSource
     if behind then past else reading
   where
     reading = mask_ $ do
-      fetchBegan <- coarseNanos
+      fetchDeadline <- deadlineFor core (commandFacts given) <$> coarseNanos
       fetchResult <- newEmptyMVar
       fetchStrayed <- newIORef False
-      let mine = Fetch {fetchBegan, fetchPatience = allowedSeconds (coreConfig core) (commandFacts given), fetchStrayed, fetchResult}
+      let mine = Fetch {fetchDeadline, fetchStrayed, fetchResult}
       placeFor store missedSource missedKey age mine >>= \case
         Has kept -> pure (settled (decoded given (thaw (keptReply kept))))
         Joins other
-          | fetchPatience other `within` fetchPatience mine -> once (joining core age given Joined {joinedBegan = fetchBegan, joinedFetch = other, joinedMissed = missed})
+          | limitOf other <= limitOf mine -> once (joining core age given Joined {joinedDeadline = fetchDeadline, joinedFetch = other, joinedMissed = missed})
           | otherwise -> past
         Leads ticket -> do
           lead core Lead {leadMissed = missed, leadTicket = ticket, leadFetch = mine, leadGiven = void given}
           pure (resultOf (decodedFrom given <$> landed core missed mine))
+
+    limitOf = deadlineLimit . fetchDeadline
 
     past = do
       noteUncached store
       started <- start core (toPrimary missedKey given)
       noteWay core started
       pure (resultOf (awaitStarted started <* outdo missed))
-
-    within (Just one) (Just other) = one <= other
-    within _ Nothing = True
-    within Nothing (Just _) = False
 
 -- | The command for the primary of its key, whatever node the client's reads prefer.
 toPrimary :: ByteString -> Command a -> Command a
@@ -172,8 +170,8 @@ landed core missed Fetch {fetchResult, fetchStrayed} = do
 
 -- | A read of another caller that this one waits for.
 data Joined = Joined
-  { -- | When this caller joined.
-    joinedBegan :: Nanos,
+  { -- | The deadline of this caller.
+    joinedDeadline :: Deadline,
     joinedFetch :: Fetch,
     joinedMissed :: Missed
   }
@@ -181,21 +179,19 @@ data Joined = Joined
 -- | Waits for a read of another caller. If the reply is too old when it comes, or if the
 -- read timed out while this caller has time left, the caller runs the command itself.
 joining :: Core -> Nanos -> Command a -> Joined -> IO (Either Error a)
-joining core age given Joined {joinedBegan, joinedFetch, joinedMissed} =
+joining core age given Joined {joinedDeadline, joinedFetch, joinedMissed} =
   landed core joinedMissed joinedFetch >>= \case
     Right value -> do
       now <- coarseNanos
-      if now - fetchBegan joinedFetch <= age then pure (decoded given value) else again
-    Left failed@(TimeoutError _) ->
-      remaining >>= \case
-        Just left | left <= 0 -> pure (Left (naming given failed))
-        _ -> again
+      if now - deadlineBegan (fetchDeadline joinedFetch) <= age then pure (decoded given value) else again
+    Left failed@(TimeoutError _) -> do
+      now <- coarseNanos
+      if now >= deadlineAt joinedDeadline then pure (Left (naming given failed)) else again
     Left failed -> pure (Left (naming given failed))
   where
-    remaining = remainingSeconds core (commandFacts given) joinedBegan
     again = do
-      left <- remaining
-      execute core (toPrimary (missedKey joinedMissed) given {commandFacts = (commandFacts given) {factPatience = max 0.001 <$> left}}) <* outdo joinedMissed
+      hurried <- withTimeLeft core (deadlineBegan joinedDeadline) given
+      execute core (toPrimary (missedKey joinedMissed) hurried) <* outdo joinedMissed
 
 -- | A started command with the result of an action that may run the command. The action has one
 -- result, however often and by whomever it is awaited. If a caller is interrupted, the next one runs
@@ -232,7 +228,7 @@ lead core Lead {leadMissed = Missed {missedStore, missedKey, missedPlace, missed
   asked <- newAttendedSlot permission
   slot <- newAttendedSlot arrival
   for_ (coreJourney core) (`noteAimed` nodeEndpoint (placeNode missedPlace))
-  submitRunToNode pool (nanosFromSeconds <$> factPatience facts) ([(cachingYes, asked) | readsAreTracked] <> [(encoded, slot)])
+  submitRunToNode pool (fetchDeadline leadFetch) ([(cachingYes, asked) | readsAreTracked] <> [(encoded, slot)])
     `onException` (astray >>= awaitPlace (coreRecoverer core))
   for_ (coreJourney core) $ \journey -> preciseNanos >>= noteEntered journey
   where
@@ -243,7 +239,7 @@ lead core Lead {leadMissed = Missed {missedStore, missedKey, missedPlace, missed
     astray = do
       lost
       writeIORef (fetchStrayed leadFetch) True
-      newFlight encoded facts (AtPrimary (keySlot missedKey)) (fetchBegan leadFetch) (fetchResult leadFetch) >>= tracedBy (coreJourney core)
+      newFlight encoded facts (AtPrimary (keySlot missedKey)) (fetchDeadline leadFetch) (fetchResult leadFetch) >>= tracedBy (coreJourney core)
     readsAreTracked = case cachingTracking <$> configCaching (coreConfig core) of
       Just (TrackPrefixes _) -> False
       _ -> True

@@ -6,9 +6,8 @@ module Redis.Internal.Client.Core
     keepOpen,
     pauseFor,
     longestArgument,
-    remainingSeconds,
+    deadlineFor,
     withTimeLeft,
-    termsWithin,
   )
 where
 
@@ -17,7 +16,9 @@ import Control.Monad.Primitive (touch)
 import Data.ByteString (ByteString)
 import Data.IORef
 import Data.Map.Strict (Map)
+import Redis.Duration (seconds)
 import Redis.Internal.Client.CacheStore (CacheStore)
+import Redis.Internal.Client.Deadline
 import Redis.Internal.Client.Herald
 import Redis.Internal.Client.Journey (Journey)
 import Redis.Internal.Client.Recoverer
@@ -26,7 +27,6 @@ import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Credentials (CredentialStore)
-import Redis.Internal.Network.Multiplexer (Terms (..), usualTerms)
 import Redis.Internal.Network.Worker (expiry)
 import Redis.Internal.Protocol.CommandTable (CommandEntry)
 import Redis.Internal.Routing.Router
@@ -34,6 +34,8 @@ import Redis.Internal.Routing.Router
 -- | The parts of a client.
 data Core = Core
   { coreConfig :: Config,
+    -- | The time limit of a command that has none of its own, or 'never'.
+    coreTimeLimit :: {-# UNPACK #-} !Nanos,
     coreRouter :: Router,
     coreRecoverer :: Recoverer,
     -- | The client's subscriptions.
@@ -85,38 +87,18 @@ data Learnt
     -- before this time.
     Untold Nanos
 
--- | The seconds left for a command that began at this time. They include the time that the
--- command may wait on the server. 'Nothing' if it has no limit.
-remainingSeconds :: Core -> Facts -> Nanos -> IO (Maybe Double)
-remainingSeconds core facts began = case (+ waiting) <$> ownSeconds core facts of
-  Nothing -> pure Nothing
-  Just limit -> do
-    now <- coarseNanos
-    pure (Just (limit - secondsFromNanos (now - began)))
-  where
-    waiting = case factBlocking facts of
-      BlocksFor limit -> limit
-      _ -> 0
+-- | The deadline of a command with these facts that began at this time.
+deadlineFor :: Core -> Facts -> Nanos -> Deadline
+deadlineFor core = wholeDeadline (coreTimeLimit core)
 
--- | The time limit of a command in seconds, without the time that it may wait on the server.
-ownSeconds :: Core -> Facts -> Maybe Double
-ownSeconds core facts = case factBlocking facts of
-  BlocksForever -> factPatience facts
-  _ -> allowedSeconds (coreConfig core) facts
-
--- | A command that began at this time and has not been sent, with what is left of its time
+-- | A command that began at this time and has not been sent, with what is left of its own time
 -- limit: what the client did for it before, such as waiting for a map, counts too.
 withTimeLeft :: Core -> Nanos -> Command a -> IO (Command a)
 withTimeLeft core began given = do
-  spent <- (\now -> secondsFromNanos (now - began)) <$> coarseNanos
-  pure $ case ownSeconds core facts of
-    -- A shorter time may be a tick of the clock and no wait.
-    Just whole | spent > 0.01 -> given {commandFacts = facts {factPatience = Just (max 0.001 (whole - spent))}}
+  now <- coarseNanos
+  let facts = commandFacts given
+      usual = if factBlocking facts == BlocksForever then never else coreTimeLimit core
+  -- A shorter time may be a tick of the clock and no wait.
+  pure $ case secondsLeft now (ownDeadline usual facts began) of
+    Just left | now - began > 10000000 -> given {commandFacts = facts {factTimeLimit = Just (seconds (max 0.001 left))}}
     _ -> given
-  where
-    facts = commandFacts given
-
--- | Terms that limit the wait for a reply to so many seconds. The connection enforces the
--- limit: a timer that throws might hit a thread that its owner throws to as well.
-termsWithin :: Maybe Double -> Terms
-termsWithin patience = usualTerms {termsPatience = nanosFromSeconds <$> patience}

@@ -44,6 +44,7 @@ import GHC.Exts (lazy)
 import Redis.Error
 import Redis.Internal.Client.CommandInfo
 import Redis.Internal.Client.Core
+import Redis.Internal.Client.Deadline
 import Redis.Internal.Client.FanOut
 import Redis.Internal.Client.Journey
 import Redis.Internal.Client.OwnConnection
@@ -193,7 +194,7 @@ executeTraced trace command = case commandKind given of
           began <- coarseNanos
           aimedAt trace (nodeEndpoint (placeNode place))
           slot <- newResponseSlot
-          submitWaiting (poolOf place) (patienceAt core given place) (commandRequest given) slot
+          submitWaiting (poolOf place) (firstDeadline core given place began) (commandRequest given) slot
           enteredQueue trace
           waitArrival slot >>= arrivedAt core given place began
         Nothing -> startUnplaced core given >>= awaitStarted
@@ -209,7 +210,7 @@ execute core command = case commandKind given of
     firstPlace core given >>= \case
       Just place -> do
         began <- coarseNanos
-        submitToNode (poolOf place) (patienceAt core given place) (commandRequest given) >>= arrivedAt core given place began
+        submitToNode (poolOf place) (firstDeadline core given place began) (commandRequest given) >>= arrivedAt core given place began
       Nothing -> startUnplaced core given >>= awaitStarted
   Special -> startSpecial CallerWaits core given >>= awaitStarted
   where
@@ -253,7 +254,7 @@ startPlaced core given =
       let started = Underway core given place began cell
           -- Shared by the attendant and the caller, not built twice.
           {-# NOINLINE started #-}
-      submitToNodeSlot (poolOf place) (patienceAt core given place) (commandRequest given) (cellSlot cell (OnTrouble started hasTrouble))
+      submitToNodeSlot (poolOf place) (firstDeadline core given place began) (commandRequest given) (cellSlot cell (OnTrouble started hasTrouble))
       pure started
     Nothing -> startUnplaced core given
 {-# INLINE startPlaced #-}
@@ -285,7 +286,7 @@ startUnplaced core given = do
 
 flightOf :: Core -> Command a -> Nanos -> MVar (Either Error Value) -> IO Flight
 flightOf core given began result =
-  newFlight (commandRequest given) (commandFacts given) (aimOf (commandRoute given)) began result >>= tracedBy (coreJourney core)
+  newFlight (commandRequest given) (commandFacts given) (aimOf (commandRoute given)) (deadlineFor core (commandFacts given) began) result >>= tracedBy (coreJourney core)
 
 -- | The command as one object: GHC 9.0 would otherwise pass its fields separately and build
 -- it again.
@@ -313,20 +314,16 @@ poolOf :: Place -> MultiplexPool
 poolOf place = nodePoolFor (placeRole place) (placeNode place)
 {-# INLINE poolOf #-}
 
--- | The time limit that the connection is given for a command.
-patienceAt :: Core -> Command a -> Place -> Maybe Nanos
-patienceAt core given place = case placeRole place of
-  ForReplica -> patienceAway core given
-  _ -> patienceOf (commandFacts given)
-{-# INLINE patienceAt #-}
-
--- | The time limit of a command at a replica. A replica that the caller did not name has half
--- of the command's time; the rest is for the primary, in case the replica hangs.
-patienceAway :: Core -> Command a -> Maybe Nanos
-patienceAway core given = case commandRoute given of
-  OneNode _ -> patienceOf (commandFacts given)
-  _ -> nanosFromSeconds . (/ 2) <$> allowedSeconds (coreConfig core) (commandFacts given)
-{-# NOINLINE patienceAway #-}
+-- | The deadline of the first attempt of an ordinary command that began at this time.
+firstDeadline :: Core -> Command a -> Place -> Nanos -> Deadline
+firstDeadline core given place began = case placeRole place of
+  ForReplica -> away
+  _ -> deadline
+  where
+    deadline = ownDeadline (coreTimeLimit core) (commandFacts given) began
+    away = attemptDeadline place (aimOf (commandRoute given)) began deadline
+    {-# NOINLINE away #-}
+{-# INLINE firstDeadline #-}
 
 outcomeOf :: Command a -> Outcome -> Either Error a
 outcomeOf given = \case
@@ -372,8 +369,8 @@ startUnnamed caller core given
     Everywhere audience how -> do
       -- A merged result needs every primary: without one it would cover only part of the
       -- keys. A command that one primary runs on behalf of all does not wait for the others.
-      let covered remaining
-            | audience == Primaries && not (oneIsEnough how) = coverEventually (coreRouter core) remaining
+      let covered deadline
+            | audience == Primaries && not (oneIsEnough how) = coverEventually (coreRouter core) deadline
             | otherwise = pure (Right ())
       startAfter core given covered $ \() hurried ->
         startTogether core hurried (if how == MergeFound then InAnyOrder else AsListed) audience (decodedFrom given . mergeNodes (commandFacts given) how)
@@ -386,7 +383,7 @@ startUnnamed caller core given
     sameSlot (key :| keys) = all ((== keySlot key) . keySlot) keys
 
     named endpoint =
-      startAfter core given (\remaining -> hasNode (coreRouter core) remaining endpoint) $ \found hurried ->
+      startAfter core given (\deadline -> hasNode (coreRouter core) deadline endpoint) $ \found hurried ->
         if found then whole hurried else pure (settled (Left (RefusedError (NoSuchNode endpoint))))
 
     whole one
@@ -397,13 +394,12 @@ startUnnamed caller core given
         CallerGoesOn -> inBackground (runOwn core one)
       | otherwise = startPlaced core one
 
--- | Starts a command after what it waits for, which is given the seconds that are left. The wait
+-- | Starts a command after what it waits for, which is given the command's deadline. The wait
 -- counts as the command's time: the last argument gets its result and the command with the rest.
-startAfter :: Core -> Command a -> (Maybe Double -> IO (Either Error b)) -> (b -> Command a -> IO (Started c)) -> IO (Started c)
+startAfter :: Core -> Command a -> (Nanos -> IO (Either Error b)) -> (b -> Command a -> IO (Started c)) -> IO (Started c)
 startAfter core given awaited onwards = do
   began <- coarseNanos
-  remaining <- remainingSeconds core (commandFacts given) began
-  awaited remaining >>= \case
+  awaited (deadlineAt (deadlineFor core (commandFacts given) began)) >>= \case
     Left failed -> pure (settled (Left failed))
     Right found -> withTimeLeft core began given >>= onwards found
 
@@ -413,7 +409,7 @@ startAfter core given awaited onwards = do
 learned :: Core -> Command a -> Maybe [ByteString] -> IO (Either Error (Command a))
 learned core given keys = do
   began <- coarseNanos
-  let ask question = withTimeLeft core began question {commandFacts = (commandFacts question) {factPatience = factPatience (commandFacts given)}} >>= execute core
+  let ask question = withTimeLeft core began question {commandFacts = (commandFacts question) {factTimeLimit = factTimeLimit (commandFacts given)}} >>= execute core
   learn core ask (commandWords given) keys >>= \case
     Left failed -> pure (Left failed)
     Right (facts, route) ->
@@ -439,7 +435,7 @@ data Order = AsListed | InAnyOrder
 -- is down must not delay the others.
 startTogether :: Core -> Command a -> Order -> Audience -> ([(Endpoint, Either Error Value)] -> Either Error a) -> IO (Started a)
 startTogether core given order audience conclude =
-  startAfter core given (\remaining -> audienceEventually (coreRouter core) remaining audience) $ \listed hurried -> do
+  startAfter core given (\deadline -> audienceEventually (coreRouter core) deadline audience) $ \listed hurried -> do
     members <- case order of
       AsListed -> pure listed
       InAnyOrder -> map snd . List.sortOn fst <$> traverse (\member -> flip (,) member <$> randomRIO (0, 1 :: Double)) listed

@@ -20,6 +20,7 @@ import Redis.Internal.Client.Core (Client (..), Core (coreRouter))
 import Redis.Internal.Client.NodeIdentity
 import Redis.Internal.Client.Walker
 import Redis.Internal.Command.Scan (ScanCursor (..), scanStart)
+import Redis.Internal.Network.Clock
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Nodes (nodeEndpoint)
 import Redis.Internal.Routing.Position
@@ -114,6 +115,8 @@ walkItems options client@(Client core) Collection {collectionKind, collectionKey
       ReplyError ServerError {serverErrorCode} -> serverErrorCode `elem` ["MOVED", "ASK"]
       _ -> False
 
-    owner = fmap (nodeEndpoint . placeNode) <$> placeEventually router (Just 1) (commandFacts (collectionPage scanStart)) (AtPrimary (keySlot collectionKey))
+    owner = do
+      now <- coarseNanos
+      fmap (nodeEndpoint . placeNode) <$> placeEventually router (now + nanosFromSeconds 1) (commandFacts (collectionPage scanStart)) (AtPrimary (keySlot collectionKey))
     ask node cursor = submit client (onNode node (collectionPage cursor))
     cursorOf (ScanCursor cursor) = cursor

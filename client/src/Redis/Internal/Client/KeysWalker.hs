@@ -17,13 +17,13 @@ import Data.Sequence qualified as Seq
 import Redis.Client
 import Redis.Command (Audience (Primaries), onNode)
 import Redis.Commands.Keys (ScanOptions, ScanPage (..), scanWith)
-import Redis.Duration (inSeconds)
 import Redis.Error
 import Redis.Internal.Client.Core (Client (..), Core (coreRouter))
 import Redis.Internal.Client.NodeIdentity
 import Redis.Internal.Client.Walker
 import Redis.Internal.Command (Route)
 import Redis.Internal.Command.Scan (ScanCursor (..))
+import Redis.Internal.Network.Clock
 import Redis.Internal.Protocol.Slot (keySlot, slotFromInt, slotNumber)
 import Redis.Internal.Routing.Position
 import Redis.Internal.Routing.Router
@@ -131,7 +131,9 @@ walkKeys options client@(Client core) scanning = do
         [] -> fmap (map fst) <$> known
         found -> pure (Right found)
     known :: IO (Either Error [(Endpoint, Route ())])
-    known = audienceEventually router (Just (inSeconds (walkPatience options))) Primaries
+    known = do
+      now <- coarseNanos
+      audienceEventually router (deadlineAt (deadlineAfter (nanosFromDuration (walkPatience options)) now)) Primaries
 
 toldOf :: Telling -> [ByteString] -> [ByteString]
 toldOf = \case

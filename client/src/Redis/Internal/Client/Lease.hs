@@ -15,7 +15,6 @@ module Redis.Internal.Client.Lease
   )
 where
 
-import Control.Applicative ((<|>))
 import Control.Concurrent.STM (readTVarIO)
 import Control.Exception (mask_, onException)
 import Data.ByteString (ByteString)
@@ -29,6 +28,7 @@ import Redis.Internal.Client.Trace
 import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Hooks
+import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Dedicated
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.ResponseSlot
@@ -49,8 +49,6 @@ data Dedicated s = Dedicated
   { dedicatedMux :: Multiplexer,
     dedicatedCore :: Core,
     dedicatedNode :: Endpoint,
-    -- | The seconds that an ordinary command has.
-    dedicatedTimeout :: Maybe Double,
     -- | Reports an error to the router. Commands here are not sent again, but the rest of the
     -- client, and the next lease, need not make the same mistake.
     dedicatedLearn :: Maybe Slot -> Facts -> Error -> IO (),
@@ -84,39 +82,40 @@ data Where
 -- | Lends a connection to an action. 'Left' if there is no node or no connection.
 lease :: Core -> Where -> (forall s. Dedicated s -> IO a) -> IO (Either Error a)
 lease core place action =
-  located >>= \case
-    Left failed -> Left <$> unlessClosed failed
-    Right found -> do
-      let learn = learnFrom core found
-      lent <- withLease (nodeDedicated (placeNode found)) $ \mux -> do
-        loan <- newIORef Loan {loanSession = asLeft, loanOutstanding = 0, loanAbandoned = False, loanLoss = Nothing}
-        result <-
-          action
-            Dedicated
-              { dedicatedMux = mux,
-                dedicatedCore = core,
-                dedicatedNode = nodeEndpoint (placeNode found),
-                dedicatedTimeout = patience,
-                dedicatedLearn = learn,
-                dedicatedLoan = loan
-              }
-        (,) result . conditionOf <$> readIORef loan
-      either (learn Nothing writeFacts) (\_ -> pure ()) lent
-      either (fmap Left . unlessClosed) (pure . Right) lent
+  coarseNanos >>= leaseUntil . deadlineFor core writeFacts
   where
+    leaseUntil deadline =
+      located (deadlineAt deadline) >>= \case
+        Left failed -> Left <$> unlessClosed failed
+        Right found -> do
+          let learn = learnFrom core found
+          lent <- withLease (nodeDedicated (placeNode found)) deadline $ \mux -> do
+            loan <- newIORef Loan {loanSession = asLeft, loanOutstanding = 0, loanAbandoned = False, loanLoss = Nothing}
+            result <-
+              action
+                Dedicated
+                  { dedicatedMux = mux,
+                    dedicatedCore = core,
+                    dedicatedNode = nodeEndpoint (placeNode found),
+                    dedicatedLearn = learn,
+                    dedicatedLoan = loan
+                  }
+            (,) result . conditionOf <$> readIORef loan
+          either (learn Nothing writeFacts) (\_ -> pure ()) lent
+          either (fmap Left . unlessClosed) (pure . Right) lent
+
     config = coreConfig core
     router = coreRouter core
-    patience = configCommandTimeout config
     asLeft = newSession (configDatabase config) (fromMaybe "" (configClientName config))
 
-    located = case place of
-      AtKey key -> placeEventually router patience writeFacts (AtSlot (keySlot key))
-      Anywhere -> placeEventually router patience writeFacts AtAnyNode
+    located deadline = case place of
+      AtKey key -> placeEventually router deadline writeFacts (AtSlot (keySlot key))
+      Anywhere -> placeEventually router deadline writeFacts AtAnyNode
       AtNode endpoint ->
-        hasNode router patience endpoint >>= \case
+        hasNode router deadline endpoint >>= \case
           Left failed -> pure (Left failed)
           Right False -> pure (Left (RefusedError (NoSuchNode endpoint)))
-          Right True -> placeEventually router patience writeFacts (Router.AtNode endpoint)
+          Right True -> placeEventually router deadline writeFacts (Router.AtNode endpoint)
 
     -- Nothing was lent, so nothing was sent.
     unlessClosed failed = (\closed -> if closed then ClientClosed else failed) <$> readTVarIO (coreClosed core)
@@ -222,16 +221,6 @@ refusedOn Dedicated {dedicatedCore} given
   where
     severalNodes = Just (NeedsSeveralNodes (commandName given))
 
--- | The seconds until the reply is due. The time that a command may wait on the server is
--- added.
-patienceOf :: Dedicated s -> Facts -> Maybe Double
-patienceOf Dedicated {dedicatedTimeout} facts = case factBlocking facts of
-  NonBlocking -> ordinary
-  BlocksFor serverLimit -> (+ serverLimit) <$> ordinary
-  BlocksForever -> factPatience facts
-  where
-    ordinary = factPatience facts <|> dedicatedTimeout
-
 abandon :: Dedicated s -> IO ()
 abandon dedicated = change dedicated (\loan -> loan {loanAbandoned = True})
 
@@ -244,7 +233,8 @@ submitOnLoan dedicated given = mask_ $ do
   -- Counted before it is sent: after an exception in between it must be counted already.
   change dedicated (\loan -> loan {loanOutstanding = loanOutstanding loan + 1})
   slot <- onArrival (\outcome -> change dedicated (answered outcome) *> counted outcome) >>= newAttendedSlot
-  slot <$ submitTo (dedicatedMux dedicated) (termsWithin (patienceOf dedicated (commandFacts given))) whole slot
+  deadline <- deadlineFor (dedicatedCore dedicated) (commandFacts given) <$> coarseNanos
+  slot <$ submitTo (dedicatedMux dedicated) (termsUntil deadline) whole slot
   where
     -- The long form: commands here are not sent again, and within MULTI they could not be.
     whole = requestWhole (commandRequest given)

@@ -17,13 +17,14 @@ import Data.IORef
 import Data.Maybe (isNothing)
 import Redis.Error
 import Redis.Internal.Client.Core
+import Redis.Internal.Client.Deadline
 import Redis.Internal.Client.Journey
-import Redis.Internal.Client.Recoverer (allowedSeconds, policyFor)
+import Redis.Internal.Client.Recoverer (policyFor)
 import Redis.Internal.Command
 import Redis.Internal.Command.Make (withRemaining)
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Dedicated
-import Redis.Internal.Network.Multiplexer (submitCommand, submitRunTo)
+import Redis.Internal.Network.Multiplexer (submitCommand, submitRunTo, termsUntil)
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Tally (Count (CommandsResent), countOne)
 import Redis.Internal.Protocol.Encode (request, requestIsShortened, requestWhole)
@@ -46,7 +47,7 @@ data Errand a = Errand
   { errandCore :: Core,
     errandCommand :: Command a,
     errandAim :: Aim,
-    errandBegan :: Nanos,
+    errandDeadline :: Deadline,
     -- | The node of the last attempt.
     errandTried :: IORef (Maybe Endpoint)
   }
@@ -57,7 +58,7 @@ runOwn core given = do
   began <- coarseNanos
   tried <- newIORef Nothing
   for_ (coreJourney core) noteFlight
-  reply <- go Errand {errandCore = core, errandCommand = given, errandAim = aimOf (commandRoute given), errandBegan = began, errandTried = tried} newCourse SameRoute
+  reply <- go Errand {errandCore = core, errandCommand = given, errandAim = aimOf (commandRoute given), errandDeadline = deadlineFor core (commandFacts given) began, errandTried = tried} newCourse SameRoute
   last' <- readIORef tried
   either (countFailure (coreRouter core) last') (\_ -> pure ()) reply
   pure (reply >>= decoded given)
@@ -65,10 +66,10 @@ runOwn core given = do
 -- | Makes one attempt, and then does what the retry policy decides.
 go :: Errand a -> Course -> Target -> IO (Either Error Value)
 go errand course target = do
-  remaining <- remainingSeconds core facts (errandBegan errand)
+  sendBy <- sendingDeadline errand
   placed <- case target of
-    SameRoute -> placeEventually router remaining facts (errandAim errand)
-    PrimaryRoute -> placeEventually router remaining facts {factReadOnly = False} (errandAim errand)
+    SameRoute -> placeEventually router (deadlineAt sendBy) facts (errandAim errand)
+    PrimaryRoute -> placeEventually router (deadlineAt sendBy) facts {factReadOnly = False} (errandAim errand)
     ToNode endpoint -> placeAt router facts endpoint
     AskingNode endpoint -> placeAt router facts endpoint
   case placed of
@@ -79,7 +80,7 @@ go errand course target = do
       unless (isNothing tried) (countOne (nodeTally (placeNode place)) CommandsResent)
       writeIORef (errandTried errand) (Just endpoint)
       for_ (coreJourney core) (`noteAttempt` endpoint)
-      outcome <- attemptAt errand course place sent
+      outcome <- attemptAt errand sendBy (courseAttempts course == 0) place sent
       result <- case outcome of
         Reply value -> fromReply facts (commandRequest given) value <$ noteAnswer router place
         Failure failed -> Left failed <$ noteFailure router place failed
@@ -122,14 +123,21 @@ go errand course target = do
           failedRandom = 0
         }
 
+-- | When the next attempt must have been sent: it waits for a node, for its turn and for a connection
+-- no longer than a command may take that does not wait on the server.
+sendingDeadline :: Errand a -> IO Deadline
+sendingDeadline Errand {errandCore, errandCommand, errandDeadline} = do
+  now <- coarseNanos
+  pure errandDeadline {deadlineAt = min (deadlineAt errandDeadline) (deadlineAt (ownDeadline (coreTimeLimit errandCore) (commandFacts errandCommand) now))}
+
 judge :: Errand a -> Course -> FailedAttempt -> IO (Either Error Value)
 judge errand course failed = do
   closed <- readTVarIO (coreClosed core)
   random <- randomRIO (0, 1)
-  remaining <- remainingSeconds core facts (errandBegan errand)
+  now <- coarseNanos
   let Verdict {verdictDecision, verdictEffects, verdictCourse} =
-        decide (policyFor (coreConfig core) (coreRouter core) (errandAim errand) closed) facts course failed {failedRemaining = remaining, failedRandom = random}
-  traverse_ (carryOut (coreRouter core) (errandBegan errand)) verdictEffects
+        decide (policyFor (coreConfig core) (coreRouter core) (errandAim errand) closed) facts course failed {failedRemaining = secondsLeft now (errandDeadline errand), failedRandom = random}
+  traverse_ (carryOut (coreRouter core) (deadlineBegan (errandDeadline errand))) verdictEffects
   case verdictDecision of
     GiveUp final -> pure (Left (if closed && errorDelivery final == NotSent then ClientClosed else final))
     RetryNow target -> go errand verdictCourse target
@@ -140,36 +148,26 @@ judge errand course failed = do
     core = errandCore errand
     facts = commandFacts (errandCommand errand)
 
--- | Makes an attempt. The server answers at the latest when the command's own limit on the
--- server is over; the client waits for that and the time of an ordinary command. A later attempt
--- has what is left of that.
-attemptAt :: Errand a -> Course -> Place -> Sent -> IO Outcome
-attemptAt errand course place sent = do
-  now <- coarseNanos
-  remaining <- remainingSeconds (errandCore errand) (commandFacts (errandCommand errand)) (errandBegan errand)
-  -- The time that it has waited already, on any server, is taken off its limit.
-  let given = errandCommand errand
-      current = if courseAttempts course == 0 then given else withRemaining (secondsFromNanos (now - errandBegan errand)) given
-      encoded = commandRequest current
-      whole mux = case sent of
-        Plainly -> submitCommand mux terms encoded
-        WithAsking -> do
-          asking <- newResponseSlot
-          slot <- newResponseSlot
-          submitRunTo mux terms [(request ["ASKING"], asking), (encoded, slot)]
-          waitSlotResult slot
-      terms = termsWithin (if courseAttempts course == 0 then patience else max 0 <$> remaining)
-      patience = case factBlocking (commandFacts current) of
-        NonBlocking -> ordinary
-        BlocksFor limit -> (+ limit) <$> ordinary
-        BlocksForever -> factPatience (commandFacts current)
-  leased <- withLease (nodeDedicated (placeNode place)) $ \mux -> do
-    for_ (coreJourney (errandCore errand)) $ \journey -> preciseNanos >>= noteEntered journey
-    outcome <- whole mux
+-- | Makes an attempt at a place, which is the first one or not. The server answers at the latest when
+-- the command's own limit there is over. What has passed since the command began, on any server,
+-- is taken off the limit of a later attempt.
+attemptAt :: Errand a -> Deadline -> Bool -> Place -> Sent -> IO Outcome
+attemptAt Errand {errandCore, errandCommand, errandDeadline} sendBy isFirst place sent = do
+  leased <- withLease (nodeDedicated (placeNode place)) sendBy $ \mux -> do
+    for_ (coreJourney errandCore) $ \journey -> preciseNanos >>= noteEntered journey
+    now <- coarseNanos
+    let current = if isFirst then errandCommand else withRemaining (secondsFromNanos (now - deadlineBegan errandDeadline)) errandCommand
+        encoded = commandRequest current
+        terms = termsUntil errandDeadline
+    outcome <- case sent of
+      Plainly -> submitCommand mux terms encoded
+      WithAsking -> do
+        asking <- newResponseSlot
+        slot <- newResponseSlot
+        submitRunTo mux terms [(request ["ASKING"], asking), (encoded, slot)]
+        waitSlotResult slot
     pure (outcome, conditionOf current outcome)
   pure (either Failure id leased)
-  where
-    ordinary = allowedSeconds (coreConfig (errandCore errand)) (commandFacts (errandCommand errand))
 
 -- | The condition in which a command leaves its connection, given its outcome.
 conditionOf :: Command a -> Outcome -> Condition

@@ -15,8 +15,6 @@ module Redis.Internal.Client.Recoverer
     newFlight,
     behindQueue,
     tracedBy,
-    allowedSeconds,
-    patienceOf,
     policyFor,
     attend,
     depart,
@@ -25,7 +23,6 @@ module Redis.Internal.Client.Recoverer
   )
 where
 
-import Control.Applicative ((<|>))
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
 import Control.Exception (SomeException, displayException, mask_, try)
@@ -39,6 +36,7 @@ import Data.Maybe (fromMaybe, isNothing, listToMaybe)
 import Data.Sequence (Seq)
 import Data.Sequence qualified as Seq
 import Redis.Error
+import Redis.Internal.Client.Deadline
 import Redis.Internal.Client.Journey
 import Redis.Internal.Command
 import Redis.Internal.Command.Shown (shownPart)
@@ -48,7 +46,7 @@ import Redis.Internal.Network.Handshake (ConnectionRole)
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Tally (Count (CommandsResent), countOne)
-import Redis.Internal.Network.Worker (spawn)
+import Redis.Internal.Network.Worker (expiryAt, spawn)
 import Redis.Internal.Protocol.CommandTable (commandWordsName)
 import Redis.Internal.Protocol.Encode (Request, request, requestIsShortened, requestWhole, requestWords)
 import Redis.Internal.Routing.Nodes
@@ -58,7 +56,6 @@ import Redis.Internal.Routing.Router
 import Redis.Internal.Routing.Vacancies
 import Redis.Value
 import System.Random (randomRIO)
-import System.Timeout (timeout)
 
 -- | The recovery worker of one client.
 data Recoverer = Recoverer
@@ -92,8 +89,7 @@ data Flight = Flight
     flightShortened :: Bool,
     flightFacts :: Facts,
     flightAim :: Aim,
-    -- | When the command began.
-    flightBegan :: Nanos,
+    flightDeadline :: Deadline,
     -- | The cell for the result.
     flightResult :: MVar (Either Error Value),
     flightPhase :: IORef Phase,
@@ -108,8 +104,8 @@ data Flight = Flight
 
 -- | A command that failed or found no node, before it is sent again. The cell is for its
 -- result.
-newFlight :: Request -> Facts -> Aim -> Nanos -> MVar (Either Error Value) -> IO Flight
-newFlight asSent flightFacts flightAim flightBegan flightResult = do
+newFlight :: Request -> Facts -> Aim -> Deadline -> MVar (Either Error Value) -> IO Flight
+newFlight asSent flightFacts flightAim flightDeadline flightResult = do
   flightPhase <- newIORef Ashore
   flightHolds <- newIORef False
   flightTried <- newIORef Nothing
@@ -120,7 +116,7 @@ newFlight asSent flightFacts flightAim flightBegan flightResult = do
         flightShortened = requestIsShortened asSent,
         flightFacts,
         flightAim,
-        flightBegan,
+        flightDeadline,
         flightResult,
         flightPhase,
         flightHolds,
@@ -181,14 +177,12 @@ attend recoverer flight place outcome =
     Left failed -> do
       now <- coarseNanos
       policy <- policyOf recoverer flight
-      let fresh = caseOf recoverer policy flight
-          remaining = secondsFromNanos . subtract now <$> caseDeadline fresh
-          Verdict {verdictDecision, verdictEffects, verdictCourse} =
-            decide policy (flightFacts flight) newCourse (failureAt recoverer place Plainly failed) {failedRemaining = remaining}
-      traverse_ (carryOut (recovererRouter recoverer) (flightBegan flight)) verdictEffects
+      let Verdict {verdictDecision, verdictEffects, verdictCourse} =
+            decide policy (flightFacts flight) newCourse (failureAt recoverer place Plainly failed) {failedRemaining = secondsLeft now (flightDeadline flight)}
+      traverse_ (carryOut (recovererRouter recoverer) (deadlineBegan (flightDeadline flight))) verdictEffects
       case verdictDecision of
         GiveUp final -> conclude recoverer flight (Left final)
-        again -> enter recoverer flight (Enter fresh {caseCourse = verdictCourse} again)
+        again -> enter recoverer flight (Enter (caseOf policy flight) {caseCourse = verdictCourse} again)
 
 -- | Sends a script with its text to the node that did not know its digest. This does not
 -- count as an attempt, because nothing has failed. After a replica the command takes its
@@ -199,7 +193,7 @@ sendWhole recoverer flight place failed = do
   policy <- policyOf recoverer flight
   if closed
     then conclude recoverer flight (Left failed)
-    else enter recoverer flight (Enter (caseOf recoverer policy flight) (RetryNow target))
+    else enter recoverer flight (Enter (caseOf policy flight) (RetryNow target))
   where
     target = case placeTakenFor place of
       Primary -> ToNode (nodeEndpoint (placeNode place))
@@ -208,7 +202,7 @@ sendWhole recoverer flight place failed = do
 -- | Sends a command to its first place. Blocks like 'submitRunToNode'.
 depart :: Recoverer -> Flight -> Place -> IO ()
 depart recoverer flight place = do
-  submitFlight (nodePoolFor (placeRole place) (placeNode place)) [] flight (attend recoverer flight place)
+  submitFlight place [] flight (attend recoverer flight place)
   inQueue flight
 
 -- | Notes that the command stands in the queue of a connection, if it is traced.
@@ -224,7 +218,7 @@ awaitPlace recoverer flight = mask_ $ do
   atomicModifyIORef' (recovererUnplaced recoverer) (\count -> (count + 1, ()))
   policy <- policyOf recoverer flight
   failed <- failureNowhere recoverer <$> nobodyFor (recovererRouter recoverer) (flightAim flight)
-  enter recoverer flight (EnterUnplaced (caseOf recoverer policy flight) failed)
+  enter recoverer flight (EnterUnplaced (caseOf policy flight) failed)
 
 -- | Whether commands wait for a node to be known, so that a later command might overtake
 -- them. \(O(1)\).
@@ -244,30 +238,16 @@ post recoverer event = atomically $ do
   unless ended (writeTQueue (recovererMail recoverer) event)
   pure (not ended)
 
-caseOf :: Recoverer -> Policy -> Flight -> Case Flight
-caseOf recoverer policy flight =
+caseOf :: Policy -> Flight -> Case Flight
+caseOf policy flight =
   Case
     { casePayload = flight,
       caseFacts = flightFacts flight,
       caseSlot = slotOf (flightAim flight),
       casePolicy = policy,
       caseCourse = newCourse,
-      caseDeadline = (flightBegan flight +) . nanosFromSeconds <$> limit,
-      caseLimit = sum limit
+      caseDeadline = flightDeadline flight
     }
-  where
-    limit = allowedSeconds (recovererConfig recoverer) (flightFacts flight)
-
--- | The seconds that a command has, without the time that it waits on the server.
-allowedSeconds :: Config -> Facts -> Maybe Double
-allowedSeconds config facts = factPatience facts <|> configCommandTimeout config
-
--- | The time limit that the connection is given for a command.
-patienceOf :: Facts -> Maybe Nanos
-patienceOf facts = case factPatience facts of
-  Nothing -> Nothing
-  Just limit -> Just (nanosFromSeconds limit)
-{-# INLINE patienceOf #-}
 
 -- | The bounds for a command with this aim. A command for a named node follows no redirect.
 -- Once the client is closed, as the last argument says, there is no further attempt.
@@ -386,22 +366,18 @@ drive recoverer = do
 
     -- The events of the mailbox; none if there is news, and a tick if neither comes in time.
     nextEvents seen recovery = do
-      now <- preciseNanos
-      -- Nobody else throws to this thread.
-      let wait = maybe (fmap Just) (timeout . micros . subtract now) (recoveryWake recovery)
-          fromMail = flushTQueue (recovererMail recoverer) >>= \events -> events <$ check (not (null events))
+      due <- expiryAt (fromMaybe never (recoveryWake recovery))
+      let fromMail = flushTQueue (recovererMail recoverer) >>= \events -> events <$ check (not (null events))
           fromRouter = do
             check (recoverySeeking recovery)
             current <- routerNews router
             [] <$ check (current /= seen)
-      fromMaybe [Tick] <$> wait (atomically (fromMail `orElse` fromRouter))
-
-    micros nanos = max 0 (fromIntegral (min 1000000000000 nanos `quot` 1000) + 1)
+      atomically (fromMail `orElse` fromRouter `orElse` ([Tick] <$ due))
 
 -- | Steps through the events, and through those that the actions cause at once.
 advance :: Recoverer -> [Event Flight] -> Recovery Flight -> IO (Recovery Flight)
 advance recoverer events recovery = do
-  now <- preciseNanos
+  now <- coarseNanos
   let (stepped, actions) = List.mapAccumL (flip (step now)) recovery events
   further <- perform recoverer (concat actions)
   if null further then pure stepped else advance recoverer further stepped
@@ -421,7 +397,7 @@ perform recoverer actions = do
     one vacancies = \case
       Send number flight target -> Just <$> leave vacancies number flight target
       Finish flight failed -> Nothing <$ conclude recoverer flight (Left failed)
-      Perform flight effect -> Nothing <$ carryOut router (flightBegan flight) effect
+      Perform flight effect -> Nothing <$ carryOut router (deadlineBegan (flightDeadline flight)) effect
       Expire flight unsent sent -> do
         ashore <- changePhase flight Ashore Cancelled
         Nothing <$ conclude recoverer flight (Left (if ashore then unsent else sent))
@@ -479,7 +455,7 @@ launch recoverer key departures = do
         _ -> (Map.delete key known, Seq.empty)
       unless (Seq.null batch) $ do
         for_ (Seq.lookup 0 batch) $ \departure -> do
-          connected <- try (connectNode (poolOf departure))
+          connected <- try (connectNode (poolOf (departurePlace departure)))
           case connected of
             Right (Right ()) -> traverse_ (submit recoverer) batch
             Right (Left failed) -> traverse_ (unsent failed) batch
@@ -489,10 +465,8 @@ launch recoverer key departures = do
 
     unsent failed departure = arrived recoverer departure (Failure failed)
 
-poolOf :: Departure -> MultiplexPool
-poolOf departure = nodePoolFor (placeRole place) (placeNode place)
-  where
-    place = departurePlace departure
+poolOf :: Place -> MultiplexPool
+poolOf place = nodePoolFor (placeRole place) (placeNode place)
 
 -- | Submits a command once more, unless its caller has been told that it was not sent.
 submit :: Recoverer -> Departure -> IO ()
@@ -507,21 +481,21 @@ submit recoverer departure = do
       WithAsking -> (\beside -> [(request ["ASKING"], beside)]) <$> newResponseSlot
     -- Before it is sent: its caller may read the notes as soon as there is a reply.
     inQueue flight
-    submitFlight (poolOf departure) asking flight (arrived recoverer departure)
+    submitFlight (departurePlace departure) asking flight (arrived recoverer departure)
   letPass recoverer flight
   where
     flight = departureFlight departure
 
 -- | Submits a command with the requests ahead of it. The action gets the outcome.
-submitFlight :: MultiplexPool -> [(Request, ResponseSlot)] -> Flight -> (Outcome -> IO ()) -> IO ()
-submitFlight pool ahead flight act = do
+submitFlight :: Place -> [(Request, ResponseSlot)] -> Flight -> (Outcome -> IO ()) -> IO ()
+submitFlight place ahead flight act = do
   queue <- traverse (\each -> (,) each <$> newResponseSlot) (flightQueue flight)
   slot <- onArrival (resultOfQueue queue >=> act) >>= newAttendedSlot
+  now <- coarseNanos
+  let deadline = attemptDeadline place (flightAim flight) now (flightDeadline flight)
   case ahead <> queue of
-    [] -> submitToNodeSlot pool patience (flightRequest flight) slot
-    run -> submitRunToNode pool patience (run <> [(flightRequest flight, slot)])
-  where
-    patience = patienceOf (flightFacts flight)
+    [] -> submitToNodeSlot (poolOf place) deadline (flightRequest flight) slot
+    run -> submitRunToNode (poolOf place) deadline (run <> [(flightRequest flight, slot)])
 
 -- | The outcome of EXEC, given MULTI and the queued commands with their slots, all of which
 -- are filled before EXEC's.

@@ -33,7 +33,7 @@ startTransaction core transaction
   | otherwise = do
     began <- coarseNanos
     result <- newEmptyMVar
-    flight <- behindQueue (map commandRequest (multi : commands)) <$> (newFlight (commandRequest exec) facts aim began result >>= tracedBy (coreJourney core))
+    flight <- behindQueue (map commandRequest (multi : commands)) <$> (newFlight (commandRequest exec) facts aim (deadlineFor core facts began) result >>= tracedBy (coreJourney core))
     behind <- waitsForPlace recoverer
     place <- if behind then pure Nothing else placeAimed router facts aim
     maybe (awaitPlace recoverer flight) (depart recoverer flight) place

@@ -217,7 +217,7 @@ factsFromEntry entry commandWords' =
         Just (Just seconds) -> BlocksFor seconds,
       factScope = scope,
       factFailsHalfway = failsHalfway entry,
-      factPatience = Nothing,
+      factTimeLimit = Nothing,
       factReadFrom = Nothing
     }
   where

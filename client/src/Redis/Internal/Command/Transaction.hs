@@ -162,7 +162,7 @@ transactionFacts :: Transaction a -> Facts
 transactionFacts (Transaction queue _) =
   writeFacts
     { factRepeatable = all (factRepeatable . factsOf) queue,
-      factPatience = foldr (longest . factPatience . factsOf) Nothing queue
+      factTimeLimit = foldr (longest . factTimeLimit . factsOf) Nothing queue
     }
   where
     factsOf = commandFacts . queuedCommand

@@ -266,7 +266,8 @@ following store mux Follower {followerEndpoint, followerRound} = wait
     sayAnew known issue = do
       let credentials = issueCredentials issue
           said = known {followingNumber = issueNumber issue, followingRound = issueRound issue}
-      reply <- traverse (submitCommand mux usualTerms . authentication) credentials
+      terms <- usualTerms mux
+      reply <- traverse (submitCommand mux terms . authentication) credentials
       case reply of
         Just (Reply (ErrorReply text)) -> failed said {followingLifetime = issueLifetime issue} (Just (refusal credentials text))
         -- No answer in time: send AUTH again later.

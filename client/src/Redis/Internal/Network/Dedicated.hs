@@ -30,7 +30,7 @@ where
 import Control.Concurrent (myThreadId, threadCapability)
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
-import Control.Exception (SomeException, finally, mask, mask_, onException, try)
+import Control.Exception (SomeException, mask, mask_, onException, try)
 import Control.Monad (unless, void, when)
 import Data.Foldable (for_, traverse_)
 import Data.Function (on)
@@ -40,7 +40,7 @@ import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock (Nanos, coarseNanos, nanosFromSeconds)
+import Redis.Internal.Network.Clock (Deadline (..), Nanos, coarseNanos, nanosFromSeconds, timedOut)
 import Redis.Internal.Network.Connect (explained)
 import Redis.Internal.Network.Credentials (Issue, isCurrent)
 import Redis.Internal.Network.Handshake (ConnectionUse (Lent))
@@ -93,8 +93,8 @@ instance Ord Held where
 data Dial = Dial
   { -- | The result, or 'ClosedLocally' from the thread that does not want it any more. The first to
     -- fill the variable decides.
-    dialResult :: MVar (Either ConnectionCause Established),
-    -- | Set before that, by the same thread; the dial watches it.
+    dialResult :: TMVar (Either ConnectionCause Established),
+    -- | Set with it, by that thread; the dial watches it.
     dialUnwanted :: TVar Bool,
     -- | Full when the dial has ended and only its result is left.
     dialOver :: MVar ()
@@ -103,19 +103,24 @@ data Dial = Dial
 instance Eq Dial where
   one == other = dialOver one == dialOver other
 
--- | Starts to dial on a thread of its own. The action gets a transaction that retries until nobody
--- wants the connection any more. Call it masked.
-startDial :: String -> (STM () -> IO (Either ConnectionCause Established)) -> IO Dial
-startDial label open = do
-  dialResult <- newEmptyMVar
-  dialUnwanted <- newTVarIO False
-  dialOver <- newEmptyMVar
-  void . spawn label $ do
-    outcome <- either (\failure -> Left (ConnectFailed (show (failure :: SomeException)))) id <$> try (open (readTVar dialUnwanted >>= check))
-    wanted <- tryPutMVar dialResult outcome
-    unless wanted (mapM_ (abortMultiplexer . establishedMux) outcome)
-    putMVar dialOver ()
-  pure Dial {dialResult, dialUnwanted, dialOver}
+-- | Dials on a thread of its own, unless the pool is closed. The action gets a transaction that
+-- retries until nobody wants the connection any more. Call it masked.
+startDial :: DedicatedPool -> (STM () -> IO (Either ConnectionCause Established)) -> IO (Maybe Dial)
+startDial pool open = do
+  dial <- Dial <$> newEmptyTMVarIO <*> newTVarIO False <*> newEmptyMVar
+  closed <- atomically $ do
+    closed <- isClosed <$> readTVar (dedicatedLending pool)
+    closed <$ unless closed (modifyTVar' (dedicatedDials pool) (dial :))
+  if closed
+    then pure Nothing
+    else do
+      void . spawn ("redis dial " <> renderEndpoint (dedicatedEndpoint pool)) $ do
+        outcome <- either (\failure -> Left (ConnectFailed (show (failure :: SomeException)))) id <$> try (open (readTVar (dialUnwanted dial) >>= check))
+        wanted <- atomically (tryPutTMVar (dialResult dial) outcome)
+        unless wanted (mapM_ (abortMultiplexer . establishedMux) outcome)
+        atomically (modifyTVar' (dedicatedDials pool) (List.delete dial))
+        putMVar (dialOver dial) ()
+      pure (Just dial)
 
 -- | Ends a dial whose result nobody will use. Blocks until the dial has ended; if that wait is
 -- interrupted, the dial ends all the same.
@@ -125,9 +130,11 @@ dropDial dial = giveUpDial dial *> readMVar (dialOver dial)
 -- | Like 'dropDial', but does not wait until the dial has ended.
 giveUpDial :: Dial -> IO ()
 giveUpDial dial = do
-  atomically (writeTVar (dialUnwanted dial) True)
-  void (tryPutMVar (dialResult dial) (Left ClosedLocally))
-  readMVar (dialResult dial) >>= mapM_ (abortMultiplexer . establishedMux)
+  result <- atomically $ do
+    writeTVar (dialUnwanted dial) True
+    void (tryPutTMVar (dialResult dial) (Left ClosedLocally))
+    readTMVar (dialResult dial)
+  mapM_ (abortMultiplexer . establishedMux) result
 
 -- | The state in which a lease leaves its connection.
 data Condition
@@ -191,11 +198,11 @@ closeIdle :: DedicatedPool -> IO ()
 closeIdle pool = mask_ (happened pool IdleUseless)
 
 -- | Lends a connection to an action, which returns the condition in which it leaves the connection.
--- Blocks while all connections are lent out (for at most the command timeout) and while one is
--- opened; may be interrupted. An exception in the action closes the connection.
-withLease :: DedicatedPool -> (Multiplexer -> IO (a, Condition)) -> IO (Either Error a)
-withLease pool action = mask $ \restore ->
-  takeTurn pool >>= \case
+-- Blocks while all connections are lent out and while one is opened, at most until the deadline; may
+-- be interrupted. An exception in the action closes the connection.
+withLease :: DedicatedPool -> Deadline -> (Multiplexer -> IO (a, Condition)) -> IO (Either Error a)
+withLease pool deadline action = mask $ \restore ->
+  takeTurn pool deadline >>= \case
     Left failed -> pure (Left failed)
     Right held -> do
       (result, condition) <- restore (action (heldMux held)) `onException` happened pool (Lost held)
@@ -205,8 +212,8 @@ withLease pool action = mask $ \restore ->
       pure (Right result)
 
 -- | Waits for the caller's turn, and takes or opens its connection. Call it masked.
-takeTurn :: DedicatedPool -> IO (Either Error Held)
-takeTurn pool = do
+takeTurn :: DedicatedPool -> Deadline -> IO (Either Error Held)
+takeTurn pool deadline = do
   caller <- atomically $ do
     caller <- Caller <$> numbered pool <*> newEmptyTMVar
     -- 'Asked' never closes a connection.
@@ -221,19 +228,14 @@ takeTurn pool = do
         else -- It died while it was idle, or newer credentials were issued.
           (happened pool (Replacing held) `onException` happened pool NotOpened) >> openTurn
     Just Open -> openTurn
-    Nothing -> Left <$> (explained (setupConnector (dedicatedSetup pool)) (dedicatedEndpoint pool) (TimeoutError (TimeoutFailure "" NotSent (foldMap seconds limit) Nothing)) <* leave caller)
+    Nothing -> Left <$> (explained (setupConnector (dedicatedSetup pool)) (dedicatedEndpoint pool) (timedOut NotSent deadline) <* leave caller)
   where
-    limit = configCommandTimeout (setupConfig (dedicatedSetup pool))
-
-    await caller = case limit of
-      Nothing -> Just <$> atomically (takeTMVar (callerTurn caller))
-      Just allowed -> do
-        now <- atomically (tryTakeTMVar (callerTurn caller))
-        case now of
-          Just turn -> pure (Just turn)
-          Nothing -> do
-            expired <- expiry allowed
-            atomically $ (Just <$> takeTMVar (callerTurn caller)) `orElse` (Nothing <$ expired)
+    await caller =
+      atomically (tryTakeTMVar (callerTurn caller)) >>= \case
+        Just turn -> pure (Just turn)
+        Nothing -> do
+          over <- expiryAt (deadlineAt deadline)
+          atomically $ (Just <$> takeTMVar (callerTurn caller)) `orElse` (Nothing <$ over)
 
     -- The turn may have come meanwhile; then it goes to the next caller.
     leave caller = do
@@ -247,7 +249,7 @@ takeTurn pool = do
         NoMore -> pure ()
 
     openTurn =
-      opening pool `onException` happened pool NotOpened >>= \case
+      opening pool deadline `onException` happened pool NotOpened >>= \case
         Right Established {establishedMux, establishedIssue} -> do
           (held, closing) <- atomically $ do
             heldNumber <- numbered pool
@@ -260,8 +262,8 @@ closedLocally :: DedicatedPool -> Error
 closedLocally pool = ConnectionError (ConnectionFailure "" NotSent (dedicatedEndpoint pool) ClosedLocally)
 
 -- | Opens a connection, unless the node's backoff has not passed yet. Call it masked.
-opening :: DedicatedPool -> IO (Either Error Established)
-opening pool = do
+opening :: DedicatedPool -> Deadline -> IO (Either Error Established)
+opening pool deadline = do
   now <- coarseNanos
   atomically (stateTVar reconnect (begin now)) >>= \case
     Left cause -> pure (Left (failed cause))
@@ -277,30 +279,24 @@ opening pool = do
       capability <- fst <$> (threadCapability =<< myThreadId)
       let setup = dedicatedSetup pool
           settings = exclusiveSettings setup endpoint capability
-      dial <- startDial ("redis dial " <> renderEndpoint endpoint) $ \unwanted ->
-        openConnection setup Purpose {purposeUse = Lent, purposeGone = unwanted} settings (lost pool) endpoint
-      closed <- atomically $ do
-        closed <- isClosed <$> readTVar (dedicatedLending pool)
-        closed <$ unless closed (modifyTVar' (dedicatedDials pool) (dial :))
       opened <-
-        if closed
-          then Left ClosedLocally <$ dropDial dial
-          else readMVar (dialResult dial) `onException` (dropDial dial `finally` atomically (noLonger dial))
+        startDial pool (\unwanted -> openConnection setup Purpose {purposeUse = Lent, purposeGone = unwanted} settings (lost pool) endpoint) >>= \case
+          Nothing -> pure (Just (Left ClosedLocally))
+          Just dial -> do
+            over <- expiryAt (deadlineAt deadline)
+            result <- atomically ((Just <$> readTMVar (dialResult dial)) `orElse` (Nothing <$ over)) `onException` dropDial dial
+            result <$ when (isNothing result) (giveUpDial dial)
       now <- coarseNanos
       case opened of
-        Left ClosedLocally -> do
-          atomically (noLonger dial >> modifyTVar' reconnect attemptAbandoned)
-          pure (Left (failed ClosedLocally))
-        Left cause -> do
+        Nothing -> Left <$> (explained (setupConnector (dedicatedSetup pool)) endpoint (timedOut NotSent deadline) <* atomically (modifyTVar' reconnect attemptAbandoned))
+        Just (Left ClosedLocally) -> Left (failed ClosedLocally) <$ atomically (modifyTVar' reconnect attemptAbandoned)
+        Just (Left cause) -> do
           random <- randomRIO (0, 1)
-          delay <- atomically (noLonger dial >> stateTVar reconnect (attemptFailed (configBackoff config) now random cause))
+          delay <- atomically (stateTVar reconnect (attemptFailed (configBackoff config) now random cause))
           countOne (setupTally (dedicatedSetup pool)) ConnectsFailed
           observeConnection (configHooks config) (ConnectAttemptFailed endpoint cause (seconds delay))
           pure (Left (failed cause))
-        Right established -> do
-          atomically (noLonger dial >> modifyTVar' reconnect (attemptSucceeded (configBackoff config) now))
-          pure (Right established)
-    noLonger dial = modifyTVar' (dedicatedDials pool) (List.delete dial)
+        Just (Right established) -> Right established <$ atomically (modifyTVar' reconnect (attemptSucceeded (configBackoff config) now))
 
 -- | Takes a connection back. Makes sure that a thread closes it if no caller wants it for long.
 -- Call it masked.

@@ -33,6 +33,7 @@ import Data.Either (isRight)
 import Data.Maybe (fromMaybe, isJust, isNothing, maybeToList)
 import Redis.Error
 import Redis.Internal.Config
+import Redis.Internal.Network.Clock (noDeadline)
 import Redis.Internal.Network.Connect (Approach (..))
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.ResponseSlot
@@ -77,10 +78,9 @@ data Importance
 -- PING; the caller sets the deadline.
 handshake :: Config -> Maybe Credentials -> ConnectionUse -> Approach -> Multiplexer -> IO (Either Unready ())
 handshake config credentials use approach mux = handshakeBy config credentials use approach $ \requests ->
-  submitRun mux unlimited requests >>= mapM (fmap answer . waitSlotResult)
+  -- The command timeout may be much shorter than the time to connect.
+  submitRun mux (termsUntil noDeadline) requests >>= mapM (fmap answer . waitSlotResult)
   where
-    -- The command timeout may be much shorter than the time to connect.
-    unlimited = usualTerms {termsPatience = Just maxBound}
     answer = \case
       Reply value -> Right value
       Failure failed -> Left failed

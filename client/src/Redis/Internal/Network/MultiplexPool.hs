@@ -23,6 +23,7 @@ module Redis.Internal.Network.MultiplexPool
     submitWaiting,
     submitRunToNode,
     connectNode,
+    usualDeadline,
 
     -- * Connections
     reconnectNode,
@@ -175,57 +176,59 @@ data Submitter
     GoesOn
   deriving stock (Eq)
 
--- | Submits a command and waits for its outcome, for at most the given time, or the client's
--- command timeout if none is given; if a connection must be opened first, for as long again.
--- Commands of another thread neither delay it nor move it to another connection, unless both threads
+-- | Submits a command and waits for its outcome, until the deadline. Commands of another thread neither delay it nor move it to another connection, unless both threads
 -- have commands in flight that they did not wait for and are counted in one cell.
-submitToNode :: MultiplexPool -> Maybe Nanos -> Request -> IO Arrival
-submitToNode pool patience encoded = do
+submitToNode :: MultiplexPool -> Deadline -> Request -> IO Arrival
+submitToNode pool deadline encoded = do
   slot <- newResponseSlot
-  submitAs Waits pool patience encoded slot
+  submitAs Waits pool deadline encoded slot
   waitArrival slot
 {-# INLINE submitToNode #-}
 
 -- | Submits a command and returns without waiting for its reply. Blocks in three cases, each time
--- for at most the command's patience: while connections are opened, each of them within the connect
+-- at most until the command's deadline: while connections are opened, each of them within the connect
 -- timeout (not at all if the last attempt failed); while the queue is full (not at all if all
 -- commands in flight are past their deadlines); and while commands in flight that may be the
 -- thread's are on several connections. Never throws an 'Error': it arrives in the slot.
-submitToNodeAsync :: MultiplexPool -> Maybe Nanos -> Request -> IO ResponseSlot
-submitToNodeAsync pool patience encoded = do
+submitToNodeAsync :: MultiplexPool -> Deadline -> Request -> IO ResponseSlot
+submitToNodeAsync pool deadline encoded = do
   slot <- newResponseSlot
-  slot <$ submitToNodeSlot pool patience encoded slot
+  slot <$ submitToNodeSlot pool deadline encoded slot
 {-# INLINE submitToNodeAsync #-}
 
 -- | Like 'submitToNodeAsync', but the reply arrives in a given slot.
-submitToNodeSlot :: MultiplexPool -> Maybe Nanos -> Request -> ResponseSlot -> IO ()
+submitToNodeSlot :: MultiplexPool -> Deadline -> Request -> ResponseSlot -> IO ()
 submitToNodeSlot = submitAs GoesOn
 {-# INLINE submitToNodeSlot #-}
 
 -- | Submits a command whose caller then waits for the slot: the first half of 'submitToNode'.
-submitWaiting :: MultiplexPool -> Maybe Nanos -> Request -> ResponseSlot -> IO ()
+submitWaiting :: MultiplexPool -> Deadline -> Request -> ResponseSlot -> IO ()
 submitWaiting = submitAs Waits
 
-submitAs :: Submitter -> MultiplexPool -> Maybe Nanos -> Request -> ResponseSlot -> IO ()
-submitAs submitter pool patience encoded slot =
-  muxOf submitter pool patience >>= \case
-    Found mux key -> submitTo mux Terms {termsOrderKey = key, termsPatience = patience} encoded slot
+submitAs :: Submitter -> MultiplexPool -> Deadline -> Request -> ResponseSlot -> IO ()
+submitAs submitter pool deadline encoded slot =
+  muxOf submitter pool deadline >>= \case
+    Found mux key -> submitTo mux Terms {termsOrderKey = key, termsDeadline = deadline} encoded slot
     Missing failure -> fillSlot slot (Failure failure)
 {-# INLINE submitAs #-}
 
 -- | Submits requests that must reach the server with nothing in between, each with the slot for its
 -- reply. Blocks like 'submitToNodeAsync'.
-submitRunToNode :: MultiplexPool -> Maybe Nanos -> [(Request, ResponseSlot)] -> IO ()
-submitRunToNode pool patience run =
-  muxOf GoesOn pool patience >>= \case
-    Found mux key -> submitRunTo mux Terms {termsOrderKey = key, termsPatience = patience} run
+submitRunToNode :: MultiplexPool -> Deadline -> [(Request, ResponseSlot)] -> IO ()
+submitRunToNode pool deadline run =
+  muxOf GoesOn pool deadline >>= \case
+    Found mux key -> submitRunTo mux Terms {termsOrderKey = key, termsDeadline = deadline} run
     Missing failure -> mapM_ ((`fillSlot` Failure failure) . snd) run
+
+-- | The deadline of a command that begins now and has no time limit of its own.
+usualDeadline :: MultiplexPool -> IO Deadline
+usualDeadline pool = deadlineAfter (commandLimit (setupConfig (poolSetup pool))) <$> coarseNanos
 
 -- | Makes sure that the calling thread's connection is open, or returns why it cannot be opened.
 -- Blocks while it is opened: connecting has a time limit of its own, and no command waits here.
 connectNode :: MultiplexPool -> IO (Either Error ())
 connectNode pool =
-  muxOf Waits pool (Just maxBound) >>= \case
+  muxOf Waits pool noDeadline >>= \case
     Found _ _ -> pure (Right ())
     Missing failure -> pure (Left failure)
 
@@ -236,8 +239,8 @@ data Found
   | Missing Error
 
 -- | The calling thread's multiplexer. Blocks like 'submitToNodeAsync'.
-muxOf :: Submitter -> MultiplexPool -> Maybe Nanos -> IO Found
-muxOf submitter pool patience
+muxOf :: Submitter -> MultiplexPool -> Deadline -> IO Found
+muxOf submitter pool !deadline
   | count == 1 = atCell 0 noOrderKey
   | otherwise = do
     thread <- myThreadId
@@ -250,7 +253,7 @@ muxOf submitter pool patience
       then atCell mine counted
       else case submitter of
         Waits -> stayWith pool mine key >>= (`atCell` counted)
-        GoesOn -> settleOrder pool mine key patience >>= either (pure . Missing) (`atCell` counted)
+        GoesOn -> settleOrder pool mine key deadline >>= either (pure . Missing) (`atCell` counted)
   where
     count = sizeofArray (poolCells pool)
     atCell index key =
@@ -259,7 +262,7 @@ muxOf submitter pool patience
           open <- isOpen mux
           if open then pure (Found mux key) else connected index key
         Nothing -> connected index key
-    connected index key = either Missing (`Found` key) <$> openCell submitter pool patience index
+    connected index key = either Missing (`Found` key) <$> openCell submitter pool deadline index
 
 -- | Whether the thread may have commands in flight in another cell than this one.
 anyElsewhere :: MultiplexPool -> Int -> OrderKey -> IO Bool
@@ -294,37 +297,28 @@ stayWith pool mine key = do
 
 -- | The cell for a thread that does not wait for its reply and may have commands in flight
 -- elsewhere: the cell where it has them, if that is known. Otherwise waits until at most one of the
--- possible cells has commands in flight, for at most the command's patience.
-settleOrder :: MultiplexPool -> Int -> OrderKey -> Maybe Nanos -> IO (Either Error Int)
-settleOrder pool mine key patience = coarseNanos >>= go (0 :: Int)
+-- possible cells has commands in flight, at most until the deadline.
+settleOrder :: MultiplexPool -> Int -> OrderKey -> Deadline -> IO (Either Error Int)
+settleOrder pool mine key !deadline = go (0 :: Int)
   where
-    limit = patienceOf pool patience
-    go turns began =
+    go turns =
       inFlightCells pool key >>= \case
         (certain : _, _) -> pure (Right certain)
         ([], []) -> pure (Right mine)
         ([], [only]) -> pure (Right only)
         _ -> do
-          waited <- subtract began <$> coarseNanos
-          if waited >= limit
-            then pure (Left (TimeoutError (TimeoutFailure "" NotSent (durationFromNanos limit) Nothing)))
+          now <- coarseNanos
+          if now >= deadlineAt deadline
+            then pure (Left (timedOut NotSent deadline))
             else do
               if turns < 100 then yield else threadDelay 100
-              go (turns + 1) began
+              go (turns + 1)
 
--- | The patience of a command; 'maxBound' is for ever.
-patienceOf :: MultiplexPool -> Maybe Nanos -> Nanos
-patienceOf pool = fromMaybe (fromMaybe maxBound (muxCommandTimeout (sharedSettings (poolSetup pool) (poolEndpoint pool) 0)))
-
--- | Opens the multiplexer of a cell, or waits for the attempt that is under way, for at most the
--- command's patience in all: attempts for other cells may come first. While attempts fail, only a
--- caller that waits for its reply anyway waits for the next attempt.
-openCell :: Submitter -> MultiplexPool -> Maybe Nanos -> Int -> IO (Either Error Multiplexer)
-openCell submitter pool patience index = coarseNanos >>= openCellSince submitter pool patience index
-
--- | Like 'openCell', for a caller that began to wait at this time.
-openCellSince :: Submitter -> MultiplexPool -> Maybe Nanos -> Int -> Nanos -> IO (Either Error Multiplexer)
-openCellSince submitter pool patience index began = join . mask_ . modifyMVar (poolState pool) $ \state -> do
+-- | Opens the multiplexer of a cell, or waits for the attempt that is under way, at most until the
+-- deadline: attempts for other cells may come first. While attempts fail, only a caller that waits
+-- for its reply anyway waits for the next attempt.
+openCell :: Submitter -> MultiplexPool -> Deadline -> Int -> IO (Either Error Multiplexer)
+openCell submitter pool !deadline index = join . mask_ . modifyMVar (poolState pool) $ \state -> do
   present <- readIORef cell
   open <- maybe (pure False) isOpen present
   now <- coarseNanos
@@ -345,15 +339,14 @@ openCellSince submitter pool patience index began = join . mask_ . modifyMVar (p
   where
     cell = indexArray (poolCells pool) index
     notSent = Left . ConnectionError . ConnectionFailure "" NotSent (poolEndpoint pool)
-    limit = patienceOf pool patience
     -- By a timer in the transaction: no exception is thrown to the caller when its time is over.
     awaitAttempt attempt = do
-      over <- expiryAt (if limit == never then never else began + limit)
+      over <- expiryAt (deadlineAt deadline)
       result <- atomically ((Just <$> readTMVar (attemptResult attempt)) `orElse` (Nothing <$ over))
       case result of
         Just (Left cause) -> pure (notSent cause)
-        Just (Right ()) -> openCellSince submitter pool patience index began
-        Nothing -> Left <$> explained (setupConnector (poolSetup pool)) (poolEndpoint pool) (TimeoutError (TimeoutFailure "" NotSent (durationFromNanos limit) Nothing))
+        Just (Right ()) -> openCell submitter pool deadline index
+        Nothing -> Left <$> explained (setupConnector (poolSetup pool)) (poolEndpoint pool) (timedOut NotSent deadline)
 
 -- | The body of an attempt: opens one connection, and tells the callers that wait for it.
 runAttempt :: MultiplexPool -> Int -> Connecting -> IO ()

@@ -24,6 +24,7 @@ module Redis.Internal.Network.Multiplexer
 
     -- * Submitting
     Terms (..),
+    termsUntil,
     usualTerms,
     submitCommand,
     submitCommandAsync,
@@ -106,14 +107,17 @@ abortMultiplexer mux = do
 data Terms = Terms
   { -- | The key of the thread that the command is counted for.
     termsOrderKey :: OrderKey,
-    -- | The command's patience: how long it may take from submitting to the reply. 'Nothing' is the
-    -- connection's command timeout, 'maxBound' is for ever.
-    termsPatience :: Maybe Nanos
+    -- | When the reply must have come.
+    termsDeadline :: {-# UNPACK #-} !Deadline
   }
 
--- | The terms of a command that is not counted and has the connection's command timeout.
-usualTerms :: Terms
-usualTerms = Terms {termsOrderKey = noOrderKey, termsPatience = Nothing}
+-- | The terms of a command that is not counted.
+termsUntil :: Deadline -> Terms
+termsUntil deadline = Terms {termsOrderKey = noOrderKey, termsDeadline = deadline}
+
+-- | The terms of a command that is not counted and has the connection's command timeout from now.
+usualTerms :: Multiplexer -> IO Terms
+usualTerms mux = termsUntil . deadlineAfter (usualLimit mux) <$> coarseNanos
 
 -- | Submits a command and waits for its outcome.
 --
@@ -123,7 +127,7 @@ submitCommand :: Multiplexer -> Terms -> Request -> IO Outcome
 submitCommand mux terms encoded = submitCommandAsync mux terms encoded >>= waitSlotResult
 
 -- | Submits a command and returns without waiting for its reply. Blocks while the queue is full,
--- for at most the command's patience. Never throws an 'Error': a dead connection fills the slot.
+-- until the command's deadline. Never throws an 'Error': a dead connection fills the slot.
 submitCommandAsync :: Multiplexer -> Terms -> Request -> IO ResponseSlot
 submitCommandAsync mux terms encoded = do
   slot <- newResponseSlot
@@ -192,25 +196,20 @@ data Submission = Submission
     submissionBatch :: Batch,
     submissionCount :: Int,
     -- | An upper bound.
-    submissionBytes :: Int,
-    submissionPatience :: Nanos,
-    submissionDeadline :: Nanos
+    submissionBytes :: Int
   }
 
 -- | Puts requests in the buffer and their slots in the ring, or fails the slots. Call it masked.
 enter :: Multiplexer -> Terms -> Batch -> IO ()
 enter mux terms batch = do
   -- Strict: a thunk for each of these would be allocated with every submit.
-  let !submissionPatience = fromMaybe (usualPatience mux) (termsPatience terms)
-      !submissionCount = batchCount batch
+  let !submissionCount = batchCount batch
       !submissionBytes = batchSize batch
   takeMVar (muxLock mux)
-  now <- coarseNanos
   waiting <- waitingForRoom (muxRoom mux)
   room <- if waiting == 0 then hasRoom mux submissionCount submissionBytes else pure False
   life <- lifeOf mux
-  let submissionDeadline = now `plus` submissionPatience
-      submission = Submission {submissionTerms = terms, submissionBatch = batch, submissionCount, submissionBytes, submissionPatience, submissionDeadline}
+  let submission = Submission {submissionTerms = terms, submissionBatch = batch, submissionCount, submissionBytes}
   case life of
     Open
       | room -> append mux submission
@@ -220,20 +219,15 @@ enter mux terms batch = do
           then putMVar (muxLock mux) () *> tooLate submission
           else do
             noteShortest mux submission
-            waiter <- joinQueue (muxRoom mux) Wish {wishCommands = submissionCount, wishBytes = submissionBytes, wishDeadline = submissionDeadline}
+            waiter <- joinQueue (muxRoom mux) Wish {wishCommands = submissionCount, wishBytes = submissionBytes, wishDeadline = deadlineAt (termsDeadline terms)}
             putMVar (muxLock mux) ()
             waitForRoom mux submission waiter
     _ -> refuse mux batch
 
--- | The patience of commands that state none.
-usualPatience :: Multiplexer -> Nanos
-usualPatience mux = fromMaybe maxBound (muxCommandTimeout (muxSettings mux))
-{-# INLINE usualPatience #-}
-
--- | The time plus the patience; 'maxBound', which is never, if that overflows.
-plus :: Nanos -> Nanos -> Nanos
-plus now patience = if patience >= maxBound - now then maxBound else now + max 0 patience
-{-# INLINE plus #-}
+-- | The usual time limit of a command.
+usualLimit :: Multiplexer -> Nanos
+usualLimit mux = fromMaybe never (muxCommandTimeout (muxSettings mux))
+{-# INLINE usualLimit #-}
 
 -- | Whether commands are in flight and all of them are past their deadlines, so that nobody can
 -- tell when there will be room. Then no caller waits for room: a thread that submits many commands
@@ -252,8 +246,8 @@ allOverdue mux = do
 probe :: Multiplexer -> IO ()
 probe mux = mask_ $ do
   slot <- newResponseSlot
+  terms <- usualTerms mux
   takeMVar (muxLock mux)
-  now <- coarseNanos
   waiting <- waitingForRoom (muxRoom mux)
   room <- hasRoom mux 1 (requestSize ping)
   life <- lifeOf mux
@@ -263,12 +257,10 @@ probe mux = mask_ $ do
         append
           mux
           Submission
-            { submissionTerms = usualTerms,
+            { submissionTerms = terms,
               submissionBatch = One ping slot,
               submissionCount = 1,
-              submissionBytes = requestSize ping,
-              submissionPatience = usualPatience mux,
-              submissionDeadline = now `plus` usualPatience mux
+              submissionBytes = requestSize ping
             }
     _ -> putMVar (muxLock mux) ()
   where
@@ -306,7 +298,7 @@ append mux !submission = do
 
 -- Call it under the lock.
 push :: Multiplexer -> Submission -> Request -> ResponseSlot -> IO ()
-push mux Submission {submissionTerms = Terms {termsOrderKey}, submissionDeadline, submissionPatience} encoded slot = do
+push mux Submission {submissionTerms = Terms {termsOrderKey, termsDeadline}} encoded slot = do
   size <- appendRequest (muxBuffer mux) encoded
   queued <- (+ size) <$> readWord mux wordQueued
   writeWord mux wordQueued queued
@@ -316,42 +308,42 @@ push mux Submission {submissionTerms = Terms {termsOrderKey}, submissionDeadline
     Pending
       { pendingSlot = slot,
         pendingEnd = queued,
-        pendingDeadline = submissionDeadline,
-        pendingPatience = submissionPatience,
+        pendingDeadline = deadlineAt termsDeadline,
+        pendingLimit = deadlineLimit termsDeadline,
         pendingOrderKey = termsOrderKey
       }
 {-# INLINE push #-}
 
--- | Notes the deadline and the patience of a submission for the watchdog. Call it under the lock.
+-- | Notes the deadline and the time limit of a submission for the watchdog. Call it under the lock.
 noteTimes :: Multiplexer -> Submission -> IO ()
 noteTimes mux submission = do
   earliest <- readWord mux wordEarliest
   when (deadline < earliest) (writeWord mux wordEarliest deadline)
-  case termsPatience (submissionTerms submission) of
-    Nothing -> pure ()
-    Just patience -> do
-      noteShortest mux submission
-      -- A command that waits for ever does not lengthen the silence limit.
-      when (patience < maxBound) $ do
-        answered <- ringHead (muxRing mux)
-        until' <- readWord mux wordLongestUntil
-        longest <- if answered >= until' then pure 0 else readWord mux wordLongest
-        ringTail (muxRing mux) >>= writeWord mux wordLongestUntil
-        writeWord mux wordLongest (max longest (fromIntegral patience))
+  when (limit /= usualLimit mux) $ do
+    noteShortest mux submission
+    -- A command that waits for ever does not lengthen the silence limit.
+    when (limit < never) $ do
+      answered <- ringHead (muxRing mux)
+      until' <- readWord mux wordLongestUntil
+      longest <- if answered >= until' then pure 0 else readWord mux wordLongest
+      ringTail (muxRing mux) >>= writeWord mux wordLongestUntil
+      writeWord mux wordLongest (max longest (fromIntegral limit))
   where
-    deadline = fromIntegral (submissionDeadline submission)
+    Terms {termsDeadline} = submissionTerms submission
+    limit = deadlineLimit termsDeadline
+    deadline = fromIntegral (deadlineAt termsDeadline)
 {-# INLINE noteTimes #-}
 
--- | Makes the watchdog tick more often if a command has less patience than any before. Call it
+-- | Makes the watchdog tick more often if a command has a shorter time limit than any before. Call it
 -- under the lock.
 noteShortest :: Multiplexer -> Submission -> IO ()
 noteShortest mux submission = do
   shortest <- readWord mux wordShortest
-  when (patience < shortest) $ do
-    writeWord mux wordShortest patience
+  when (limit < shortest) $ do
+    writeWord mux wordShortest limit
     wakeWatchdog mux
   where
-    patience = fromIntegral (submissionPatience submission)
+    limit = fromIntegral (deadlineLimit (termsDeadline (submissionTerms submission)))
 
 -- | The flush mark: how many unsent commands make their submitter send them, given the recent peak
 -- of commands in flight. Sending at once is best with few callers. With many, sending half of the
@@ -370,8 +362,7 @@ flushMark peak = max 1 (min 128 (peak `quot` (2 * peakUnit)))
 peakAfter :: Int -> Int -> Int
 peakAfter before busy = max (busy * peakUnit) (before - before `quot` peakUnit)
 
--- | Waits for room, or until the deadline of the command has passed. The wait is part of the
--- command's patience.
+-- | Waits for room, or until the deadline of the command has passed.
 waitForRoom :: Multiplexer -> Submission -> Waiter -> IO ()
 waitForRoom mux !submission waiter =
   -- Interruptible, like every wait for room.
@@ -388,7 +379,7 @@ waitForRoom mux !submission waiter =
 
 -- | Fails the slots of commands that found no room in time.
 tooLate :: Submission -> IO ()
-tooLate submission = failBatch (TimeoutError (TimeoutFailure "" NotSent (durationFromNanos (submissionPatience submission)) Nothing)) (submissionBatch submission)
+tooLate submission = failBatch (timedOut NotSent (termsDeadline (submissionTerms submission))) (submissionBatch submission)
 
 -- | Fails the slots of commands that came after the connection had stopped taking commands. The
 -- caller holds the lock; this function releases it.

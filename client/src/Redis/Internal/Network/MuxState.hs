@@ -94,12 +94,11 @@ data MuxSettings = MuxSettings
     -- when nothing else is queued.
     muxMaxQueued :: Int,
     muxDecodeLimits :: DecodeLimits,
-    -- | The patience of commands that state none: from submitting to the reply. 'Nothing' waits for
-    -- ever.
+    -- | The usual time limit of a command. 'Nothing' is no limit.
     muxCommandTimeout :: Maybe Nanos,
     -- | How long the peer may be silent while commands are in flight before it is probed, and again
-    -- before the connection is ended. Both are longer while a command in flight has a patience of
-    -- more than twice this limit.
+    -- before the connection is ended. Both are longer while a command in flight has a time limit of
+    -- more than twice this one.
     muxSilenceLimit :: Maybe Nanos,
     muxPolling :: Polling,
     -- | Whether no other connection of the client needs its capability, so that the reader may poll
@@ -323,11 +322,11 @@ wordOverdueFrom, wordOverdue :: Word
 wordOverdueFrom = Word 9
 wordOverdue = Word 4
 
--- | The shortest patience of a command, of those that state one or waited for room.
+-- | The shortest time limit of a command, of those that have not the usual one or waited for room.
 wordShortest :: Word
 wordShortest = Word 5
 
--- | The longest patience of a command, of those that state one. It counts until all commands before
+-- | The longest time limit of a command, of those that have not the usual one. It counts until all commands before
 -- the position in the second word are answered.
 wordLongest, wordLongestUntil :: Word
 wordLongest = Word 6

@@ -7,6 +7,7 @@ module Redis.Internal.Network.OpenConnection
     openConnection,
     greeted,
     decodeLimitsOf,
+    commandLimit,
     sharedSettings,
     exclusiveSettings,
   )
@@ -22,7 +23,7 @@ import Redis.Error (ConnectionCause (ClosedLocally, CredentialsFailed), Endpoint
 import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock (Nanos, coarseNanos, durationFromNanos, nanosFromSeconds, preciseNanos, secondsFromNanos)
+import Redis.Internal.Network.Clock (Nanos, coarseNanos, durationFromNanos, nanosFromSeconds, never, preciseNanos, secondsFromNanos)
 import Redis.Internal.Network.Connect (Connector, Opening (..), approachFor, beginWith, connectWith, openWithin)
 import Redis.Internal.Network.Credentials
 import Redis.Internal.Network.Handshake
@@ -190,6 +191,10 @@ decodeLimitsOf limits =
 -- | For how many seconds a server may refuse an action's credentials before that is an error.
 replacedWithin :: Double
 replacedWithin = 1
+
+-- | The time limit of a command that has none of its own, or 'never'.
+commandLimit :: Config -> Nanos
+commandLimit config = maybe never nanosFromSeconds (configCommandTimeout config)
 
 -- | The settings of a connection that all callers share.
 sharedSettings :: ConnectionSetup -> Endpoint -> Int -> MuxSettings

@@ -90,8 +90,8 @@ data Pending = Pending
     pendingEnd :: Int,
     -- | The deadline, on the coarse clock; 'maxBound' is never.
     pendingDeadline :: Nanos,
-    -- | The patience that it was submitted with.
-    pendingPatience :: Nanos,
+    -- | The time limit, of which the deadline is the end.
+    pendingLimit :: Nanos,
     pendingOrderKey :: Int
   }
 
@@ -208,18 +208,18 @@ readRoom room position = do
   pendingSlot <- readArray (roomSlots room) cell
   pendingEnd <- readByteArray (roomFacts room) facts
   pendingDeadline <- readByteArray (roomFacts room) (facts + 1)
-  pendingPatience <- readByteArray (roomFacts room) (facts + 2)
+  pendingLimit <- readByteArray (roomFacts room) (facts + 2)
   pendingOrderKey <- readByteArray (roomFacts room) (facts + 3)
-  pure Pending {pendingSlot, pendingEnd, pendingDeadline, pendingPatience, pendingOrderKey}
+  pure Pending {pendingSlot, pendingEnd, pendingDeadline, pendingLimit, pendingOrderKey}
 {-# INLINE readRoom #-}
 
 writeRoom :: Room -> Int -> Pending -> IO ()
-writeRoom room position Pending {pendingSlot, pendingEnd, pendingDeadline, pendingPatience, pendingOrderKey} = do
+writeRoom room position Pending {pendingSlot, pendingEnd, pendingDeadline, pendingLimit, pendingOrderKey} = do
   let cell = position .&. roomMask room
       facts = cell * 4
   writeArray (roomSlots room) cell pendingSlot
   writeByteArray (roomFacts room) facts pendingEnd
   writeByteArray (roomFacts room) (facts + 1) pendingDeadline
-  writeByteArray (roomFacts room) (facts + 2) pendingPatience
+  writeByteArray (roomFacts room) (facts + 2) pendingLimit
   writeByteArray (roomFacts room) (facts + 3) pendingOrderKey
 {-# INLINE writeRoom #-}

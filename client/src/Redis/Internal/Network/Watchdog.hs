@@ -9,8 +9,8 @@
 -- is already filled.
 --
 -- A peer counts as silent when it has said nothing for the silence limit while commands were in
--- flight, and then does not answer a probe for as long again. While a command in flight has more
--- patience than both together, the limit is half of that patience: a server that is busy with a
+-- flight, and then does not answer a probe for as long again. While a command in flight has a longer
+-- time limit than both together, the limit is half of that: a server that is busy with a
 -- command for as long as its caller waits is not silent. A command that may wait for ever changes
 -- nothing; then the silence limit alone ends a connection that is dead.
 --
@@ -93,7 +93,7 @@ watchdogLoop mux sendProbe = do
     silence now watch = case muxSilenceLimit (muxSettings mux) of
       Nothing -> pure watch
       Just shortest -> do
-        longest <- longestPatience mux
+        longest <- longestLimit mux
         let limit = max shortest (longest `quot` 2)
             quiet = now - watchReadAt watch
         case watchProbedAt watch of
@@ -110,7 +110,7 @@ anythingWaitedFor mux = do
   waiting <- waitingForRoom (muxRoom mux)
   pure (busy + waiting > 0)
 
--- | Waits for one tick, or until a command comes that has too little patience for a tick of that
+-- | Waits for one tick, or until a command comes whose time limit is too short for a tick of that
 -- length.
 pause :: Multiplexer -> IO ()
 pause mux = do
@@ -121,10 +121,10 @@ pause mux = do
   where
     settings = muxSettings mux
 
--- | The longest patience of the commands in flight that do not wait for ever, and no less than the
+-- | The longest time limit of the commands in flight that do not wait for ever, and no less than the
 -- command timeout. Zero if there is none.
-longestPatience :: Multiplexer -> IO Nanos
-longestPatience mux = withLock mux $ do
+longestLimit :: Multiplexer -> IO Nanos
+longestLimit mux = withLock mux $ do
   answered <- ringHead (muxRing mux)
   until' <- readWord mux wordLongestUntil
   own <- if answered < until' then readWord mux wordLongest else pure 0
@@ -179,7 +179,7 @@ expire mux now = do
             then found {deadlinesEarliest = min deadline (deadlinesEarliest found), deadlinesInTime = True}
             else if deadline == expired then found else found {deadlinesLate = pending : deadlinesLate found}
 
-    tellLate pending = fillSlot (pendingSlot pending) (Failure (TimeoutError (TimeoutFailure "" MaybeExecuted (durationFromNanos (pendingPatience pending)) Nothing)))
+    tellLate pending = fillSlot (pendingSlot pending) (Failure (TimeoutError (TimeoutFailure "" MaybeExecuted (durationFromNanos (pendingLimit pending)) Nothing)))
 
 -- | The length of a tick: a twentieth of the shortest limit, between 1 ms and 100 ms.
 tickFor :: [Nanos] -> Nanos

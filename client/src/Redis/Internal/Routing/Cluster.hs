@@ -568,7 +568,9 @@ reachMapped cluster endpoint question = fmap mapped <$> reach cluster endpoint q
 reach :: ClusterClient -> Endpoint -> Question a -> IO (Either Error a)
 reach cluster endpoint question =
   knownNode (clusterNodes cluster) endpoint >>= \case
-    Just node -> question (submitToNodeAsync (nodePool node) Nothing)
+    Just node -> question $ \encoded -> do
+      deadline <- usualDeadline (nodePool node)
+      submitToNodeAsync (nodePool node) deadline encoded
     Nothing -> anew (clusterSetup cluster) endpoint question
 
 -- | Asks over a connection that is made for the question.
@@ -577,7 +579,7 @@ anew setup endpoint question =
   mask_ $
     openConnection setup purpose (exclusiveSettings setup endpoint 0) (\_ -> pure ()) endpoint >>= \case
       Left cause -> pure (Left (ConnectionError (ConnectionFailure "" NotSent endpoint cause)))
-      Right Established {establishedMux} -> question (submitCommandAsync establishedMux usualTerms) `finally` abortMultiplexer establishedMux
+      Right Established {establishedMux} -> question (\encoded -> usualTerms establishedMux >>= \terms -> submitCommandAsync establishedMux terms encoded) `finally` abortMultiplexer establishedMux
   where
     -- The thread that asks is interrupted when the client is closed or the time is over.
     purpose = Purpose {purposeUse = SharedFor ForPrimary, purposeGone = retry}

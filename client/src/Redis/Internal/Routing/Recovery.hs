@@ -48,10 +48,9 @@ import Data.IntMap.Strict qualified as IntMap
 import Data.List qualified as List
 import Data.Set (Set)
 import Data.Set qualified as Set
-import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Command (Facts)
-import Redis.Internal.Network.Clock (Nanos, nanosFromSeconds, secondsFromNanos)
+import Redis.Internal.Network.Clock (Deadline (deadlineAt), Nanos, nanosFromSeconds, never, secondsLeft, timedOut)
 import Redis.Internal.Protocol.Slot (Slot, slotNumber)
 import Redis.Internal.Routing.Retry
 
@@ -81,10 +80,7 @@ data Case a = Case
     -- | The bounds for this command.
     casePolicy :: Policy,
     caseCourse :: Course,
-    -- | When the caller's time is over.
-    caseDeadline :: Maybe Nanos,
-    -- | The seconds that the caller gave the command.
-    caseLimit :: Double
+    caseDeadline :: Deadline
   }
 
 data Tracked a = Tracked
@@ -208,11 +204,11 @@ due now number Tracked {trackedCase, trackedStage} recovery
     _ -> (recovery, [])
   where
     payload = casePayload trackedCase
-    overdue = maybe False (<= now) (caseDeadline trackedCase)
+    overdue = deadlineAt (caseDeadline trackedCase) <= now
     late delivery = concluding (caseFacts trackedCase) (caseCourse trackedCase) (overAt delivery (courseTrail (caseCourse trackedCase)))
     -- A command that was not sent ends with the errors of the nodes that it was waiting for.
     overAt NotSent trail@(_ : _) = RoutingError (RoutingFailure "" NotSent (AttemptsExhausted trail))
-    overAt delivery _ = TimeoutError (TimeoutFailure "" delivery (seconds (caseLimit trackedCase)) Nothing)
+    overAt delivery _ = timedOut delivery (caseDeadline trackedCase)
 
 -- | Handles the closing of the client: nothing is sent any more; a command on its way may
 -- still be answered.
@@ -235,7 +231,7 @@ judge now number before failure recovery =
         (if recoveryStopped recovery then (casePolicy before) {policyMaxAttempts = 0} else casePolicy before)
         (caseFacts before)
         (caseCourse before)
-        failure {failedRemaining = subtract (secondsFromNanos now) . secondsFromNanos <$> caseDeadline before}
+        failure {failedRemaining = secondsLeft now (caseDeadline before)}
     after = before {caseCourse = verdictCourse verdict}
     effects = map (Perform (casePayload before)) (verdictEffects verdict)
 
@@ -295,5 +291,7 @@ soughtSlot Tracked {trackedCase, trackedStage} = case trackedStage of
 -- | When a case must be looked at.
 wakeOf :: Tracked a -> Maybe Nanos
 wakeOf Tracked {trackedCase, trackedStage} = case trackedStage of
-  Resting at _ -> Just (maybe at (min at) (caseDeadline trackedCase))
-  _ -> caseDeadline trackedCase
+  Resting at _ -> Just (min at over)
+  _ -> if over == never then Nothing else Just over
+  where
+    over = deadlineAt (caseDeadline trackedCase)

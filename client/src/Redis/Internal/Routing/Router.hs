@@ -66,7 +66,7 @@ import Redis.Internal.Network.Handshake (ConnectionRole (..))
 import Redis.Internal.Network.MultiplexPool (reconnectNode)
 import Redis.Internal.Network.OpenConnection (ConnectionSetup (..))
 import Redis.Internal.Network.Tally (Count (..), countError, countOne)
-import Redis.Internal.Network.Worker (expiry, spawn)
+import Redis.Internal.Network.Worker (expiryAt, spawn)
 import Redis.Internal.Protocol.Redirect (Redirect (Ask, Moved), parseRedirect)
 import Redis.Internal.Protocol.Slot (Slot, keySlot, slotNumber)
 import Redis.Internal.Routing.Cluster
@@ -337,11 +337,11 @@ routerStopped = \case
   StandaloneRouter _ -> pure False
   ClusterRouter _ cluster -> clusterStopped cluster
 
--- | Looks for something. If that finds nothing, asks for news, waits for one piece of news for
--- at most so many seconds, and looks once more. Does not wait if the last refresh failed in a
+-- | Looks for something. If that finds nothing, asks for news, waits for one piece of news,
+-- at most until the deadline, and looks once more. Does not wait if the last refresh failed in a
 -- way that will last, nor with a standalone server, for which no news would help.
-eventually :: Router -> Maybe Double -> Aim -> IO (Maybe a) -> IO (Maybe a)
-eventually router remaining aim look = do
+eventually :: Router -> Nanos -> Aim -> IO (Maybe a) -> IO (Maybe a)
+eventually router deadline aim look = do
   before <- atomically (routerNews router)
   look >>= \case
     Just found -> pure (Just found)
@@ -354,28 +354,28 @@ eventually router remaining aim look = do
   where
     -- Waits with a flag, so that nothing is thrown to the caller when its time is over.
     news before = do
-      over <- maybe (pure retry) expiry remaining
+      over <- expiryAt deadline
       atomically $
         over `orElse` do
           stopped <- routerStopped router
           current <- routerNews router
           check (stopped || current /= before)
 
--- | The place for a command. If no node is known, waits for news of the cluster for at most so
--- many seconds.
-placeEventually :: Router -> Maybe Double -> Facts -> Aim -> IO (Either Error Place)
-placeEventually router remaining facts aim =
-  eventually router remaining aim (placeAimed router facts aim) >>= \case
+-- | The place for a command. If no node is known, waits for news of the cluster, at most until
+-- the deadline.
+placeEventually :: Router -> Nanos -> Facts -> Aim -> IO (Either Error Place)
+placeEventually router deadline facts aim =
+  eventually router deadline aim (placeAimed router facts aim) >>= \case
     Just place -> pure (Right place)
     Nothing -> Left <$> nobodyFor router aim
 
 -- | The nodes of an audience, each with the route to it. Waits like 'placeEventually' if no
 -- map is known. A standalone server is every audience by itself.
-audienceEventually :: Router -> Maybe Double -> Audience -> IO (Either Error [(Endpoint, Route a)])
-audienceEventually router remaining audience = case router of
+audienceEventually :: Router -> Nanos -> Audience -> IO (Either Error [(Endpoint, Route a)])
+audienceEventually router deadline audience = case router of
   StandaloneRouter alone -> (\place -> Right [(nodeEndpoint (placeNode place), AnyNode)]) <$> readIORef (alonePlace alone)
   ClusterRouter _ cluster ->
-    eventually router remaining AtAnyNode (known cluster) >>= \case
+    eventually router deadline AtAnyNode (known cluster) >>= \case
       Nothing -> Left <$> nobodyFor router AtAnyNode
       Just slotMap -> pure $ case audience of
         Primaries -> Right [(shardPrimary shard, OneSlot slot) | (slot, shard) <- slotMapServing slotMap]
@@ -421,8 +421,8 @@ routerMembers = \case
 
 -- | Makes sure that a primary is known for every slot, or returns the slot that has none.
 -- Waits like 'placeEventually'.
-coverEventually :: Router -> Maybe Double -> IO (Either Error ())
-coverEventually router remaining = case router of
+coverEventually :: Router -> Nanos -> IO (Either Error ())
+coverEventually router deadline = case router of
   StandaloneRouter _ -> pure (Right ())
   ClusterRouter _ cluster -> do
     let missing = slotMapUncovered <$> currentSlotMap cluster
@@ -430,15 +430,15 @@ coverEventually router remaining = case router of
     missing >>= \case
       Nothing -> pure (Right ())
       Just slot ->
-        eventually router remaining (AtSlot slot) covered >>= \case
+        eventually router deadline (AtSlot slot) covered >>= \case
           Just () -> pure (Right ())
           -- Another slot may be the first without a primary by now.
           Nothing -> missing >>= maybe (pure (Right ())) (fmap Left . nobodyFor router . AtSlot)
 
 -- | Whether there is a node at this endpoint. Waits like 'placeEventually' if no map is known.
-hasNode :: Router -> Maybe Double -> Endpoint -> IO (Either Error Bool)
-hasNode router remaining endpoint =
-  audienceEventually router remaining AllNodes >>= \case
+hasNode :: Router -> Nanos -> Endpoint -> IO (Either Error Bool)
+hasNode router deadline endpoint =
+  audienceEventually router deadline AllNodes >>= \case
     Left failure -> pure (Left failure)
     Right members
       | endpoint `elem` map fst members -> pure (Right True)

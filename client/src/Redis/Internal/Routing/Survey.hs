@@ -194,11 +194,12 @@ putQuestion setup node Question {questionReplica, questionPing, questionZone} =
 -- loading its data, or has lost its primary, answers no reads.
 ask :: MultiplexPool -> Request -> IO (Maybe Value)
 ask pool encoded =
-  submitToNodeAsync pool (Just (nanosFromSeconds 1)) encoded >>= waitSlotResult >>= \case
-    Reply reply -> pure $ case withoutAttributes reply of
-      ErrorReply _ -> Nothing
-      plain -> Just plain
-    Failure _ -> pure Nothing
+  coarseNanos >>= \now ->
+    submitToNodeAsync pool (deadlineAfter (nanosFromSeconds 1) now) encoded >>= waitSlotResult >>= \case
+      Reply reply -> pure $ case withoutAttributes reply of
+        ErrorReply _ -> Nothing
+        plain -> Just plain
+      Failure _ -> pure Nothing
 
 -- | The zone in the text of INFO: @availability_zone:eu-1a@.
 zoneFromInfo :: Value -> Maybe ByteString

@@ -10,7 +10,7 @@ import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
 import Redis.Internal.Config (AddressMapping (..), defaultBackoff)
-import Redis.Internal.Network.Clock (Nanos, nanosFromSeconds)
+import Redis.Internal.Network.Clock (Nanos, deadlineAfter, nanosFromSeconds, noDeadline)
 import Redis.Internal.Routing.Recovery
 import Redis.Internal.Routing.Retry
 import Support
@@ -61,7 +61,7 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
     sends actions `shouldBe` [1 .. 100]
 
   it "sends a command as often as the policy allows, in all its attempts together" $ do
-    let unlimited = (newCase 1 readFacts) {caseDeadline = Nothing}
+    let unlimited = (newCase 1 readFacts) {caseDeadline = noDeadline}
         go :: Int -> Nanos -> (Recovery Int, [Action Int]) -> Int
         go count now (machine, actions)
           | count > 100 = count
@@ -76,11 +76,11 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
   it "ends what waits for news with the reason when its time is over" $ do
     let (entered, _) = step 0 (EnterUnplaced (newCase 1 writeFacts) nowhere) newRecovery
         (seeking, _) = step 1 (Unplaced 0 nowhere) entered
-        (_, actions) = step (nanosFromSeconds patience) Tick seeking
+        (_, actions) = step (nanosFromSeconds timeLimit) Tick seeking
     [failed | Finish _ failed <- actions] `shouldBe` [failedError nowhere]
 
   it "keeps commands in order behind those of their slot that still wait, when one of these has ended" $ do
-    let at time number = (newCase number writeFacts) {caseDeadline = Just (nanosFromSeconds time)}
+    let at time number = (newCase number writeFacts) {caseDeadline = deadlineAfter (nanosFromSeconds time) 0}
         enter machine fresh = fst (step 0 (EnterUnplaced fresh nowhere) machine)
         (seeking, _) = step 0 (Unplaced 0 nowhere) (enter newRecovery (at 1 3))
         two = List.foldl' enter seeking [at 5 6, at 5 9]
@@ -90,21 +90,21 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
     ([number | Finish number _ <- ended'], map sends [sent, news]) `shouldBe` ([3], [[], [6, 9, 12]])
 
   it "ends what rests for longer than its time when that is over, and says that it was not sent" $ do
-    let (resting, _) = step 0 (Enter (newCase 1 readFacts) (RetryAfter (2 * patience) SameRoute)) newRecovery
-        (over, actions) = step (nanosFromSeconds patience) Tick resting
-    recoveryWake resting `shouldBe` Just (nanosFromSeconds patience)
-    ([failed | Finish _ failed <- actions], recoveryWake over) `shouldBe` ([TimeoutError (TimeoutFailure "" NotSent (seconds patience) Nothing)], Nothing)
+    let (resting, _) = step 0 (Enter (newCase 1 readFacts) (RetryAfter (2 * timeLimit) SameRoute)) newRecovery
+        (over, actions) = step (nanosFromSeconds timeLimit) Tick resting
+    recoveryWake resting `shouldBe` Just (nanosFromSeconds timeLimit)
+    ([failed | Finish _ failed <- actions], recoveryWake over) `shouldBe` ([TimeoutError (TimeoutFailure "" NotSent (seconds timeLimit) Nothing)], Nothing)
 
   it "has a command that is on its way told whether it was sent when its time is over" $ do
     let (leaving, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow SameRoute)) newRecovery
-        (_, actions) = step (nanosFromSeconds patience) Tick leaving
-    [(unsent, sent) | Expire _ unsent sent <- actions] `shouldBe` [(TimeoutError (TimeoutFailure "" NotSent (seconds patience) Nothing), TimeoutError (TimeoutFailure "" MaybeExecuted (seconds patience) Nothing))]
+        (_, actions) = step (nanosFromSeconds timeLimit) Tick leaving
+    [(unsent, sent) | Expire _ unsent sent <- actions] `shouldBe` [(TimeoutError (TimeoutFailure "" NotSent (seconds timeLimit) Nothing), TimeoutError (TimeoutFailure "" MaybeExecuted (seconds timeLimit) Nothing))]
 
   it "takes no notice of a reply to what has ended" $ do
     let (machine, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow SameRoute)) newRecovery
-        (over, _) = step (nanosFromSeconds patience) Tick machine
+        (over, _) = step (nanosFromSeconds timeLimit) Tick machine
         events = [Answered 0, Failed 0 nowhere, Unplaced 0 nowhere]
-    [length (snd (step (nanosFromSeconds patience) event over)) | event <- events] `shouldBe` [0, 0, 0]
+    [length (snd (step (nanosFromSeconds timeLimit) event over)) | event <- events] `shouldBe` [0, 0, 0]
 
   it "tells commands that wait for a node that the client is closed, when it is" $ do
     let (entered, _) = step 0 (EnterUnplaced (newCase 1 writeFacts) nowhere) newRecovery
@@ -146,8 +146,8 @@ nowhere =
       failedRandom = 0.5
     }
 
-patience :: Double
-patience = 5
+timeLimit :: Double
+timeLimit = 5
 
 newCase :: Int -> Facts -> Case Int
 newCase number facts =
@@ -157,8 +157,7 @@ newCase number facts =
       caseSlot = Just (slotAt (number `mod` 3)),
       casePolicy = Policy {policyMaxAttempts = 16, policyBackoff = defaultBackoff, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id, policySlot = Nothing},
       caseCourse = newCourse,
-      caseDeadline = Just (nanosFromSeconds patience),
-      caseLimit = patience
+      caseDeadline = deadlineAfter (nanosFromSeconds timeLimit) 0
     }
 
 -- | The next event. Numbers choose among the commands that there are.
@@ -191,7 +190,7 @@ anyError =
   elements
     [ ConnectionError (ConnectionFailure "" NotSent (node 1) ClosedByPeer),
       ConnectionError (ConnectionFailure "" MaybeExecuted (node 1) ClosedByPeer),
-      TimeoutError (TimeoutFailure "" MaybeExecuted (seconds patience) Nothing),
+      TimeoutError (TimeoutFailure "" MaybeExecuted (seconds timeLimit) Nothing),
       RoutingError (RoutingFailure "" NotSent (UncoveredSlot 7)),
       ReplyError (serverErrorFromText "MOVED 7 10.0.0.2:6379"),
       ReplyError (serverErrorFromText "ASK 7 10.0.0.2:6379"),
@@ -238,7 +237,7 @@ move world = \case
   Fails isRead decision ->
     let number = worldBegun world
         facts = if isRead then readFacts else writeFacts
-        fresh = (newCase number facts) {caseDeadline = Just (worldNow world + nanosFromSeconds patience)}
+        fresh = (newCase number facts) {caseDeadline = deadlineAfter (nanosFromSeconds timeLimit) (worldNow world)}
      in happen
           (maybe (EnterUnplaced fresh nowhere) (Enter fresh) decision)
           world
@@ -272,7 +271,7 @@ ended :: Int -> World -> World
 ended payload world =
   world
     { worldEnds = Map.insertWith (+) payload 1 (worldEnds world),
-      worldOverdue = [payload | Just began <- [Map.lookup payload (worldBegan world)], worldNow world > began + nanosFromSeconds patience] <> worldOverdue world
+      worldOverdue = [payload | Just began <- [Map.lookup payload (worldBegan world)], worldNow world > began + nanosFromSeconds timeLimit] <> worldOverdue world
     }
 
 happen :: Event Int -> World -> World
@@ -301,4 +300,4 @@ obey world = \case
 
 -- | Lets time pass until no caller waits any more.
 settle :: World -> World
-settle world = passing (worldNow world + nanosFromSeconds (2 * patience)) world
+settle world = passing (worldNow world + nanosFromSeconds (2 * timeLimit)) world

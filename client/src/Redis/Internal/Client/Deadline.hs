@@ -1,0 +1,38 @@
+-- | The deadline of a command, which is decided once, when the command is run.
+module Redis.Internal.Client.Deadline
+  ( ownDeadline,
+    wholeDeadline,
+    attemptDeadline,
+  )
+where
+
+import Redis.Internal.Command
+import Redis.Internal.Network.Clock
+import Redis.Internal.Network.Handshake (ConnectionRole (ForReplica))
+import Redis.Internal.Routing.Router (Aim (AtNode), Place (placeRole))
+
+-- | The deadline of a command that began at this time, without the time that it may wait on the
+-- server. The first argument is the time limit of commands that have none of their own.
+ownDeadline :: Nanos -> Facts -> Nanos -> Deadline
+ownDeadline usual facts = deadlineAfter (maybe usual nanosFromDuration (factTimeLimit facts))
+{-# INLINE ownDeadline #-}
+
+-- | The deadline of a command, with the time that it may wait on the server. A command that waits
+-- there without limit has the limit of its own alone.
+wholeDeadline :: Nanos -> Facts -> Nanos -> Deadline
+wholeDeadline usual facts began = case factBlocking facts of
+  NonBlocking -> own
+  BlocksFor wait
+    | deadlineAt own == never -> own
+    | otherwise -> deadlineAfter (deadlineLimit own + nanosFromSeconds wait) began
+  BlocksForever -> ownDeadline never facts began
+  where
+    own = ownDeadline usual facts began
+
+-- | The deadline of an attempt at this place, which begins now. A replica that the caller did not
+-- name has half of the time that is left: the rest is for the primary, in case the replica hangs.
+attemptDeadline :: Place -> Aim -> Nanos -> Deadline -> Deadline
+attemptDeadline place aim now deadline = case (placeRole place, aim) of
+  (ForReplica, AtNode _) -> deadline
+  (ForReplica, _) -> halfway now deadline
+  _ -> deadline
