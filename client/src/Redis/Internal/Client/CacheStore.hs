@@ -12,6 +12,7 @@ module Redis.Internal.Client.CacheStore
     Fetch (..),
 
     -- * Reading
+    Asked (..),
     Source (..),
     hashFor,
     lookFor,
@@ -121,29 +122,35 @@ data Look
     Hit Value
   | Miss
 
--- | Looks for a kept reply whose command began no longer ago than this.
--- \(O(\log n)\), never blocks.
-lookFor :: CacheStore -> Source -> Nanos -> IO Look
-lookFor store Source {sourceNode, sourceHash, sourceRequest} age = do
+-- | When a command asks, and for a reply of which greatest age.
+data Asked = Asked
+  { askedAt :: {-# UNPACK #-} !Nanos,
+    askedAge :: {-# UNPACK #-} !Nanos
+  }
+
+willDo :: Asked -> Kept -> Bool
+willDo Asked {askedAt, askedAge} Kept {keptBegan} = askedAt - keptBegan <= askedAge
+{-# INLINE willDo #-}
+
+-- | Looks for a kept reply that is not too old. \(O(\log n)\), never blocks.
+lookFor :: CacheStore -> Source -> Asked -> IO Look
+lookFor store Source {sourceNode, sourceHash, sourceRequest} asked = do
   cache <- readIORef (storeCache store)
   case find sourceNode sourceHash sourceRequest cache of
-    Here Kept {keptReply, keptBegan, keptUsed} -> do
-      now <- coarseNanos
-      if now - keptBegan <= age
-        then do
-          used <- readIORef keptUsed
-          -- An unneeded write would take the cache line from the other cores.
-          unless used (writeIORef keptUsed True)
-          tally (storeTallies store) tallyHits
-          pure (Hit (thaw keptReply))
-        else pure Miss
+    Here kept@Kept {keptReply, keptUsed}
+      | willDo asked kept -> do
+        used <- readIORef keptUsed
+        -- An unneeded write would take the cache line from the other cores.
+        unless used (writeIORef keptUsed True)
+        tally (storeTallies store) tallyHits
+        pure (Hit (thaw keptReply))
     _ -> pure Miss
 {-# INLINE lookFor #-}
 
 -- | Places a placeholder for a command on this key, unless another caller has.
-placeFor :: CacheStore -> Source -> ByteString -> Nanos -> Fetch -> IO (Placed Kept Fetch)
-placeFor store Source {sourceNode, sourceHash, sourceRequest} key age fetch = do
-  placed <- stepping store (place wanted willDo fetch)
+placeFor :: CacheStore -> Source -> ByteString -> Asked -> Fetch -> IO (Placed Kept Fetch)
+placeFor store Source {sourceNode, sourceHash, sourceRequest} key asked fetch = do
+  placed <- stepping store (place wanted (willDo asked) fetch)
   case placed of
     Joins _ -> tally (storeTallies store) tallyWaits
     Has _ -> tally (storeTallies store) tallyHits
@@ -158,7 +165,6 @@ placeFor store Source {sourceNode, sourceHash, sourceRequest} key age fetch = do
           wantedKey = key,
           wantedSlot = slotNumber (keySlot key)
         }
-    willDo kept = deadlineBegan (fetchDeadline fetch) - keptBegan kept <= age
 
 -- | Keeps the reply to the read behind a placeholder, if the placeholder still stands. The
 -- connection's reader calls it, in the order in which replies and pushes come. Takes at

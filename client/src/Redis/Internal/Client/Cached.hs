@@ -48,23 +48,28 @@ data Glance a
 
 -- | Looks for a kept reply to a read, no older than this. Never blocks.
 glance :: Core -> Nanos -> Command a -> IO (Glance a)
-glance core age given = case coreCache core of
+glance core askedAge given = coarseNanos >>= \askedAt -> glanceFrom core Asked {askedAt, askedAge} given
+{-# INLINE glance #-}
+
+-- | Like 'glance', for a command that began before.
+glanceFrom :: Core -> Asked -> Command a -> IO (Glance a)
+glanceFrom core asked given = case coreCache core of
   Just store
-    | age > 0 -> case commandRoute given of
-      OneKey key -> glanceAt core age given (store, key) (fetch core age given)
-      Splittable 1 keys | factReadOnly (commandFacts given), all (mayBeKept store) keys -> glanceParts core age given keys
-      AskServer (Just keys@[key]) Nothing -> glanceAt core age given (store, key) (\_ -> asked keys)
-      _ -> pure (Unanswered (noteUncached store *> start core given))
-  _ -> pure (Unanswered (start core given))
+    | askedAge asked > 0 -> case commandRoute given of
+      OneKey key -> glanceAt core asked given (store, key) (fetch core asked given)
+      Splittable 1 keys | factReadOnly (commandFacts given), all (mayBeKept store) keys -> glanceParts core asked given keys
+      AskServer (Just keys@[key]) Nothing -> glanceAt core asked given (store, key) (\_ -> learning keys)
+      _ -> pure (Unanswered (noteUncached store *> startFrom core (askedAt asked) given))
+  _ -> pure (Unanswered (startFrom core (askedAt asked) given))
   where
-    asked keys =
-      learned core given (Just keys) >>= \case
+    learning keys =
+      learned core (askedAt asked) given (Just keys) >>= \case
         Left failed -> pure (settled (Left (naming given failed)))
         Right known ->
-          glance core age known >>= \case
+          glanceFrom core asked known >>= \case
             Answered result -> pure (settled result)
             Unanswered begin -> begin
-{-# INLINE glance #-}
+{-# INLINE glanceFrom #-}
 
 -- | A miss of a command on one key.
 data Missed = Missed
@@ -79,8 +84,8 @@ outdo :: Missed -> IO ()
 outdo Missed {missedStore, missedSource} = forgetAll missedStore missedSource
 
 -- | Looks for the reply to a command on one key. The last argument runs on a miss.
-glanceAt :: Core -> Nanos -> Command a -> (CacheStore, ByteString) -> (Missed -> IO (Started a)) -> IO (Glance a)
-glanceAt core age given (store, key) miss =
+glanceAt :: Core -> Asked -> Command a -> (CacheStore, ByteString) -> (Missed -> IO (Started a)) -> IO (Glance a)
+glanceAt core asked given (store, key) miss =
   placeAimed (coreRouter core) (commandFacts given) (AtPrimary (keySlot key)) >>= \case
     Just place | ForPrimary <- placeRole place -> do
       let source =
@@ -89,16 +94,16 @@ glanceAt core age given (store, key) miss =
                 sourceHash = hashFor store (commandRequest given),
                 sourceRequest = commandRequest given
               }
-      lookFor store source age >>= \case
+      lookFor store source asked >>= \case
         Hit value -> pure $! Answered $! decoded given value
         Miss -> pure (Unanswered (miss Missed {missedStore = store, missedKey = key, missedPlace = place, missedSource = source}))
-    _ -> pure (Unanswered (noteUncached store *> start core given))
+    _ -> pure (Unanswered (noteUncached store *> startFrom core (askedAt asked) given))
 {-# INLINE glanceAt #-}
 
 -- | Looks for the reply to a read of several keys. Each key is read and kept by itself.
-glanceParts :: Core -> Nanos -> Command a -> NonEmpty ByteString -> IO (Glance a)
-glanceParts core age given keys = do
-  looks <- traverse (\part -> (,) part <$> glance (untraced core) age (partCommand part)) (NonEmpty.toList (NonEmpty.zipWith ofKey (0 :| [1 ..]) keys))
+glanceParts :: Core -> Asked -> Command a -> NonEmpty ByteString -> IO (Glance a)
+glanceParts core asked given keys = do
+  looks <- traverse (\part -> (,) part <$> glanceFrom (untraced core) asked (partCommand part)) (NonEmpty.toList (NonEmpty.zipWith ofKey (0 :| [1 ..]) keys))
   case sequence [(,) part <$> answered look | (part, look) <- looks] of
     Just results -> pure (Answered (together results))
     Nothing -> pure . Unanswered $ do
@@ -126,23 +131,23 @@ glanceParts core age given keys = do
         }
 
 -- | Reads a key, or joins the caller that reads it.
-fetch :: Core -> Nanos -> Command a -> Missed -> IO (Started a)
-fetch core age given missed@Missed {missedStore = store, missedKey, missedSource}
-  | not (isKeepable store given missedKey) = noteUncached store *> start core given
+fetch :: Core -> Asked -> Command a -> Missed -> IO (Started a)
+fetch core asked given missed@Missed {missedStore = store, missedKey, missedSource}
+  | not (isKeepable store given missedKey) = noteUncached store *> startFrom core (askedAt asked) given
   | otherwise = do
     -- A read must not overtake commands that wait for a node.
     behind <- waitsForPlace (coreRecoverer core)
     if behind then past else reading
   where
     reading = mask_ $ do
-      fetchDeadline <- deadlineFor core (commandFacts given) <$> coarseNanos
       fetchResult <- newEmptyMVar
       fetchStrayed <- newIORef False
-      let mine = Fetch {fetchDeadline, fetchStrayed, fetchResult}
-      placeFor store missedSource missedKey age mine >>= \case
+      let fetchDeadline = deadlineFor core (commandFacts given) (askedAt asked)
+          mine = Fetch {fetchDeadline, fetchStrayed, fetchResult}
+      placeFor store missedSource missedKey asked mine >>= \case
         Has kept -> pure (settled (decoded given (thaw (keptReply kept))))
         Joins other
-          | limitOf other <= limitOf mine -> once (joining core age given Joined {joinedDeadline = fetchDeadline, joinedFetch = other, joinedMissed = missed})
+          | limitOf other <= limitOf mine -> once (joining core asked given Joined {joinedDeadline = fetchDeadline, joinedFetch = other, joinedMissed = missed})
           | otherwise -> past
         Leads ticket -> do
           lead core Lead {leadMissed = missed, leadTicket = ticket, leadFetch = mine, leadGiven = void given}
@@ -152,7 +157,7 @@ fetch core age given missed@Missed {missedStore = store, missedKey, missedSource
 
     past = do
       noteUncached store
-      started <- start core (toPrimary missedKey given)
+      started <- startFrom core (askedAt asked) (toPrimary missedKey given)
       noteWay core started
       pure (resultOf (awaitStarted started <* outdo missed))
 
@@ -178,20 +183,18 @@ data Joined = Joined
 
 -- | Waits for a read of another caller. If the reply is too old when it comes, or if the
 -- read timed out while this caller has time left, the caller runs the command itself.
-joining :: Core -> Nanos -> Command a -> Joined -> IO (Either Error a)
-joining core age given Joined {joinedDeadline, joinedFetch, joinedMissed} =
+joining :: Core -> Asked -> Command a -> Joined -> IO (Either Error a)
+joining core asked given Joined {joinedDeadline, joinedFetch, joinedMissed} =
   landed core joinedMissed joinedFetch >>= \case
     Right value -> do
       now <- coarseNanos
-      if now - deadlineBegan (fetchDeadline joinedFetch) <= age then pure (decoded given value) else again
+      if now - deadlineBegan (fetchDeadline joinedFetch) <= askedAge asked then pure (decoded given value) else again
     Left failed@(TimeoutError _) -> do
       now <- coarseNanos
       if now >= deadlineAt joinedDeadline then pure (Left (naming given failed)) else again
     Left failed -> pure (Left (naming given failed))
   where
-    again = do
-      hurried <- withTimeLeft core (deadlineBegan joinedDeadline) given
-      execute core (toPrimary (missedKey joinedMissed) hurried) <* outdo joinedMissed
+    again = executeFrom core (askedAt asked) (toPrimary (missedKey joinedMissed) given) <* outdo joinedMissed
 
 -- | A started command with the result of an action that may run the command. The action has one
 -- result, however often and by whomever it is awaited. If a caller is interrupted, the next one runs
@@ -225,10 +228,10 @@ lead core Lead {leadMissed = Missed {missedStore, missedKey, missedPlace, missed
     outcome -> do
       flight <- astray
       attend (coreRecoverer core) flight missedPlace outcome
-  asked <- newAttendedSlot permission
+  permitted <- newAttendedSlot permission
   slot <- newAttendedSlot arrival
   for_ (coreJourney core) (`noteAimed` nodeEndpoint (placeNode missedPlace))
-  submitRunToNode pool (fetchDeadline leadFetch) ([(cachingYes, asked) | readsAreTracked] <> [(encoded, slot)])
+  submitRunToNode pool (fetchDeadline leadFetch) ([(cachingYes, permitted) | readsAreTracked] <> [(encoded, slot)])
     `onException` (astray >>= awaitPlace (coreRecoverer core))
   for_ (coreJourney core) $ \journey -> preciseNanos >>= noteEntered journey
   where

@@ -7,7 +7,6 @@ module Redis.Internal.Client.Core
     pauseFor,
     longestArgument,
     deadlineFor,
-    withTimeLeft,
   )
 where
 
@@ -16,7 +15,6 @@ import Control.Monad.Primitive (touch)
 import Data.ByteString (ByteString)
 import Data.IORef
 import Data.Map.Strict (Map)
-import Redis.Duration (seconds)
 import Redis.Internal.Client.CacheStore (CacheStore)
 import Redis.Internal.Client.Deadline
 import Redis.Internal.Client.Herald
@@ -90,15 +88,3 @@ data Learnt
 -- | The deadline of a command with these facts that began at this time.
 deadlineFor :: Core -> Facts -> Nanos -> Deadline
 deadlineFor core = wholeDeadline (coreTimeLimit core)
-
--- | A command that began at this time and has not been sent, with what is left of its own time
--- limit: what the client did for it before, such as waiting for a map, counts too.
-withTimeLeft :: Core -> Nanos -> Command a -> IO (Command a)
-withTimeLeft core began given = do
-  now <- coarseNanos
-  let facts = commandFacts given
-      usual = if factBlocking facts == BlocksForever then never else coreTimeLimit core
-  -- A shorter time may be a tick of the clock and no wait.
-  pure $ case secondsLeft now (ownDeadline usual facts began) of
-    Just left | now - began > 10000000 -> given {commandFacts = facts {factTimeLimit = Just (seconds (max 0.001 left))}}
-    _ -> given

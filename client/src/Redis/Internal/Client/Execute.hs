@@ -7,8 +7,10 @@
 -- are kept off the ordinary path.
 module Redis.Internal.Client.Execute
   ( execute,
+    executeFrom,
     executeTraced,
     start,
+    startFrom,
     startTraced,
     awaitTraced,
     runTraced,
@@ -32,7 +34,7 @@ where
 import Control.Applicative ((<|>))
 import Control.Concurrent.MVar
 import Control.Exception (SomeException, onException, throwIO, try)
-import Control.Monad (void, when)
+import Control.Monad (void, when, (>=>))
 import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
 import Data.Foldable (for_)
@@ -186,33 +188,36 @@ outcomeFrom = either CommandFailed (const CommandSucceeded)
 
 -- | Like 'execute', for a command whose trace has begun. Blocks until there is a result.
 executeTraced :: Trace -> Command a -> IO (Either Error a)
-executeTraced trace command = case commandKind given of
-  Ordinary ->
-    toItsEnd trace $
-      firstPlace core given >>= \case
-        Just place -> do
-          began <- coarseNanos
-          aimedAt trace (nodeEndpoint (placeNode place))
-          slot <- newResponseSlot
-          submitWaiting (poolOf place) (firstDeadline core given place began) (commandRequest given) slot
-          enteredQueue trace
-          waitArrival slot >>= arrivedAt core given place began
-        Nothing -> startUnplaced core given >>= awaitStarted
-  Special -> awaitTraced trace (\noted -> startSpecial CallerWaits noted given)
+executeTraced trace command =
+  coarseNanos >>= \began -> case commandKind given of
+    Ordinary ->
+      toItsEnd trace $
+        firstPlace core given >>= \case
+          Just place -> do
+            aimedAt trace (nodeEndpoint (placeNode place))
+            slot <- newResponseSlot
+            submitWaiting (poolOf place) (firstDeadline core given place began) (commandRequest given) slot
+            enteredQueue trace
+            waitArrival slot >>= arrivedAt core given place began
+          Nothing -> startUnplaced core began given >>= awaitStarted
+    Special -> awaitTraced trace (\noted -> startSpecial CallerWaits noted began given)
   where
     core = traceCore trace
     given = unsplit command
 
 -- | Runs a command. Blocks until there is a result.
 execute :: Core -> Command a -> IO (Either Error a)
-execute core command = case commandKind given of
+execute core command = coarseNanos >>= \began -> executeFrom core began command
+
+-- | Like 'execute', for a command that began at this time.
+executeFrom :: Core -> Nanos -> Command a -> IO (Either Error a)
+executeFrom core !began command = case commandKind given of
   Ordinary ->
     firstPlace core given >>= \case
-      Just place -> do
-        began <- coarseNanos
+      Just place ->
         submitToNode (poolOf place) (firstDeadline core given place began) (commandRequest given) >>= arrivedAt core given place began
-      Nothing -> startUnplaced core given >>= awaitStarted
-  Special -> startSpecial CallerWaits core given >>= awaitStarted
+      Nothing -> startUnplaced core began given >>= awaitStarted
+  Special -> startSpecial CallerWaits core began given >>= awaitStarted
   where
     given = unsplit command
 
@@ -234,29 +239,32 @@ arrivedAt core given place began = \case
 -- it or no connection, and while no map of the cluster is known if the command is for
 -- several nodes or for a named one.
 start :: Core -> Command a -> IO (Started a)
-start core command =
-  startFor CallerGoesOn core (unsplit command) >>= \started -> pure $! heldOpen core started
+start core command = coarseNanos >>= \began -> startFrom core began command
 
--- | Like 'start', for a caller that may be about to wait.
-startFor :: NextMove -> Core -> Command a -> IO (Started a)
-startFor caller core given = case commandKind given of
-  Ordinary -> startPlaced core given
-  Special -> startSpecial caller core given
+-- | Like 'start', for a command that began at this time.
+startFrom :: Core -> Nanos -> Command a -> IO (Started a)
+startFrom core began command =
+  startFor CallerGoesOn core began (unsplit command) >>= \started -> pure $! heldOpen core started
+
+-- | Like 'startFrom', for a caller that may be about to wait.
+startFor :: NextMove -> Core -> Nanos -> Command a -> IO (Started a)
+startFor caller core !began given = case commandKind given of
+  Ordinary -> startPlaced core began given
+  Special -> startSpecial caller core began given
 {-# INLINE startFor #-}
 
 -- | Submits a command to its place.
-startPlaced :: Core -> Command a -> IO (Started a)
-startPlaced core given =
+startPlaced :: Core -> Nanos -> Command a -> IO (Started a)
+startPlaced core began given =
   firstPlace core given >>= \case
     Just place -> do
-      began <- coarseNanos
       cell <- newCell
       let started = Underway core given place began cell
           -- Shared by the attendant and the caller, not built twice.
           {-# NOINLINE started #-}
       submitToNodeSlot (poolOf place) (firstDeadline core given place began) (commandRequest given) (cellSlot cell (OnTrouble started hasTrouble))
       pure started
-    Nothing -> startUnplaced core given
+    Nothing -> startUnplaced core began given
 {-# INLINE startPlaced #-}
 
 -- | Hands a command over to the recoverer.
@@ -276,9 +284,8 @@ firstPlace core given = do
 {-# INLINE firstPlace #-}
 
 -- | Hands a command over to be sent when a node for it is known.
-startUnplaced :: Core -> Command a -> IO (Started a)
-startUnplaced core given = do
-  began <- coarseNanos
+startUnplaced :: Core -> Nanos -> Command a -> IO (Started a)
+startUnplaced core began given = do
   result <- newEmptyMVar
   flight <- flightOf core given began result
   awaitPlace (coreRecoverer core) flight
@@ -341,39 +348,40 @@ inBackground action = do
 data NextMove = CallerWaits | CallerGoesOn
 
 -- | Starts a command that is not ordinary.
-startSpecial :: NextMove -> Core -> Command a -> IO (Started a)
-startSpecial caller core given =
-  startUnnamed caller core given >>= \case
+startSpecial :: NextMove -> Core -> Nanos -> Command a -> IO (Started a)
+startSpecial caller core began given =
+  startUnnamed caller core began given >>= \case
     Started await -> pure (Started (first (naming given) <$> await))
     underway -> pure underway
 
 -- | Like 'startSpecial'; its errors need not name the command.
-startUnnamed :: NextMove -> Core -> Command a -> IO (Started a)
-startUnnamed caller core given
+startUnnamed :: NextMove -> Core -> Nanos -> Command a -> IO (Started a)
+startUnnamed caller core began given
   | not (requestIsOne (commandRequest given)) = pure (settled (Left (RefusedError NotOneLine)))
   | Unsendable why <- commandRoute given = pure (settled (Left (RefusedError why)))
   | commandRequest given `requestExceeds` longestArgument core = refused ArgumentTooLong
   | AskServer keys chosen <- commandRoute given =
-    learned core given (keys <|> ([] <$ chosen)) >>= \case
+    learned core began given (keys <|> ([] <$ chosen)) >>= \case
       Left failed -> pure (settled (Left failed))
-      Right known -> startFor caller core known {commandRoute = fromMaybe (commandRoute known) chosen}
+      Right known -> startFor caller core began known {commandRoute = fromMaybe (commandRoute known) chosen}
   | ConnectionState <- factScope (commandFacts given) = refused NeedsDedicatedConnection
   | PerNode audience conclude <- commandRoute given =
-    startTogether core given AsListed audience conclude
+    startTogether core began given (members audience) conclude
   | not (isClustered (coreRouter core)) = case commandRoute given of
     OneNode endpoint -> named endpoint
     _ -> whole given
   | otherwise = case commandRoute given of
     SameSlot keys | not (sameSlot keys) -> refused CrossSlot
-    Splittable stride keys | not (sameSlot keys) -> startParts core given (partsOf given stride keys)
+    Splittable stride keys | not (sameSlot keys) -> startParts core began given (partsOf given stride keys)
     Everywhere audience how -> do
       -- A merged result needs every primary: without one it would cover only part of the
       -- keys. A command that one primary runs on behalf of all does not wait for the others.
       let covered deadline
             | audience == Primaries && not (oneIsEnough how) = coverEventually (coreRouter core) deadline
             | otherwise = pure (Right ())
-      startAfter core given covered $ \() hurried ->
-        startTogether core hurried (if how == MergeFound then InAnyOrder else AsListed) audience (decodedFrom given . mergeNodes (commandFacts given) how)
+          listed = if how == MergeFound then members audience >=> traverse shuffled else members audience
+      startAfter core began given covered $ \() ->
+        startTogether core began given listed (decodedFrom given . mergeNodes (commandFacts given) how)
     NodesOwn -> refused NeedsNode
     OneNode endpoint -> named endpoint
     _ -> whole given
@@ -382,44 +390,38 @@ startUnnamed caller core given
 
     sameSlot (key :| keys) = all ((== keySlot key) . keySlot) keys
 
+    members audience deadline = audienceEventually (coreRouter core) deadline audience
+
     named endpoint =
-      startAfter core given (\deadline -> hasNode (coreRouter core) deadline endpoint) $ \found hurried ->
-        if found then whole hurried else pure (settled (Left (RefusedError (NoSuchNode endpoint))))
+      startAfter core began given (\deadline -> hasNode (coreRouter core) deadline endpoint) $ \found ->
+        if found then whole given else pure (settled (Left (RefusedError (NoSuchNode endpoint))))
 
     whole one
       | needsOwn (commandFacts one) = case caller of
         -- On the caller's own thread: a thread in between would have to be
         -- stopped when the caller is.
-        CallerWaits -> pure (Started (runOwn core one))
-        CallerGoesOn -> inBackground (runOwn core one)
-      | otherwise = startPlaced core one
+        CallerWaits -> pure (Started (runOwn core began one))
+        CallerGoesOn -> inBackground (runOwn core began one)
+      | otherwise = startPlaced core began one
 
--- | Starts a command after what it waits for, which is given the command's deadline. The wait
--- counts as the command's time: the last argument gets its result and the command with the rest.
-startAfter :: Core -> Command a -> (Nanos -> IO (Either Error b)) -> (b -> Command a -> IO (Started c)) -> IO (Started c)
-startAfter core given awaited onwards = do
-  began <- coarseNanos
-  awaited (deadlineAt (deadlineFor core (commandFacts given) began)) >>= \case
-    Left failed -> pure (settled (Left failed))
-    Right found -> withTimeLeft core began given >>= onwards found
+-- | Starts a command after what it waits for, which is given the command's deadline.
+startAfter :: Core -> Nanos -> Command a -> (Nanos -> IO (Either Error b)) -> (b -> IO (Started c)) -> IO (Started c)
+startAfter core began given awaited onwards =
+  awaited (deadlineAt (deadlineFor core (commandFacts given) began)) >>= either (pure . settled . Left) onwards
 
--- | A command with the facts and the route that the server gives for it, and with the time that
--- is left after the questions. The last argument is its keys, if they are known. Blocks until the
--- server has answered.
-learned :: Core -> Command a -> Maybe [ByteString] -> IO (Either Error (Command a))
-learned core given keys = do
-  began <- coarseNanos
-  let ask question = withTimeLeft core began question {commandFacts = (commandFacts question) {factTimeLimit = factTimeLimit (commandFacts given)}} >>= execute core
-  learn core ask (commandWords given) keys >>= \case
-    Left failed -> pure (Left failed)
-    Right (facts, route) ->
-      Right <$> withTimeLeft core began given {commandFacts = facts `withSettingsOf` commandFacts given, commandRoute = route}
+-- | A command with the facts and the route that the server gives for it. The last argument is its
+-- keys, if they are known. Blocks until the server has answered.
+learned :: Core -> Nanos -> Command a -> Maybe [ByteString] -> IO (Either Error (Command a))
+learned core began given keys = fmap described <$> learn core ask (commandWords given) keys
+  where
+    ask question = executeFrom core began question {commandFacts = (commandFacts question) {factTimeLimit = factTimeLimit (commandFacts given)}}
+    described (facts, route) = given {commandFacts = facts `withSettingsOf` commandFacts given, commandRoute = route}
 
 -- | Starts the parts of a command over several slots, all at once. Every part is awaited even
 -- if one fails, because it has been sent.
-startParts :: Core -> Command a -> [Part] -> IO (Started a)
-startParts core given parts = do
-  started <- traverse (\part -> (,) part <$> start (untraced core) (partCommand part)) parts
+startParts :: Core -> Nanos -> Command a -> [Part] -> IO (Started a)
+startParts core began given parts = do
+  started <- traverse (\part -> (,) part <$> startFrom (untraced core) began (partCommand part)) parts
   pure . Started $
     decodedFrom given . mergeParts (commandFacts given) <$> traverse (traverse awaitStarted) started
 
@@ -427,17 +429,15 @@ startParts core given parts = do
 untraced :: Core -> Core
 untraced core = core {coreJourney = Nothing}
 
--- | The order of the nodes among the results of a command. Drawn when the command starts, so
--- that all callers that wait see the same order.
-data Order = AsListed | InAnyOrder
-
 -- | Starts a command on every node of an audience, each on a thread of its own: a node that
--- is down must not delay the others.
-startTogether :: Core -> Command a -> Order -> Audience -> ([(Endpoint, Either Error Value)] -> Either Error a) -> IO (Started a)
-startTogether core given order audience conclude =
-  startAfter core given (\deadline -> audienceEventually (coreRouter core) deadline audience) $ \listed hurried -> do
-    members <- case order of
-      AsListed -> pure listed
-      InAnyOrder -> map snd . List.sortOn fst <$> traverse (\member -> flip (,) member <$> randomRIO (0, 1 :: Double)) listed
-    started <- traverse (\(endpoint, route) -> (,) endpoint <$> inBackground (execute (untraced core) hurried {commandRoute = route, commandDecode = Right})) members
+-- is down must not delay the others. The audience is given the deadline.
+startTogether :: Core -> Nanos -> Command a -> (Nanos -> IO (Either Error [(Endpoint, Route Value)])) -> ([(Endpoint, Either Error Value)] -> Either Error a) -> IO (Started a)
+startTogether core began given audience conclude =
+  startAfter core began given audience $ \members -> do
+    started <- traverse (\(endpoint, route) -> (,) endpoint <$> inBackground (executeFrom (untraced core) began given {commandRoute = route, commandDecode = Right})) members
     pure . Started $ conclude <$> traverse (traverse awaitStarted) started
+
+-- | The nodes in any order. Drawn when the command starts, so that all callers that wait see the same
+-- order.
+shuffled :: [a] -> IO [a]
+shuffled listed = map snd . List.sortOn fst <$> traverse (\one -> flip (,) one <$> randomRIO (0, 1 :: Double)) listed

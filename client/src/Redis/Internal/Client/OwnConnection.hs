@@ -52,10 +52,9 @@ data Errand a = Errand
     errandTried :: IORef (Maybe Endpoint)
   }
 
--- | Runs a command to its end. Blocks until there is a result.
-runOwn :: Core -> Command a -> IO (Either Error a)
-runOwn core given = do
-  began <- coarseNanos
+-- | Runs a command that began at this time to its end. Blocks until there is a result.
+runOwn :: Core -> Nanos -> Command a -> IO (Either Error a)
+runOwn core began given = do
   tried <- newIORef Nothing
   for_ (coreJourney core) noteFlight
   reply <- go Errand {errandCore = core, errandCommand = given, errandAim = aimOf (commandRoute given), errandDeadline = deadlineFor core (commandFacts given) began, errandTried = tried} newCourse SameRoute
