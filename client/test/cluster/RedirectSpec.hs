@@ -207,13 +207,13 @@ movedSpec = do
   it "of a command that waited leaves it the time that it has left, though that is more than others have" $
     limited . withTwoNodes $ \a b -> do
       setScript a $ \_ -> \case
-        "BLPOP" : _ -> Just (Say (moved (at b))) <$ pause 0.5
+        "BLPOP" : _ -> Just (Say (moved (at b))) <$ pause 1.5
         _ -> pure Nothing
       setScript b $ \_ -> \case
         "BLPOP" : _ -> pure (Just (Say Nil))
         _ -> pure Nothing
-      withClient (setCommandTimeout (Just (seconds 0.3)) (clusterOf [fakeEndpoint a])) $ \client ->
-        run client (Redis.blpop (pure key) (Just (seconds 2))) `shouldReturn` Nothing
+      withClient (setCommandTimeout (Just (seconds 1)) (clusterOf [fakeEndpoint a])) $ \client ->
+        run client (Redis.blpop (pure key) (Just (seconds 3))) `shouldReturn` Nothing
       waits <- filter (isPrefixOf ["BLPOP"]) <$> heard b
       waits `shouldSatisfy` \case
         -- The clock behind this time may be late by a tick of the system, 10 ms at most.
