@@ -113,7 +113,7 @@ newClient unchecked = do
         mapM_ (\hook -> hook endpoint push) (hookPush hooks)
   credentials <- newCredentialStore heralded
   tally <- newTally 1
-  let setup = ConnectionSetup {setupConfig = heralded, setupConnector = connector, setupCredentials = credentials, setupTally = tally, setupOnPush = onPush, setupOnUntracked = lostConnection <$> cache}
+  let setup = ConnectionSetup {setupConfig = heralded, setupConnector = connector, setupCredentials = credentials, setupTally = tally, setupOnAnswers = \_ -> pure (), setupOnPush = onPush, setupOnUntracked = lostConnection <$> cache}
   -- An exception between the first thread and the finaliser that ends it would leave it behind.
   mask_ $ do
     router <- newRouter setup >>= either throwIO pure

@@ -53,6 +53,7 @@ withWire unchecked endpoint = bracket open closeWire
           setupCredentials = store,
           setupTally = tally,
           setupOnPush = \_ _ -> pure (),
+          setupOnAnswers = \_ -> pure (),
           setupOnUntracked = Nothing
         }
 

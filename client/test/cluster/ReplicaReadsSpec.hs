@@ -1,16 +1,19 @@
 -- | Which commands replicas may answer, and which never go to one.
 module ReplicaReadsSpec (spec) where
 
-import Control.Monad (forM_)
+import Control.Concurrent.STM
+import Control.Monad (forM_, replicateM_)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import FakeNode
 import Redis
 import Redis.Commands qualified as Redis
+import Redis.Metrics
 import Redis.TestKit.Command (Reply (..))
+import Redis.TestKit.Wait (eventually)
 import Redis.Value (Value (..))
 import Support
-import Test.Hspec
+import Test.Hspec hiding (after, before)
 
 spec :: Spec
 spec = describe "a client that prefers replicas" $ do
@@ -64,6 +67,32 @@ spec = describe "a client that prefers replicas" $ do
           -- Other slots are read as before.
           forM_ (take 1 (keysIn "other:" (\slot -> slot > 8191 && slot /= slotNumberOf key))) $ \name ->
             run client (Redis.get name) `shouldReturn` at b
+
+  it "knows that a replica is up by a reply that nobody waits for" $
+    limited . settled . withTwoNodes $ \a b -> do
+      mapM_ (`setView` replicated a b) [a, b]
+      hangs <- newTVarIO False
+      withClient (setCommandTimeout (Just (seconds 1)) (preferringReplicas [fakeEndpoint a])) $ \client -> do
+        let servedBy node = Just (Char8.pack (show (fakePort node)))
+            answered = sum . map (roundTripCount . roundTripsReplica) . snapshotNodes <$> clientSnapshot client
+            -- Three failures in a row mean that it is down.
+            misses = do
+              before <- answered
+              atomically (writeTVar hangs True)
+              run client (Redis.get key) `shouldReturn` servedBy a
+              atomically (writeTVar hangs False)
+              eventually 10 "the late reply has come" ((> before) <$> answered)
+        run client (Redis.get key) `shouldReturn` servedBy b
+        setScript b $ \_ -> \case
+          "GET" : _ -> Nothing <$ atomically (readTVar hangs >>= check . not)
+          "CLUSTER" : _ -> pure (Just (Say (Failed "ERR not now")))
+          _ -> pure Nothing
+        replicateM_ 2 misses
+        before <- answered
+        _ <- submit client (Redis.get key)
+        eventually 10 "the reply has come" ((> before) <$> answered)
+        misses
+        run client (Redis.get key) `shouldReturn` servedBy b
 
 data Place = Primary | Replica
   deriving stock (Eq)

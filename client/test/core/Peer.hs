@@ -90,6 +90,7 @@ plainSettings =
       muxReplyChecks = False,
       muxOnPush = const (pure ()),
       muxOnLastWord = Nothing,
+      muxOnAnswers = pure (),
       muxOnDeath = const (pure ())
     }
 

@@ -317,7 +317,7 @@ withPoolOf change server = bracket open (closeMultiplexPool 0)
       connector <- newConnector config >>= either (throwIO . userError . show) pure
       credentials <- newCredentialStore config
       tally <- newTally 1
-      let setup = ConnectionSetup {setupConfig = config, setupConnector = connector, setupCredentials = credentials, setupTally = tally, setupOnPush = \_ _ -> pure (), setupOnUntracked = Nothing}
+      let setup = ConnectionSetup {setupConfig = config, setupConnector = connector, setupCredentials = credentials, setupTally = tally, setupOnAnswers = \_ -> pure (), setupOnPush = \_ _ -> pure (), setupOnUntracked = Nothing}
       newMultiplexPool setup ForPrimary (const (pure ())) (TcpEndpoint (Char8.pack (serverHost server)) (fromIntegral (serverPort server)))
 
 -- | Submits with the command timeout of the pool's configuration.

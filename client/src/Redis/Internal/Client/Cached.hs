@@ -222,7 +222,6 @@ lead core Lead {leadMissed = Missed {missedStore, missedKey, missedPlace, missed
   permission <- onArrival $ \outcome -> unless (isPlainReply outcome) lost
   arrival <- onArrival $ \case
     Reply value | isPlain value -> do
-      noteAnswer (coreRouter core) missedPlace
       keep missedStore missedSource leadTicket leadFetch value
       void (tryPutMVar (fetchResult leadFetch) (Right value))
     outcome -> do

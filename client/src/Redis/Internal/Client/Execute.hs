@@ -91,10 +91,9 @@ resultOf = Started
 -- | Blocks until there is a result; may be interrupted, and called again.
 awaitStarted :: Started a -> IO (Either Error a)
 awaitStarted = \case
-  Underway core given place _ cell ->
+  Underway core given _ _ cell ->
     waitCell cell >>= \case
       Plain value -> do
-        noteAnswer (coreRouter core) place
         keepOpen core
         pure $! decoded given value
       Troubled _ (Attended result) -> decodedFrom given <$> readMVar result <* keepOpen core
@@ -225,9 +224,7 @@ executeFrom core !began command = case commandKind given of
 -- while trouble is recovered.
 arrivedAt :: Core -> Command a -> Place -> Nanos -> Arrival -> IO (Either Error a)
 arrivedAt core given place began = \case
-  Plain value -> do
-    noteAnswer (coreRouter core) place
-    pure $! decoded given value
+  Plain value -> pure $! decoded given value
   Troubled outcome _ -> do
     result <- newEmptyMVar
     flight <- flightOf core given began result

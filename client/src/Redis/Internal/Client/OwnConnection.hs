@@ -81,7 +81,7 @@ go errand course target = do
       for_ (coreJourney core) (`noteAttempt` endpoint)
       outcome <- attemptAt errand sendBy (courseAttempts course == 0) place sent
       result <- case outcome of
-        Reply value -> fromReply facts (commandRequest given) value <$ noteAnswer router place
+        Reply value -> pure (fromReply facts (commandRequest given) value)
         Failure failed -> Left failed <$ noteFailure router place failed
       for_ (either Just (const Nothing) result) $ \failed -> do
         redirected <- countRedirect router place failed

@@ -279,14 +279,10 @@ understood recoverer flight place outcome = do
   for_ (flightJourney flight) (`noteAttempt` endpoint)
   case outcome of
     Reply value -> do
-      noteAnswer router place
       let result = fromReply (flightFacts flight) (flightRequest flight) value
       result <$ either noteError (\_ -> pure ()) result
-    Failure failed -> Left failed <$ (notedIn failed *> noteError failed)
+    Failure failed -> Left failed <$ (noteFailure router place failed *> noteError failed)
   where
-    notedIn = \case
-      ReplyError _ -> noteAnswer router place
-      failed -> noteFailure router place failed
     router = recovererRouter recoverer
     endpoint = nodeEndpoint (placeNode place)
     noteError failed = do

@@ -113,6 +113,9 @@ data MuxSettings = MuxSettings
     -- | Whether each block ends with a check ("Redis.Internal.Network.ReplyChecks"), from
     -- 'wordCountedFrom' on.
     muxReplyChecks :: Bool,
+    -- | Called by the reader when commands that were sent together were answered within the usual time
+    -- limit, for each such block; must be quick and must not throw.
+    muxOnAnswers :: IO (),
     -- | Called by the reader with every push; must be quick and must not throw.
     muxOnPush :: Value -> IO (),
     -- | Set if pushes are expected; then the reader always watches the socket while it sleeps.

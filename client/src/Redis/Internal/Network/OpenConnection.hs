@@ -42,6 +42,8 @@ data ConnectionSetup = ConnectionSetup
     setupCredentials :: CredentialStore,
     -- | The tally of the node and the kind of connection. The client's own while no node is known.
     setupTally :: Tally,
+    -- | Called when commands were answered in time, once for those that were sent together.
+    setupOnAnswers :: Endpoint -> IO (),
     -- | Called with every push.
     setupOnPush :: Endpoint -> Value -> IO (),
     -- | Set if replies are cached: called when a shared connection to a primary has ended, before
@@ -213,6 +215,7 @@ sharedSettings setup endpoint capability =
       muxCapability = capability,
       muxTally = Just (setupTally setup),
       muxReplyChecks = configReplyChecks config,
+      muxOnAnswers = setupOnAnswers setup endpoint,
       muxOnPush = setupOnPush setup endpoint,
       muxOnLastWord = Nothing,
       -- 'openConnection' sets its own.

@@ -30,7 +30,7 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (for_)
 import Data.IORef (IORef, newIORef, readIORef, writeIORef)
-import Data.Maybe (isJust, isNothing)
+import Data.Maybe (fromMaybe, isJust, isNothing)
 import Data.Primitive.ByteArray
 import Data.Word (Word8)
 import Foreign.ForeignPtr (withForeignPtr)
@@ -243,13 +243,14 @@ shifted value = ProtocolViolation ("replies do not belong to their commands; the
       _ -> "another's reply"
 
 -- | Records how long the server took for the commands between two positions, whose replies were
--- there at this time.
+-- there at this time, and that it answers. Late replies do not show that.
 noteReplies :: Multiplexer -> Int -> Int -> Nanos -> IO ()
 noteReplies mux before after now = do
   counted <- readWord mux wordCountedFrom
   when (after > counted) . for_ (muxTally settings) $ \tally ->
-    takeMarks (muxMarks mux) (max counted before) after $ \many sent ->
+    takeMarks (muxMarks mux) (max counted before) after $ \many sent -> do
       recordTimes tally (muxCapability settings) many (fromIntegral (now - sent))
+      when (now - sent <= fromMaybe maxBound (muxCommandTimeout settings)) (muxOnAnswers settings)
   where
     settings = muxSettings mux
 {-# NOINLINE noteReplies #-}

@@ -152,9 +152,9 @@ startClusterClient clusterSetup clusterSentinelSetup seeds = do
       watched endpoint push = do
         when (endsShardChannel push) (tell (EndedShardChannel endpoint))
         setupOnPush clusterSetup endpoint push
-  clusterNodes <- newNodes clusterSetup {setupOnPush = watched} (\endpoint _ -> tell (LostNode endpoint))
-  let answered endpoint = observeIn clusterHealth (void . offer clusterMail . Triggered) endpoint AnsweredCommand
-      nobodyIn = observeConnection (configHooks clusterConfig) . NobodyInZone
+      answered endpoint = observeIn clusterHealth tell endpoint AnsweredCommand
+  clusterNodes <- newNodes clusterSetup {setupOnPush = watched, setupOnAnswers = answered} (\endpoint _ -> tell (LostNode endpoint))
+  let nobodyIn = observeConnection (configHooks clusterConfig) . NobodyInZone
       surveySetup =
         SurveySetup
           { surveyMap = snapshotMap <$> readIORef clusterView,

@@ -35,8 +35,8 @@ data Health = Health
 healthy :: Health
 healthy = Health {healthFailures = 0, healthTimeouts = 0}
 
--- | Whether an answer would change nothing. The path of every command checks this, and
--- records an answer only if not.
+-- | Whether an answer would change nothing. This is checked where replies arrive, once for
+-- those to commands that were sent together, and an answer is recorded only if not.
 isHealthy :: Health -> Bool
 isHealthy Health {healthFailures} = healthFailures == 0
 
@@ -46,7 +46,7 @@ isDown Health {healthFailures} = healthFailures >= downAfterFailures
 
 -- | How a command, or an attempt to connect, ended.
 data Observation
-  = -- | Any reply, also an error: the node lives.
+  = -- | Any reply in time, also an error, whether or not a caller waits for it: the node lives.
     AnsweredCommand
   | -- | No reply in time.
     MissedReply

@@ -36,7 +36,6 @@ module Redis.Internal.Routing.Router
 
     -- * Learning
     carryOut,
-    noteAnswer,
     noteFailure,
     countRedirect,
     countFailure,
@@ -467,13 +466,6 @@ carryOut router began = \case
         reconnectNode (nodeControlPool node) began
         -- On another thread: it waits until descriptors are free, and this one must not.
         spawn ("redis close " <> renderEndpoint endpoint) (closeIdle (nodeDedicated node))
-
--- | Records that a node answered. Only one read for a healthy node.
-noteAnswer :: Router -> Place -> IO ()
-noteAnswer router place = case router of
-  StandaloneRouter _ -> pure ()
-  ClusterRouter _ cluster -> observeNode cluster (nodeEndpoint (placeNode place)) AnsweredCommand
-{-# INLINE noteAnswer #-}
 
 -- | Records that a node did not answer, or could not be reached.
 noteFailure :: Router -> Place -> Error -> IO ()
