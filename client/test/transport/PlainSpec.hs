@@ -380,5 +380,5 @@ echoes64MB transport = do
 connected :: Connector -> Endpoint -> IO (Either ConnectionCause Transport)
 connected connector endpoint =
   openWithin
-    Opening {openingEndpoint = endpoint, openingLimit = 60, openingGone = retry, openingDispose = transportClose}
+    Opening {openingConnector = connector, openingEndpoint = endpoint, openingLimit = 60, openingGone = retry, openingDispose = transportClose}
     (\stage -> connectWith stage connector endpoint)
