@@ -50,15 +50,11 @@ import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock (Nanos)
 
 -- | The greatest age that a cached reply may have.
---
--- @since 0.1.0.0
 newtype MaxAge = MaxAge Nanos
   deriving stock (Eq, Ord)
 
 -- | Allows replies of up to this age, to the tick of the system's clock (1 to 4 ms). With an age of
 -- zero or less the read bypasses the cache.
---
--- @since 0.1.0.0
 maxAge :: Duration -> MaxAge
 maxAge age = MaxAge (1000 * max 0 (min 9000000000000000 (inMicroseconds age)))
 
@@ -75,14 +71,10 @@ maxAge age = MaxAge (1000 * max 0 (min 9000000000000000 (inMicroseconds age)))
 --
 -- \(O(\log n)\) in the number of kept replies, plus the decoder's time. Blocks only on a miss, like
 -- 'Redis.Client.tryRun'.
---
--- @since 0.1.0.0
 runCached :: Client -> MaxAge -> Command a -> IO a
 runCached client age command = tryRunCached client age command >>= either throwIO pure
 
 -- | Like 'runCached', but returns the result or the 'Error'.
---
--- @since 0.1.0.0
 tryRunCached :: Client -> MaxAge -> Command a -> IO (Either Error a)
 tryRunCached (Client core) (MaxAge age) command = case hookCommand (configHooks (coreConfig core)) of
   Nothing ->
@@ -98,8 +90,6 @@ tryRunCached (Client core) (MaxAge age) command = case hookCommand (configHooks 
         awaitTraced trace (const begin) <* keepOpen core
 
 -- | Like 'runCached', but does not wait for the reply. Blocks on a miss like 'Redis.Client.submit'.
---
--- @since 0.1.0.0
 submitCached :: Client -> MaxAge -> Command a -> IO (Pending a)
 submitCached (Client core) (MaxAge age) command = case hookCommand (configHooks (coreConfig core)) of
   Nothing ->
@@ -115,7 +105,5 @@ submitCached (Client core) (MaxAge age) command = case hookCommand (configHooks 
         Pending . heldOpen core <$> startTraced trace (const begin)
 
 -- | What the cache holds now, and how reads have gone so far. Never blocks.
---
--- @since 0.1.0.0
 cacheGauges :: Client -> IO CacheGauges
 cacheGauges (Client core) = maybe (pure noCacheGauges) storeGauges (coreCache core)

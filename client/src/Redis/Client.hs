@@ -83,8 +83,6 @@ import Redis.Internal.Routing.Router
 import Redis.Internal.Routing.SlotMap (SlotMap, emptySlotMap)
 
 -- | Makes a client, runs the action, and closes the client. Throws like 'newClient'.
---
--- @since 0.1.0.0
 withClient :: Config -> (Client -> IO a) -> IO a
 withClient config = bracket (newClient config) closeClient
 
@@ -95,8 +93,6 @@ withClient config = bracket (newClient config) closeClient
 -- When nothing refers to a client any more, the garbage collector closes it, which may happen late
 -- or never. A caller that waits for a command keeps the client open, and so does a 'Pending'. A
 -- program that makes clients and drops them should use 'withClient' or 'closeClient'.
---
--- @since 0.1.0.0
 newClient :: Config -> IO Client
 newClient unchecked = do
   config <- either (throwIO :: ConfigError -> IO a) pure (validateConfig unchecked)
@@ -151,8 +147,6 @@ followOwners store owners = \case
 
 -- | Closes a client like 'closeClientWithin'. Waits for at most the command timeout, and for at most
 -- 5 s.
---
--- @since 0.1.0.0
 closeClient :: Client -> IO ()
 closeClient (Client core) = void (closeCore (usualGrace core) core) <* keepOpen core
 
@@ -168,14 +162,10 @@ closeClient (Client core) = void (closeCore (usualGrace core) core) <* keepOpen 
 --
 -- The hooks have one more second for the events that still wait for them. Closing a client a second
 -- time does nothing.
---
--- @since 0.1.0.0
 closeClientWithin :: Duration -> Client -> IO Drained
 closeClientWithin grace (Client core) = closeCore (max 0 (inSeconds grace)) core <* keepOpen core
 
 -- | What became of the commands in flight when a client was closed.
---
--- @since 0.1.0.0
 data Drained = Drained
   { -- | Replies that came after closing had begun, or had just been handed to their callers.
     drainedAnswered :: Int,
@@ -212,16 +202,12 @@ closeCore grace core = do
 --
 -- Blocks until each shared connection has answered or ended: at most about the connect timeout plus
 -- the command timeout. A lent connection keeps the credentials that it was opened with.
---
--- @since 0.1.0.0
 reauthenticate :: Client -> IO [(Endpoint, ConnectionCause)]
 reauthenticate (Client core) = renewAll (coreCredentials core)
 
 -- | Runs a command and waits for its result. Throws 'Error'.
 --
 -- An asynchronous exception during the wait does not harm the client; the command may still run.
---
--- @since 0.1.0.0
 run :: Client -> Command a -> IO a
 run client command = tryRun client command >>= either throwIO pure
 
@@ -229,8 +215,6 @@ run client command = tryRun client command >>= either throwIO pure
 -- timeout, whatever it waits for, or the command's own 'Redis.Command.timeLimit';
 -- longer for a command that the server may keep waiting. Costs one round trip,
 -- and one more for each redirect or retry.
---
--- @since 0.1.0.0
 tryRun :: Client -> Command a -> IO (Either Error a)
 tryRun (Client core) command = case hookCommand (configHooks (coreConfig core)) of
   Nothing -> execute core command <* keepOpen core
@@ -249,30 +233,22 @@ tryRun (Client core) command = case hookCommand (configHooks (coreConfig core)) 
 -- A command that the server may keep waiting is sent at once on a connection of its own, which it
 -- holds until it is answered. If this library does not know the command, 'submit' first asks the
 -- server about it, and waits for that answer.
---
--- @since 0.1.0.0
 submit :: Client -> Command a -> IO (Pending a)
 submit (Client core) command = Pending <$> traced core (oneCommand (commandWords command)) (`start` command)
 
 -- | Waits for the result of a submitted command. Throws 'Error'. May be called again and from
 -- several threads: all get the same result.
---
--- @since 0.1.0.0
 awaitReply :: Pending a -> IO a
 awaitReply pending = tryAwaitReply pending >>= either throwIO pure
 
 -- | Waits for the result of a submitted command. Blocks for at most about the command timeout,
 -- counted from when the command was submitted. May be called again and from several threads: all
 -- get the same result.
---
--- @since 0.1.0.0
 tryAwaitReply :: Pending a -> IO (Either Error a)
 tryAwaitReply (Pending started) = awaitStarted started
 
 -- | A 'Pending' whose result is known already: to try code without a server, or to give a result
 -- that comes from elsewhere to code that takes a 'Pending'.
---
--- @since 0.1.0.0
 pendingFrom :: Either Error a -> Pending a
 pendingFrom = Pending . settled
 
@@ -286,8 +262,6 @@ pendingFrom = Pending . settled
 -- > withDedicated client (AtKey "balance") $ \\connection -> do
 -- >   runOn connection (raw ["WATCH", "balance"])
 -- >   …
---
--- @since 0.1.0.0
 withDedicated :: Client -> Where -> (forall s. Dedicated s -> IO a) -> IO a
 withDedicated (Client core) place action = (lease core place action <* keepOpen core) >>= either throwIO pure
 
@@ -296,16 +270,12 @@ withDedicated (Client core) place action = (lease core place action <* keepOpen 
 --
 -- Between MULTI and EXEC the server answers every command with @QUEUED@. Only a command of
 -- 'Redis.Commands.raw' accepts that as its reply; the reply to EXEC has the replies of all.
---
--- @since 0.1.0.0
 runOn :: Dedicated s -> Command a -> IO a
 runOn dedicated command = tryRunOn dedicated command >>= either throwIO pure
 
 -- | Submits a command to a dedicated connection without waiting for its reply.
 -- Blocks only while the connection's queue is full. Commands run in the order in which they are
 -- submitted, with no command of another caller in between. Like 'runOn', it retries nothing.
---
--- @since 0.1.0.0
 submitOn :: Dedicated s -> Command a -> IO (Pending a)
 submitOn dedicated command = Pending <$> startOn dedicated command
 
@@ -317,7 +287,5 @@ submitOn dedicated command = Pending <$> startOn dedicated command
 --
 -- > nodes <- clientNodes client
 -- > traverse (\\node -> tryRun client (onNode (clientNodeEndpoint node) (Redis.slowlogGet 10))) nodes
---
--- @since 0.1.0.0
 clientNodes :: Client -> IO [ClientNode]
 clientNodes (Client core) = routerMembers (coreRouter core)

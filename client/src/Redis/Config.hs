@@ -107,20 +107,14 @@ import Redis.Internal.ConfigUrl (configFromUrl)
 import Redis.Internal.Hooks
 
 -- | A configuration for one server, by host and port.
---
--- @since 0.1.0.0
 standaloneConfig :: Host -> Port -> Config
 standaloneConfig host port = defaultConfig (Standalone (TcpEndpoint host port))
 
 -- | A configuration for one server, by the path of its Unix socket.
---
--- @since 0.1.0.0
 unixConfig :: FilePath -> Config
 unixConfig path = defaultConfig (Standalone (UnixEndpoint path))
 
 -- | A configuration for a cluster, by some of its nodes; one that answers is enough.
---
--- @since 0.1.0.0
 clusterConfig :: NonEmpty Endpoint -> Config
 clusterConfig seeds = defaultConfig (Cluster seeds)
 
@@ -129,8 +123,6 @@ clusterConfig seeds = defaultConfig (Cluster seeds)
 -- write is refused as by a replica, and periodically.
 --
 -- The client takes a server for the primary only if that server itself says that it is one.
---
--- @since 0.1.0.0
 groupConfig :: NonEmpty Endpoint -> Config
 groupConfig seeds = defaultConfig (Group seeds)
 
@@ -143,14 +135,10 @@ groupConfig seeds = defaultConfig (Group seeds)
 -- The client uses the primary that the sentinels name only if that server itself says that it is
 -- one. It asks the sentinels again when they announce another primary, when a connection is lost,
 -- when a write is refused as by a replica, and periodically.
---
--- @since 0.1.0.0
 sentinelConfig :: ByteString -> NonEmpty Endpoint -> Config
 sentinelConfig name seeds = defaultConfig (Sentinels name seeds)
 
 -- | The credentials to authenticate with. Default: 'Nothing', no authentication.
---
--- @since 0.1.0.0
 setCredentials :: Maybe Credentials -> Config -> Config
 setCredentials new config = config {configCredentials = maybe NoCredentials FixedCredentials new}
 
@@ -170,99 +158,69 @@ setCredentials new config = config {configCredentials = maybe NoCredentials Fixe
 -- twentieth of the validity. 'Redis.Client.reauthenticate' renews credentials on demand. A lent
 -- connection keeps the credentials that it was opened with, and is not lent again once they have
 -- been renewed, or are due for it.
---
--- @since 0.1.0.0
 setCredentialsFrom :: IO IssuedCredentials -> Config -> Config
 setCredentialsFrom action config = config {configCredentials = CredentialsFrom action}
 
 -- | Whether the client lends a connection although the server wants a password and the client has
 -- none: then the caller sends AUTH or HELLO itself. Such a connection speaks RESP2 until then, and
 -- is in database 0. Default: 'False', the server's refusal is an error.
---
--- @since 0.1.0.0
 setCallerAuthenticates :: Bool -> Config -> Config
 setCallerAuthenticates new config = config {configCallerAuthenticates = new}
 
 -- | The credentials to authenticate with at sentinels. Default: 'Nothing', no authentication. The
 -- credentials of 'setCredentials' are for the servers alone, and are not sent to sentinels.
---
--- @since 0.1.0.0
 setSentinelCredentials :: Maybe Credentials -> Config -> Config
 setSentinelCredentials new config = config {configSentinelCredentials = new}
 
 -- | The database to SELECT. Default: 0. A cluster may have others since Valkey 9
 -- (@cluster-databases@); if it has not, each command fails with the server's reason.
---
--- @since 0.1.0.0
 setDatabase :: Int -> Config -> Config
 setDatabase new config = config {configDatabase = new}
 
 -- | The name of this client in the server's CLIENT LIST: printable, no spaces. Default: none.
---
--- @since 0.1.0.0
 setClientName :: Maybe ByteString -> Config -> Config
 setClientName new config = config {configClientName = new}
 
 -- | How to speak TLS. Default: 'Nothing', plain text.
---
--- @since 0.1.0.0
 setTls :: Maybe TlsConfig -> Config -> Config
 setTls new config = config {configTls = new}
 
 -- | How to speak TLS to sentinels; 'Nothing' is plain text. Default: the setting for the servers
 -- ('setTls').
---
--- @since 0.1.0.0
 setSentinelTls :: Maybe TlsConfig -> Config -> Config
 setSentinelTls new config = config {configSentinelTls = Just new}
 
 -- | The protocol to request. Default: 'PreferResp3'.
---
--- @since 0.1.0.0
 setProtocol :: ProtocolVersion -> Config -> Config
 setProtocol new config = config {configProtocol = new}
 
 -- | How long connecting, TLS and the handshake may take together. Default: 5 s.
---
--- @since 0.1.0.0
 setConnectTimeout :: Duration -> Config -> Config
 setConnectTimeout new config = config {configConnectTimeout = inSeconds new}
 
 -- | How long a command may take, from submitting it to its reply. 'Nothing' waits for ever.
 -- Default: 5 s.
---
--- @since 0.1.0.0
 setCommandTimeout :: Maybe Duration -> Config -> Config
 setCommandTimeout new config = config {configCommandTimeout = inSeconds <$> new}
 
 -- | How many connections per node callers share. Default: 'Nothing', one per capability.
---
--- @since 0.1.0.0
 setMuxCount :: Maybe Int -> Config -> Config
 setMuxCount new config = config {configMuxCount = new}
 
 -- | Bounds on what one connection holds. Default: 'defaultLimits'.
---
--- @since 0.1.0.0
 setLimits :: Limits -> Config -> Config
 setLimits new config = config {configLimits = new}
 
 -- | How often a command may be sent in all. Default: 16.
---
--- @since 0.1.0.0
 setMaxAttempts :: Int -> Config -> Config
 setMaxAttempts new config = config {configMaxAttempts = new}
 
 -- | The pause between two attempts. Default: 'defaultBackoff'.
---
--- @since 0.1.0.0
 setBackoff :: Backoff -> Config -> Config
 setBackoff new config = config {configBackoff = new}
 
 -- | Whether a connection that waits for replies polls its socket. Default: for at most 200 µs. In a
 -- cluster a connection polls only while it has few commands in flight.
---
--- @since 0.1.0.0
 setPolling :: Polling -> Config -> Config
 setPolling new config = config {configPolling = new}
 
@@ -270,57 +228,41 @@ setPolling new config = config {configPolling = new}
 -- long again without an answer it closes the connection. A peer that goes on reading the bytes that
 -- are sent to it is not silent. While the command timeout, or the time of a command in flight, is
 -- longer than twice the limit, the limit is half of that time. 'Nothing': no limit. Default: 2.5 s.
---
--- @since 0.1.0.0
 setSilenceLimit :: Maybe Duration -> Config -> Config
 setSilenceLimit new config = config {configSilenceLimit = inSeconds <$> new}
 
 -- | How long a connection is idle before TCP probes the peer, rounded up to whole seconds.
 -- 'Nothing': TCP never probes. Default: 60 s.
---
--- @since 0.1.0.0
 setKeepAlive :: Maybe Duration -> Config -> Config
 setKeepAlive new config = config {configKeepAlive = ceiling . inSeconds <$> new}
 
 -- | How long sent bytes may stay unacknowledged before the connection counts as broken, where the
 -- system has such a limit. 'Nothing': the system's own limit. Default: 15 s.
---
--- @since 0.1.0.0
 setTcpUserTimeout :: Maybe Duration -> Config -> Config
 setTcpUserTimeout new config = config {configTcpUserTimeout = inSeconds <$> new}
 
 -- | How many connections per node there may be for blocking commands and exclusive use. Default: 64.
---
--- @since 0.1.0.0
 setMaxDedicated :: Int -> Config -> Config
 setMaxDedicated new config = config {configMaxDedicated = new}
 
 -- | How long the client keeps such a connection ('setMaxDedicated') when no caller uses it.
 -- 'Nothing': as long as the client lives. Default: 60 s.
---
--- @since 0.1.0.0
 setDedicatedIdle :: Maybe Duration -> Config -> Config
 setDedicatedIdle new config = config {configDedicatedIdle = inSeconds <$> new}
 
 -- | The time between two periodic checks of a cluster's slot map, or of which server is the primary
 -- of a group. Default: 60 s.
---
--- @since 0.1.0.0
 setRefreshInterval :: Duration -> Config -> Config
 setRefreshInterval new config = config {configRefreshInterval = inSeconds new}
 
 -- | The least time between two such checks, whatever the reason for them. Default: 1 s. When
 -- sentinels announce another primary, the client checks without waiting.
---
--- @since 0.1.0.0
 setRefreshThrottle :: Duration -> Config -> Config
 setRefreshThrottle new config = config {configRefreshThrottle = inSeconds new}
 
 -- | Which nodes of a cluster, or of a primary with replicas, answer commands that only read.
 -- Default: the primary, which is the only valid choice for a single server.
 -- 'Redis.Command.readFrom' chooses for one command.
---
--- @since 0.1.0.0
 setReadFrom :: ReadFrom -> Config -> Config
 setReadFrom readFrom config = config {configReadFrom = readFrom}
 
@@ -339,8 +281,6 @@ setReadFrom readFrom config = config {configReadFrom = readFrom}
 -- maps to one endpoint count as one node. If it throws, the address stays as it is.
 --
 -- > setAddressMapping (\\named -> Map.findWithDefault named named tunnels)
---
--- @since 0.1.0.0
 setAddressMapping :: (Endpoint -> Endpoint) -> Config -> Config
 setAddressMapping mapping config = config {configAddressMapping = AddressMapping mapping}
 
@@ -350,8 +290,6 @@ setAddressMapping mapping config = config {configAddressMapping = AddressMapping
 -- server refuses, the connection fails.
 --
 -- > setCaching (Just defaultCaching) (standaloneConfig "localhost" 6379)
---
--- @since 0.1.0.0
 setCaching :: Maybe Caching -> Config -> Config
 setCaching new config = config {configCaching = new}
 
@@ -360,8 +298,6 @@ setCaching new config = config {configCaching = new}
 -- the client goes there from then on. Default: 'False', for programs that read from a replica on
 -- purpose. With a server that does not know this, the setting changes nothing. Clients of
 -- 'groupConfig' and 'sentinelConfig' always follow.
---
--- @since 0.1.0.0
 setFollowRedirects :: Bool -> Config -> Config
 setFollowRedirects new config = config {configFollowsRedirects = new}
 
@@ -375,52 +311,36 @@ setFollowRedirects new config = config {configFollowsRedirects = new}
 -- cost is one more command for each block, not for each command; with a single caller a block is
 -- one command. Metrics count the checks as commands. The user needs the permission for ECHO. While
 -- a server answers ECHO with an error (@BUSY@), connections end.
---
--- @since 0.1.0.0
 setReplyChecks :: Bool -> Config -> Config
 setReplyChecks new config = config {configReplyChecks = new}
 
 -- | Functions of the program that the client calls when something happens. Default: 'noHooks'.
---
--- @since 0.1.0.0
 setHooks :: Hooks -> Config -> Config
 setHooks new config = config {configHooks = new}
 
 -- | The endpoints that the configuration was made with: of the server, of some nodes of the cluster
 -- or group, or of some sentinels.
---
--- @since 0.1.0.0
 getEndpoints :: Config -> NonEmpty Endpoint
 getEndpoints = topologySeeds . configTopology
 
 -- | Whether the configuration is for a cluster.
---
--- @since 0.1.0.0
 isClusterConfig :: Config -> Bool
 isClusterConfig config = case configTopology config of
   Cluster _ -> True
   _ -> False
 
 -- | The database to SELECT ('setDatabase').
---
--- @since 0.1.0.0
 getDatabase :: Config -> Int
 getDatabase = configDatabase
 
 -- | How to speak TLS; 'Nothing' is plain text ('setTls').
---
--- @since 0.1.0.0
 getTls :: Config -> Maybe TlsConfig
 getTls = configTls
 
 -- | The protocol to request ('setProtocol').
---
--- @since 0.1.0.0
 getProtocol :: Config -> ProtocolVersion
 getProtocol = configProtocol
 
 -- | Which nodes of a cluster or a group answer commands that only read ('setReadFrom').
---
--- @since 0.1.0.0
 getReadFrom :: Config -> ReadFrom
 getReadFrom = configReadFrom

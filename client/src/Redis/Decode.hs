@@ -68,19 +68,13 @@ import Redis.Internal.Protocol.Double (parseDouble)
 import Redis.Value (Value (..), withoutAttributes)
 
 -- | A function that reads one reply.
---
--- @since 0.1.0.0
 type Decoder a = Value -> Either DecodeError a
 
 -- | Any reply, as it is.
---
--- @since 0.1.0.0
 value :: Decoder Value
 value = Right
 
 -- | @OK@ and nothing else.
---
--- @since 0.1.0.0
 okay :: Decoder ()
 okay reply = case reply of
   SimpleString "OK" -> Right ()
@@ -89,14 +83,10 @@ okay reply = case reply of
   _ -> mismatch "OK" reply
 
 -- | Any reply, which is ignored; for replies without content.
---
--- @since 0.1.0.0
 ignored :: Decoder ()
 ignored _ = Right ()
 
 -- | A string of any kind. \(O(1)\): the result shares the bytes of the 'Value'.
---
--- @since 0.1.0.0
 bytes :: Decoder ByteString
 bytes reply = case reply of
   BulkString string -> Right string
@@ -112,8 +102,6 @@ otherBytes reply = case reply of
   _ -> mismatch "a string" reply
 
 -- | An integer, or its text. A number of more than 64 bits is an error.
---
--- @since 0.1.0.0
 integer :: Decoder Int64
 integer reply = case reply of
   Integer number -> Right number
@@ -135,8 +123,6 @@ narrowed number
   | otherwise = Nothing
 
 -- | A floating-point number, or its text.
---
--- @since 0.1.0.0
 double :: Decoder Double
 double reply = case reply of
   Double number -> Right number
@@ -148,8 +134,6 @@ double reply = case reply of
   _ -> mismatch "a number" reply
 
 -- | A Boolean, or 0 and 1.
---
--- @since 0.1.0.0
 boolean :: Decoder Bool
 boolean reply = case reply of
   Integer 0 -> Right False
@@ -159,20 +143,14 @@ boolean reply = case reply of
   _ -> mismatch "0 or 1" reply
 
 -- | A point in time, in seconds since 1970.
---
--- @since 0.1.0.0
 unixSeconds :: Decoder UTCTime
 unixSeconds = fmap (posixSecondsToUTCTime . fromIntegral) . integer
 
 -- | A point in time, in milliseconds since 1970.
---
--- @since 0.1.0.0
 unixMilliseconds :: Decoder UTCTime
 unixMilliseconds = fmap (posixSecondsToUTCTime . (/ 1000) . fromIntegral) . integer
 
 -- | 'Nothing' for a null of any form.
---
--- @since 0.1.0.0
 nullable :: Decoder a -> Decoder (Maybe a)
 nullable decoder = \case
   WithAttributes _ inner -> plain (withoutAttributes inner)
@@ -186,20 +164,14 @@ nullable decoder = \case
 {-# INLINE nullable #-}
 
 -- | 'False' for a null, 'True' for a reply that the decoder accepts.
---
--- @since 0.1.0.0
 present :: Decoder () -> Decoder Bool
 present decoder = fmap (== Just ()) . nullable decoder
 
 -- | An array or a set, each element read by the same decoder. \(O(n)\).
---
--- @since 0.1.0.0
 list :: Decoder a -> Decoder [a]
 list decoder reply = elementsOf reply >>= eachElement decoder
 
 -- | An array of exactly this many elements. \(O(n)\).
---
--- @since 0.1.0.0
 listOf :: Int -> Decoder a -> Decoder [a]
 listOf count decoder reply = do
   elements <- elementsOf reply
@@ -229,8 +201,6 @@ eachElement decoder = go 0
           Right results -> Right (result : results)
 
 -- | An array of exactly two elements. \(O(1)\).
---
--- @since 0.1.0.0
 pair :: Decoder a -> Decoder b -> Decoder (a, b)
 pair one two reply =
   elementsOf reply >>= \case
@@ -241,8 +211,6 @@ pair one two reply =
     _ -> mismatch "an array of 2 elements" reply
 
 -- | An array of exactly three elements. \(O(1)\).
---
--- @since 0.1.0.0
 triple :: Decoder a -> Decoder b -> Decoder c -> Decoder (a, b, c)
 triple one two three reply =
   elementsOf reply >>= \case
@@ -263,8 +231,6 @@ triple one two three reply =
 -- @XREAD@ is of twos and then a map. An array whose first element is itself an
 -- array is read as an array of pairs, any other array as keys and values in turn. So a
 -- key cannot be an array where keys and values come in turn; no server has such keys.
---
--- @since 0.1.0.0
 pairs :: Decoder key -> Decoder element -> Decoder [(key, element)]
 pairs key one reply = case reply of
   Map entries -> fromMap entries
@@ -291,42 +257,30 @@ pairs key one reply = case reply of
     {-# INLINE entry #-}
 
 -- | Members of a sorted set with their scores. \(O(n)\).
---
--- @since 0.1.0.0
 scored :: Decoder [(ByteString, Double)]
 scored = pairs bytes double
 
 -- | Like 'pairs', but as a @Map@; of several values of a key the last one counts.
 -- \(O(n \log n)\).
---
--- @since 0.1.0.0
 mapping :: Ord key => Decoder key -> Decoder element -> Decoder (Map key element)
 mapping key one = fmap Map.fromList . pairs key one
 
 -- | A map whose keys are names, for 'field'.
---
--- @since 0.1.0.0
 record :: Decoder [(ByteString, Value)]
 record = pairs bytes value
 
 -- | A field that must be there. \(O(n)\).
---
--- @since 0.1.0.0
 field :: ByteString -> Decoder a -> [(ByteString, Value)] -> Either DecodeError a
 field name decoder fields = case lookup name fields of
   Just found -> within (atField name) (decoder found)
   Nothing -> missing ("a field " <> show name) ("fields " <> show (map fst fields))
 
 -- | A field that may be absent. \(O(n)\).
---
--- @since 0.1.0.0
 optionalField :: ByteString -> Decoder a -> [(ByteString, Value)] -> Either DecodeError (Maybe a)
 optionalField name decoder = traverse (within (atField name) . decoder) . lookup name
 
 -- | The element at this position, counted from 0. For arrays in which each position has
 -- its own meaning, and which are longer in newer servers. \(O(n)\).
---
--- @since 0.1.0.0
 element :: Int -> Decoder a -> [Value] -> Either DecodeError a
 element index decoder elements =
   optionalElement index decoder elements >>= \case
@@ -334,8 +288,6 @@ element index decoder elements =
     Nothing -> missing ("an array of at least " <> show (index + 1)) ("an array of " <> show (length elements))
 
 -- | An element that older servers leave out. \(O(n)\).
---
--- @since 0.1.0.0
 optionalElement :: Int -> Decoder a -> [Value] -> Either DecodeError (Maybe a)
 optionalElement index decoder elements = case drop index elements of
   found : _ -> Just <$> within (atElement index) (decoder found)
@@ -343,8 +295,6 @@ optionalElement index decoder elements = case drop index elements of
 
 -- | Uses the second decoder if the first one fails. If both fail, the result is the
 -- error of the decoder that came further into the reply.
---
--- @since 0.1.0.0
 orElse :: Decoder a -> Decoder a -> Decoder a
 orElse one other reply = case one reply of
   Right result -> Right result
@@ -359,8 +309,6 @@ orElse one other reply = case one reply of
 infixr 3 `orElse`
 
 -- | An error that tells what was expected and, shortened, what the server sent.
---
--- @since 0.1.0.0
 mismatch :: String -> Value -> Either DecodeError a
 mismatch expected got = missing expected (rendered got)
 

@@ -23,8 +23,6 @@ where
 import Data.Int (Int64)
 
 -- | A length of time, to the microsecond, up to some 290 000 years. A negative one lies in the past.
---
--- @since 0.1.0.0
 newtype Duration = Duration Int64
   deriving stock (Eq, Ord)
   deriving newtype (Bounded)
@@ -43,8 +41,6 @@ instance Monoid Duration where
 
 -- | A duration in seconds, rounded to a microsecond. One that does not fit becomes the nearest that
 -- does, and NaN becomes zero.
---
--- @since 0.1.0.0
 seconds :: Double -> Duration
 seconds amount
   | isNaN amount = Duration 0
@@ -52,32 +48,22 @@ seconds amount
 
 -- | A duration in milliseconds. Like 'minutes', 'hours' and 'days', one that does not fit becomes
 -- the nearest that does.
---
--- @since 0.1.0.0
 milliseconds :: Int64 -> Duration
 milliseconds = times 1000
 
 -- | A duration in microseconds.
---
--- @since 0.1.0.0
 microseconds :: Int64 -> Duration
 microseconds = Duration
 
 -- | A duration in minutes.
---
--- @since 0.1.0.0
 minutes :: Int64 -> Duration
 minutes = times 60000000
 
 -- | A duration in hours.
---
--- @since 0.1.0.0
 hours :: Int64 -> Duration
 hours = times 3600000000
 
 -- | A duration in days of 24 hours.
---
--- @since 0.1.0.0
 days :: Int64 -> Duration
 days = times 86400000000
 
@@ -90,29 +76,21 @@ clamped :: Integer -> Duration
 clamped amount = Duration (fromInteger (max (toInteger (minBound :: Int64)) (min (toInteger (maxBound :: Int64)) amount)))
 
 -- | The duration in seconds, with a fraction.
---
--- @since 0.1.0.0
 inSeconds :: Duration -> Double
 inSeconds (Duration micros) = fromIntegral micros / 1e6
 
 -- | The duration in seconds, or 'Nothing' if it is not a whole number of seconds.
---
--- @since 0.1.0.0
 inWholeSeconds :: Duration -> Maybe Int64
 inWholeSeconds (Duration micros) = case micros `quotRem` 1000000 of
   (whole, 0) -> Just whole
   _ -> Nothing
 
 -- | The duration in milliseconds, rounded up, so that nothing lives shorter than requested.
---
--- @since 0.1.0.0
 inMilliseconds :: Duration -> Int64
 inMilliseconds (Duration micros) = case micros `divMod` 1000 of
   (whole, 0) -> whole
   (whole, _) -> whole + 1
 
 -- | The duration in microseconds.
---
--- @since 0.1.0.0
 inMicroseconds :: Duration -> Int64
 inMicroseconds (Duration micros) = micros

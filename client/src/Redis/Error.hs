@@ -55,18 +55,12 @@ import Data.Word (Word16)
 import Redis.Duration (Duration, inSeconds)
 
 -- | A host name, an IPv4 address, or an IPv6 address without brackets.
---
--- @since 0.1.0.0
 type Host = ByteString
 
 -- | A TCP port.
---
--- @since 0.1.0.0
 type Port = Word16
 
 -- | The address at which a server listens.
---
--- @since 0.1.0.0
 data Endpoint
   = -- | A TCP port of a host.
     TcpEndpoint Host Port
@@ -75,8 +69,6 @@ data Endpoint
   deriving stock (Eq, Ord, Show)
 
 -- | An endpoint as text: @host:port@, @[v6]:port@ or the path of the socket.
---
--- @since 0.1.0.0
 renderEndpoint :: Endpoint -> String
 renderEndpoint = \case
   TcpEndpoint host port
@@ -85,8 +77,6 @@ renderEndpoint = \case
   UnixEndpoint path -> path
 
 -- | What the caller may conclude about a command that failed.
---
--- @since 0.1.0.0
 data Delivery
   = -- | The server never received the whole command, so it did not run.
     NotSent
@@ -97,8 +87,6 @@ data Delivery
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
 -- | An error reply of a server: @-CODE message@.
---
--- @since 0.1.0.0
 data ServerError = ServerError
   { -- | The first word, such as @WRONGTYPE@ or @ERR@.
     serverErrorCode :: ByteString,
@@ -114,8 +102,6 @@ data ServerError = ServerError
 -- | Splits the text of an error reply into code and message. The delivery follows from the text
 -- alone, so it holds for any command, scripts included. An error of a command inside a script has the code of
 -- that command's error, also from servers before 7.0, which say @ERR@ and put it into the message. \(O(n)\).
---
--- @since 0.1.0.0
 serverErrorFromText :: ByteString -> ServerError
 serverErrorFromText text =
   let (code, rest) = Char8.break (== ' ') (inScript text)
@@ -147,8 +133,6 @@ inScript text = fromMaybe text $ do
       _ -> (line, fromMaybe found (ByteString.stripPrefix "-" found))
 
 -- | Why a connection could not be opened, or was lost.
---
--- @since 0.1.0.0
 data ConnectionCause
   = -- | Connecting failed at every address of the host; the text names each address and its reason.
     ConnectFailed String
@@ -181,8 +165,6 @@ data ConnectionCause
 
 -- | A cause in words, as a part of a sentence for people. The words may change; text from the server
 -- or the system stands in them unchanged. One line, unless that text has several.
---
--- @since 0.1.0.0
 renderCause :: ConnectionCause -> String
 renderCause = \case
   ConnectFailed why -> "cannot be connected to (" <> why <> ")"
@@ -207,8 +189,6 @@ inWords :: Duration -> String
 inWords duration = show (inSeconds duration) <> " s"
 
 -- | A connection that could not be opened, or was lost.
---
--- @since 0.1.0.0
 data ConnectionFailure = ConnectionFailure
   { -- | The command, as 'errorCommand' says.
     connectionCommand :: ByteString,
@@ -220,8 +200,6 @@ data ConnectionFailure = ConnectionFailure
   deriving stock (Eq, Show)
 
 -- | A command whose time was over before it had a result.
---
--- @since 0.1.0.0
 data TimeoutFailure = TimeoutFailure
   { -- | The command, as 'errorCommand' says.
     timeoutCommand :: ByteString,
@@ -235,8 +213,6 @@ data TimeoutFailure = TimeoutFailure
   deriving stock (Eq, Show)
 
 -- | A command for which no node was found, or that failed on some of its nodes.
---
--- @since 0.1.0.0
 data RoutingFailure = RoutingFailure
   { -- | The command, as 'errorCommand' says.
     routingCommand :: ByteString,
@@ -246,8 +222,6 @@ data RoutingFailure = RoutingFailure
   deriving stock (Eq, Show)
 
 -- | Why a command found no node, or which of its nodes failed.
---
--- @since 0.1.0.0
 data RoutingCause
   = -- | No node is known to serve this slot.
     UncoveredSlot Int
@@ -264,8 +238,6 @@ data RoutingCause
   deriving stock (Eq, Show)
 
 -- | The failed parts of a command that was split over several slots. The other parts have run.
---
--- @since 0.1.0.0
 data FailedParts = FailedParts
   { -- | How many parts failed.
     partsFailed :: Int,
@@ -277,8 +249,6 @@ data FailedParts = FailedParts
   deriving stock (Eq, Show)
 
 -- | The nodes on which a command for several nodes failed. On the other nodes it has run.
---
--- @since 0.1.0.0
 data FailedNodes = FailedNodes
   { -- | The nodes that failed, each with its error.
     nodesFailed :: Map Endpoint Error,
@@ -288,8 +258,6 @@ data FailedNodes = FailedNodes
   deriving stock (Eq, Show)
 
 -- | Why this client refused a command.
---
--- @since 0.1.0.0
 data Refusal
   = -- | The keys belong to different slots and the command (its name) cannot be split. A server's
     -- own CROSSSLOT error becomes this refusal, too.
@@ -328,8 +296,6 @@ data Refusal
   deriving stock (Eq, Show)
 
 -- | A reply of a shape the command's decoder does not know. The command ran.
---
--- @since 0.1.0.0
 data DecodeError = DecodeError
   { -- | The place in the reply, from the outside in, such as @element 3@ (counted
     -- from 0) and @field "epoch"@. Empty for the reply itself.
@@ -344,8 +310,6 @@ data DecodeError = DecodeError
   deriving stock (Eq, Show)
 
 -- | The one error type of the library.
---
--- @since 0.1.0.0
 data Error
   = -- | The server answered with an error; the connection is fine.
     ReplyError ServerError
@@ -463,8 +427,6 @@ renderRouting = \case
         times -> " (" <> show times <> " times)"
 
 -- | What the caller may conclude from an error. \(O(1)\).
---
--- @since 0.1.0.0
 errorDelivery :: Error -> Delivery
 errorDelivery = \case
   ReplyError failed -> serverErrorDelivery failed
@@ -481,8 +443,6 @@ errorDelivery = \case
 -- long key is cut. In a transaction it says which command failed (@transaction, command 2 of 3 (INCR
 -- visits)@). Empty if the error is of no command, as when a connection cannot be lent, and for a
 -- 'RefusedError', which names the command in its own way. \(O(1)\).
---
--- @since 0.1.0.0
 errorCommand :: Error -> ByteString
 errorCommand = \case
   ReplyError failed -> serverErrorCommand failed

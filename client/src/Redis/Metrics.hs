@@ -46,8 +46,6 @@ import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Router (routerNodes)
 
 -- | The numbers of a client, node by node.
---
--- @since 0.1.0.0
 data ClientSnapshot = ClientSnapshot
   { -- | The one server, or the nodes of the cluster's map and the nodes that a redirect has named
     -- since, in the order of their endpoints. A node that has left is not among them.
@@ -63,8 +61,6 @@ data ClientSnapshot = ClientSnapshot
 
 -- | Takes a snapshot of a client. Takes each shared connection's lock for a moment; otherwise it
 -- never blocks. \(O(n)\) in the connections and the nodes.
---
--- @since 0.1.0.0
 clientSnapshot :: Client -> IO ClientSnapshot
 clientSnapshot (Client core) = do
   snapshotNodes <- knownNodes nodes >>= traverse nodeSnapshot
@@ -76,16 +72,12 @@ clientSnapshot (Client core) = do
     nodes = routerNodes (coreRouter core)
 
 -- | The content type of 'prometheusText'.
---
--- @since 0.1.0.0
 prometheusContentType :: ByteString
 prometheusContentType = "text/plain; version=0.0.4; charset=utf-8"
 
 -- | A snapshot in Prometheus' text format, as a page of metrics or a part of one. All names begin
 -- with @redis_client_@. Samples have the label @node@, which is empty for errors that concern no
 -- node; samples of the cache and of subscriptions have no such label. \(O(n)\) in the nodes.
---
--- @since 0.1.0.0
 prometheusText :: ClientSnapshot -> Builder
 prometheusText ClientSnapshot {snapshotNodes, snapshotErrors, snapshotCache, snapshotSubscriptions} =
   renderFamilies $

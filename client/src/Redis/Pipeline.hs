@@ -29,8 +29,6 @@ import Redis.Internal.Config
 import Redis.Internal.Hooks
 
 -- | Commands, and what to make of their results.
---
--- @since 0.1.0.0
 newtype Pipeline a = Pipeline (Pass -> IO (IO (Either Error a)))
 
 -- | The purpose of a walk over a pipeline.
@@ -69,28 +67,20 @@ instance Applicative Pipeline where
       pure (f <*> a)
 
 -- | One command. If it fails, the pipeline fails, when all its commands have ended.
---
--- @since 0.1.0.0
 pipelined :: Command a -> Pipeline a
 pipelined command = Pipeline (fmap awaitStarted . passing command)
 
 -- | One command, with its own result or 'Error'. If it fails, the pipeline does not.
---
--- @since 0.1.0.0
 tryPipelined :: Command a -> Pipeline (Either Error a)
 tryPipelined command = Pipeline (fmap (fmap Right . awaitStarted) . passing command)
 
 -- | Runs a pipeline. Blocks until every command has a result, or has failed; then throws the first
 -- 'Error' of a 'pipelined' command, in the order of the commands. Submitting blocks while a queue is
 -- full, so a pipeline may be longer than the queues.
---
--- @since 0.1.0.0
 runPipeline :: Client -> Pipeline a -> IO a
 runPipeline client pipeline = tryRunPipeline client pipeline >>= either throwIO pure
 
 -- | Like 'runPipeline', but returns the first 'Error' of a 'pipelined' command.
---
--- @since 0.1.0.0
 tryRunPipeline :: Client -> Pipeline a -> IO (Either Error a)
 tryRunPipeline (Client core) pipeline@(Pipeline begin) = case hookCommand (configHooks (coreConfig core)) of
   Nothing -> join (begin (Submitting core))

@@ -65,32 +65,22 @@ import Redis.Internal.Routing.Position
 -- Throws 'Redis.Error.Error' if it makes no progress for a minute, and at once for an error that
 -- will not pass, such as a command that this user may not run. \(O(n)\) on the servers in all their
 -- keys, also in those that the options leave out, in steps of a fraction of a millisecond.
---
--- @since 0.1.0.0
 foldScan :: Client -> ScanOptions -> (a -> ByteString -> IO a) -> a -> IO a
 foldScan client options = folding (walkScan walkDefaults client options)
 
 -- | Folds over the fields and values of a hash. A hash that does not exist has none.
---
--- @since 0.1.0.0
 foldHscan :: Client -> HscanOptions -> ByteString -> (a -> (ByteString, ByteString) -> IO a) -> a -> IO a
 foldHscan client options key = folding (walkHscan walkDefaults client options key)
 
 -- | Folds over the fields of a hash, without their values. Not all servers can: see 'hscanNovalues'.
---
--- @since 0.1.0.0
 foldHscanNovalues :: Client -> HscanOptions -> ByteString -> (a -> ByteString -> IO a) -> a -> IO a
 foldHscanNovalues client options key = folding (walkHscanNovalues walkDefaults client options key)
 
 -- | Folds over the members of a set.
---
--- @since 0.1.0.0
 foldSscan :: Client -> SscanOptions -> ByteString -> (a -> ByteString -> IO a) -> a -> IO a
 foldSscan client options key = folding (walkSscan walkDefaults client options key)
 
 -- | Folds over the members of a sorted set and their scores, in no order.
---
--- @since 0.1.0.0
 foldZscan :: Client -> ZscanOptions -> ByteString -> (a -> (ByteString, Double) -> IO a) -> a -> IO a
 foldZscan client options key = folding (walkZscan walkDefaults client options key)
 
@@ -99,8 +89,6 @@ folding begin each initial = begin >>= \walk -> foldWalk walk each initial
 
 -- | Folds over the rest of a walk. The fold is strict: it evaluates the result so far before it
 -- takes the next element.
---
--- @since 0.1.0.0
 foldWalk :: Walk item -> (a -> item -> IO a) -> a -> IO a
 foldWalk walk each = pages
   where
@@ -109,22 +97,16 @@ foldWalk walk each = pages
 {-# INLINE foldWalk #-}
 
 -- | Begins a walk over keys. Sends nothing before the first page is pulled.
---
--- @since 0.1.0.0
 walkScan :: WalkOptions -> Client -> ScanOptions -> IO (Walk ByteString)
 walkScan walking client options =
   walkKeys walking client options {scanCount = scanCount options <|> usualCount}
 
 -- | Begins a walk over the fields and values of a hash.
---
--- @since 0.1.0.0
 walkHscan :: WalkOptions -> Client -> HscanOptions -> ByteString -> IO (Walk (ByteString, ByteString))
 walkHscan walking client options key =
   walkItems walking client Collection {collectionKind = "HSCAN", collectionKey = key, collectionPage = hscanWith (hscanPages options) key}
 
 -- | Begins a walk over the fields of a hash.
---
--- @since 0.1.0.0
 walkHscanNovalues :: WalkOptions -> Client -> HscanOptions -> ByteString -> IO (Walk ByteString)
 walkHscanNovalues walking client options key =
   walkItems walking client Collection {collectionKind = "HSCAN", collectionKey = key, collectionPage = hscanNovalues (hscanPages options) key}
@@ -133,15 +115,11 @@ hscanPages :: HscanOptions -> HscanOptions
 hscanPages options = options {hscanCount = hscanCount options <|> usualCount}
 
 -- | Begins a walk over the members of a set.
---
--- @since 0.1.0.0
 walkSscan :: WalkOptions -> Client -> SscanOptions -> ByteString -> IO (Walk ByteString)
 walkSscan walking client options key =
   walkItems walking client Collection {collectionKind = "SSCAN", collectionKey = key, collectionPage = sscanWith options {sscanCount = sscanCount options <|> usualCount} key}
 
 -- | Begins a walk over the members of a sorted set.
---
--- @since 0.1.0.0
 walkZscan :: WalkOptions -> Client -> ZscanOptions -> ByteString -> IO (Walk (ByteString, Double))
 walkZscan walking client options key =
   walkItems walking client Collection {collectionKind = "ZSCAN", collectionKey = key, collectionPage = zscanWith options {zscanCount = zscanCount options <|> usualCount} key}
@@ -155,15 +133,11 @@ usualCount = Just 1000
 -- and then throws 'Redis.Error.Error'; the walk stays where it was, and may be pulled again. If a
 -- thread is interrupted here, the page that it was about to get may be lost: to miss nothing,
 -- continue then from a position that was kept before.
---
--- @since 0.1.0.0
 nextPage :: Walk item -> IO (Maybe [item])
 nextPage = walkPull
 
 -- | The position of a walk: after the page that was pulled last. Keep it, as text ('positionText'),
 -- when that page has been dealt with. A walk that continues from there ('walkFrom'), with the same
 -- options, returns what is left, and more if nodes have changed meanwhile. Never blocks.
---
--- @since 0.1.0.0
 walkPosition :: Walk item -> IO Position
 walkPosition = walkStands

@@ -35,8 +35,6 @@ import Redis.Internal.Protocol.Encode (requestShortened)
 import Redis.Value (Value)
 
 -- | The text of a script, and its digest.
---
--- @since 0.1.0.0
 data Script = Script
   { -- | The text, as it was given.
     scriptText :: ByteString,
@@ -47,24 +45,18 @@ data Script = Script
 
 -- | A script with this text. The digest costs \(O(n)\), so make a script once and keep it: at the
 -- top level of a module, for instance.
---
--- @since 0.1.0.0
 script :: ByteString -> Script
 script text = Script {scriptText = text, scriptDigest = sha1Hex text}
 
 -- | @EVALSHA digest numkeys key … argument …@, or @EVAL@ with the text if the server does not know
 -- the digest. Takes the keys, then the other arguments. Costs what the script costs, and one more
 -- round trip while the server does not know it; on servers since 2.6.0.
---
--- @since 0.1.0.0
 evalScript :: Script -> [ByteString] -> [ByteString] -> Command Value
 evalScript Script {scriptText, scriptDigest} keys arguments =
   evalsha scriptDigest keys arguments `orWhole` eval scriptText keys arguments
 
 -- | @EVALSHA_RO …@: like 'evalScript', for a script that writes nothing. So it may run on a replica,
 -- and may be sent again. Since 7.0.0.
---
--- @since 0.1.0.0
 evalScriptRo :: Script -> [ByteString] -> [ByteString] -> Command Value
 evalScriptRo Script {scriptText, scriptDigest} keys arguments =
   evalshaRo scriptDigest keys arguments `orWhole` evalRo scriptText keys arguments

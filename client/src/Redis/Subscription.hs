@@ -82,22 +82,16 @@ import Redis.Internal.Client.Topic
 
 -- | A channel, by its name (SUBSCRIBE). In a cluster its messages arrive whichever node they are
 -- published at.
---
--- @since 0.1.0.0
 channel :: ByteString -> Topics
 channel = topic . Channel
 
 -- | All channels whose names match the glob (PSUBSCRIBE). The server compares every message with
 -- each such glob.
---
--- @since 0.1.0.0
 matching :: ByteString -> Topics
 matching = topic . Pattern
 
 -- | A shard channel, by its name (SSUBSCRIBE): in a cluster, only the nodes of the shard that its
 -- slot belongs to carry it. Its messages come from 'Redis.Commands.spublish'. On servers since 7.0.
---
--- @since 0.1.0.0
 shardChannel :: ByteString -> Topics
 shardChannel = topic . ShardChannel
 
@@ -109,22 +103,16 @@ shardChannel = topic . ShardChannel
 --
 -- Servers send these messages only if configured to: @notify-keyspace-events@ needs @K@, and @A@ or
 -- the letters of the events.
---
--- @since 0.1.0.0
 keyspace :: Int -> ByteString -> Topics
 keyspace database glob = topic (KeyEvents ("__keyspace@" <> Char8.pack (show database) <> "__:" <> glob))
 
 -- | Events of this database whose names match the glob, whatever their keys. Each message carries, on
 -- channel @__keyevent\@0__:del@, the key. Like 'keyspace', but @notify-keyspace-events@ needs @E@
 -- instead of @K@.
---
--- @since 0.1.0.0
 keyevent :: Int -> ByteString -> Topics
 keyevent database glob = topic (KeyEvents ("__keyevent@" <> Char8.pack (show database) <> "__:" <> glob))
 
 -- | Something that happened to a key.
---
--- @since 0.1.0.0
 data KeyEvent = KeyEvent
   { keyEventDatabase :: Int,
     keyEventKey :: ByteString,
@@ -135,8 +123,6 @@ data KeyEvent = KeyEvent
 
 -- | The event of a key that a message of 'keyspace' or 'keyevent' reports; 'Nothing' for other
 -- messages. \(O(n)\) in the channel's name.
---
--- @since 0.1.0.0
 keyEventOf :: Message -> Maybe KeyEvent
 keyEventOf MessageOf {messageChannel, messagePayload} = case ByteString.splitAt 11 messageChannel of
   ("__keyspace@", rest) -> (\(database, key) -> KeyEvent database key messagePayload) <$> about rest
@@ -148,13 +134,9 @@ keyEventOf MessageOf {messageChannel, messagePayload} = case ByteString.splitAt 
       (,) database <$> ByteString.stripPrefix "__:" after
 
 -- | A subscription in use, for as long as the action of 'withSubscription' runs.
---
--- @since 0.1.0.0
 newtype Subscription = Subscription Subscriber
 
 -- | Options for events that wait to be taken.
---
--- @since 0.1.0.0
 data SubscriptionOptions = SubscriptionOptions
   { -- | How many events may wait; at least 2.
     subscriptionQueue :: Int,
@@ -163,8 +145,6 @@ data SubscriptionOptions = SubscriptionOptions
   deriving stock (Eq, Show)
 
 -- | 65536 events may wait, then the oldest are dropped.
---
--- @since 0.1.0.0
 subscriptionDefaults :: SubscriptionOptions
 subscriptionDefaults = SubscriptionOptions {subscriptionQueue = 65536, subscriptionWhenFull = DropOldest}
 
@@ -174,14 +154,10 @@ subscriptionDefaults = SubscriptionOptions {subscriptionQueue = 65536, subscript
 --
 -- Blocks for at most the connect timeout plus the command timeout before the action begins. Throws
 -- 'Redis.Error.Error' if a server refuses, or if no server can be reached in time.
---
--- @since 0.1.0.0
 withSubscription :: Client -> Topics -> (Subscription -> IO a) -> IO a
 withSubscription = withSubscriptionOf subscriptionDefaults
 
 -- | Like 'withSubscription', with options.
---
--- @since 0.1.0.0
 withSubscriptionOf :: SubscriptionOptions -> Client -> Topics -> (Subscription -> IO a) -> IO a
 withSubscriptionOf SubscriptionOptions {subscriptionQueue, subscriptionWhenFull} (Client core) topics action =
   bracket (openSubscriber (coreHub core) subscriptionWhenFull subscriptionQueue) closeSubscriber (\subscriber -> addTopics subscriber topics *> action (Subscription subscriber)) <* keepOpen core
@@ -193,45 +169,31 @@ withSubscriptionOf SubscriptionOptions {subscriptionQueue, subscriptionWhenFull}
 -- 'Redis.Error.ReplyError' if a server refuses a topic that was confirmed before (@NOPERM@),
 -- 'Redis.Error.ConnectionError' if a server refuses the client (a password),
 -- 'Redis.Error.SubscriberTooSlow' ('EndWhenFull'), or 'Redis.Error.ClientClosed'.
---
--- @since 0.1.0.0
 nextEvent :: Subscription -> IO Event
 nextEvent = atomically . nextEventSTM
 
 -- | Like 'nextEvent', as a part of a transaction: with 'orElse' it takes whatever comes first.
---
--- @since 0.1.0.0
 nextEventSTM :: Subscription -> STM Event
 nextEventSTM (Subscription subscriber) = takeEvent (subscriberInbox subscriber)
 
 -- | Takes all events that wait, at least one; costs less for each event than 'nextEvent'. Waits and
 -- throws like 'nextEvent'.
---
--- @since 0.1.0.0
 nextEvents :: Subscription -> IO (NonEmpty Event)
 nextEvents = atomically . nextEventsSTM
 
 -- | Like 'nextEvents', as a part of a transaction.
---
--- @since 0.1.0.0
 nextEventsSTM :: Subscription -> STM (NonEmpty Event)
 nextEventsSTM (Subscription subscriber) = takeEvents (subscriberInbox subscriber)
 
 -- | Listens to these topics, too; returns when the servers have confirmed them. Blocks and throws
 -- like 'withSubscription'; if it throws, nothing has changed.
---
--- @since 0.1.0.0
 subscribe :: Subscription -> Topics -> IO ()
 subscribe (Subscription subscriber) = addTopics subscriber
 
 -- | Stops listening to these topics. Does not wait; messages that came before may still be taken.
---
--- @since 0.1.0.0
 unsubscribe :: Subscription -> Topics -> IO ()
 unsubscribe (Subscription subscriber) = removeTopics subscriber
 
 -- | The topics that a subscription listens to, or will when 'subscribe' returns.
---
--- @since 0.1.0.0
 subscriptionTopics :: Subscription -> STM Topics
 subscriptionTopics (Subscription subscriber) = readTVar (subscriberTopics subscriber)

@@ -42,8 +42,6 @@ import Redis.Error
 import Redis.Internal.Hooks
 
 -- | A command that took long.
---
--- @since 0.1.0.0
 data SlowCommand = SlowCommand
   { slowBegun :: CommandBegun,
     slowEnded :: CommandEnded
@@ -52,16 +50,12 @@ data SlowCommand = SlowCommand
 
 -- | A hook that calls the action with each command that took at least this long, on the thread that
 -- waited for the command. A blocking command that waited, such as BLPOP, counts as slow.
---
--- @since 0.1.0.0
 slowCommands :: Duration -> (SlowCommand -> IO ()) -> CommandHook
 slowCommands threshold act begun =
   pure $ \ended -> when (endedTook ended >= threshold) (act SlowCommand {slowBegun = begun, slowEnded = ended})
 
 -- | A slow command in one line: how long it took, the command as one types it, without passwords, the
 -- node, how often it was sent, and where the time went.
---
--- @since 0.1.0.0
 renderSlow :: SlowCommand -> String
 renderSlow (SlowCommand begun ended) =
   unwords $
@@ -80,23 +74,17 @@ renderSlow (SlowCommand begun ended) =
     shown duration = showFFloat (Just 2) (fromIntegral (inMicroseconds duration) / 1000 :: Double) " ms"
 
 -- | The value of an attribute of a span.
---
--- @since 0.1.0.0
 data Attribute
   = TextAttribute ByteString
   | NumberAttribute Int
   deriving stock (Eq, Show)
 
 -- | The name of a command's span: its operation. The number of the database is not part of it.
---
--- @since 0.1.0.0
 spanName :: CommandBegun -> ByteString
 spanName = begunOperation
 
 -- | The attributes that are known when a command begins. @db.query.text@ has a question mark in the
 -- place of each key and value, as the conventions want it; 'begunText' has the keys and values.
---
--- @since 0.1.0.0
 begunAttributes :: CommandBegun -> [(ByteString, Attribute)]
 begunAttributes begun =
   catMaybes
@@ -111,8 +99,6 @@ begunAttributes begun =
 
 -- | The attributes that are known when a command has ended. The span's status is an error if there is an
 -- @error.type@.
---
--- @since 0.1.0.0
 endedAttributes :: CommandEnded -> [(ByteString, Attribute)]
 endedAttributes ended =
   maybe [] (\node -> serverAttributes node <> peerAttributes node) (endedNode ended)

@@ -63,20 +63,14 @@ import System.Random (randomRIO)
 -- If EXEC was sent and not answered, nobody knows whether it ran: the error is 'MaybeExecuted', and
 -- the transaction is not sent again, unless each of its commands may be
 -- ('Redis.Command.repeatable').
---
--- @since 0.1.0.0
 runTransaction :: Client -> Transaction a -> IO a
 runTransaction client transaction = tryRunTransaction client transaction >>= either throwIO pure
 
 -- | Like 'runTransaction', but returns the results or the 'Error'.
---
--- @since 0.1.0.0
 tryRunTransaction :: Client -> Transaction a -> IO (Either Error a)
 tryRunTransaction (Client core) transaction = runTraced core (subjectOf transaction) (`startTransaction` transaction)
 
 -- | Submits a transaction without waiting for its results. Blocks like 'submit'.
---
--- @since 0.1.0.0
 submitTransaction :: Client -> Transaction a -> IO (Pending a)
 submitTransaction (Client core) transaction = Pending <$> traced core (subjectOf transaction) (`startTransaction` transaction)
 
@@ -84,8 +78,6 @@ subjectOf :: Transaction a -> Subject
 subjectOf = transactionOf . map commandWords . transactionCommands
 
 -- | What to do after reading the watched keys.
---
--- @since 0.1.0.0
 data Decision a
   = -- | Run this transaction, if no watched key has changed since.
     Commit (Transaction a)
@@ -93,8 +85,6 @@ data Decision a
     Abandon
 
 -- | How a watched transaction ended.
---
--- @since 0.1.0.0
 data Watched a
   = -- | The transaction ran.
     Committed a
@@ -120,14 +110,10 @@ data Watched a
 -- lost before EXEC was sent, also while the action reads, and a server that is not ready or no longer
 -- serves the keys. It does so for the time and the attempts of one command ('Redis.Config.setCommandTimeout',
 -- 'Redis.Config.setMaxAttempts'). 'MaybeExecuted' means that EXEC may have run, or a write of the action itself.
---
--- @since 0.1.0.0
 watching :: Client -> NonEmpty ByteString -> (forall s. Dedicated s -> IO (Decision a)) -> IO (Watched a)
 watching = watchingWith watchDefaults
 
 -- | How often 'watching' tries.
---
--- @since 0.1.0.0
 newtype WatchOptions = WatchOptions
   { -- | How often the action runs at most: again if another client has changed a watched key, if
     -- the keys are moving to another node, or if the connection was lost before EXEC. At least 1.
@@ -136,14 +122,10 @@ newtype WatchOptions = WatchOptions
   deriving stock (Eq, Show)
 
 -- | At most 32 attempts.
---
--- @since 0.1.0.0
 watchDefaults :: WatchOptions
 watchDefaults = WatchOptions {watchAttempts = 32}
 
 -- | Like 'watching', with options.
---
--- @since 0.1.0.0
 watchingWith :: forall a. WatchOptions -> Client -> NonEmpty ByteString -> (forall s. Dedicated s -> IO (Decision a)) -> IO (Watched a)
 watchingWith WatchOptions {watchAttempts} (Client core) names@(first :| others) look
   | isClustered (coreRouter core), any ((/= keySlot first) . keySlot) others = throwIO (RefusedError (CrossSlot "WATCH"))

@@ -22,8 +22,6 @@ import Data.Int (Int64)
 --
 -- Match a null with 'Null', which takes all three forms. '==' tells the forms
 -- apart.
---
--- @since 0.1.0.0
 data Value
   = -- | @+OK@: text without line breaks.
     SimpleString ByteString
@@ -58,8 +56,6 @@ data Value
   deriving stock (Eq, Show)
 
 -- | The forms of a null.
---
--- @since 0.1.0.0
 data NullForm
   = -- | RESP3's @_@.
     PlainNull
@@ -70,8 +66,6 @@ data NullForm
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
 -- | A null. As a pattern it matches every form of null; as an expression it is RESP3's form.
---
--- @since 0.1.0.0
 pattern Null :: Value
 pattern Null <-
   NullOf _
@@ -96,8 +90,6 @@ pattern Null <-
   #-}
 
 -- | The value without its outermost attributes. \(O(1)\) for a value that has none.
---
--- @since 0.1.0.0
 withoutAttributes :: Value -> Value
 withoutAttributes = \case
   WithAttributes _ value -> withoutAttributes value

@@ -33,8 +33,6 @@ import Redis.Internal.Network.Wire
 -- configuration (TLS, HELLO or AUTH, the client's name, SELECT), runs the action, and closes the
 -- connection. Throws 'ConfigError', and 'Error' if the connection cannot be opened. Blocks for at
 -- most the connect timeout before the action begins.
---
--- @since 0.1.0.0
 withWire :: Config -> Endpoint -> (Wire -> IO a) -> IO a
 withWire unchecked endpoint = bracket open closeWire
   where

@@ -14,7 +14,5 @@ import Redis.Internal.Protocol.Slot qualified as Slot
 -- @}@ after it decides alone, unless it is empty. \(O(n)\).
 --
 -- > keySlot "{user:1}:name" == keySlot "{user:1}:visits"
---
--- @since 0.1.0.0
 keySlot :: ByteString -> Int
 keySlot = slotNumber . Slot.keySlot

@@ -58,57 +58,41 @@ import Redis.Value (Value)
 -- The line must be one command. A line that contains a line break or a zero byte, begins
 -- with an asterisk, leaves a quote open, or has 64 kB or more, is refused when it is run
 -- ('Redis.Error.NotOneLine'). So is a line without words ('Redis.Error.EmptyCommand').
---
--- @since 0.1.0.0
 inline :: ByteString -> Command Value
 inline = fromLine
 
 -- | A key: it decides where the command goes.
---
--- @since 0.1.0.0
 key :: ByteString -> Argument
 key = Key
 {-# INLINE key #-}
 
 -- | Several keys.
---
--- @since 0.1.0.0
 keys :: Foldable f => f ByteString -> [Argument]
 keys names = [Keys (toList names)]
 {-# INLINE keys #-}
 
 -- | An argument that is not a key.
---
--- @since 0.1.0.0
 arg :: ByteString -> Argument
 arg = Plain
 {-# INLINE arg #-}
 
 -- | Several arguments that are not keys.
---
--- @since 0.1.0.0
 args :: Foldable f => f ByteString -> [Argument]
 args = map Plain . toList
 {-# INLINE args #-}
 
 -- | A number in decimal digits.
---
--- @since 0.1.0.0
 int :: Int64 -> Argument
 int = Plain . decimal
 {-# INLINE int #-}
 
 -- | A number that is not negative. With a negative one, the command is refused before it
 -- is sent ('Redis.Error.UnfitArgument').
---
--- @since 0.1.0.0
 natural :: Int64 -> Argument
 natural = atLeast 0
 
 -- | A number of at least one. With a smaller one, the command is refused before it is
 -- sent.
---
--- @since 0.1.0.0
 positive :: Int64 -> Argument
 positive = atLeast 1
 
@@ -119,42 +103,30 @@ atLeast least number
 
 -- | A floating-point number. Infinities are sent as @inf@ and @-inf@. With a NaN, the
 -- command is refused before it is sent.
---
--- @since 0.1.0.0
 double :: Double -> Argument
 double number
   | isNaN number = Unfit "NaN" (floating number)
   | otherwise = Plain (floating number)
 
 -- | A duration in whole seconds, rounded up.
---
--- @since 0.1.0.0
 wholeSeconds :: Duration -> Argument
 wholeSeconds = Plain . secondsUp
 
 -- | A duration in whole milliseconds, rounded up.
---
--- @since 0.1.0.0
 wholeMilliseconds :: Duration -> Argument
 wholeMilliseconds = Plain . decimal . inMilliseconds
 
 -- | A timeout in seconds with a fraction; 'Nothing' means no limit. A timeout of less
 -- than two milliseconds becomes two milliseconds: zero means no limit to servers, and
 -- servers before 7.0.8 read one millisecond as zero.
---
--- @since 0.1.0.0
 timeout :: Maybe Duration -> Argument
 timeout = Plain . maybe "0" timeoutSeconds
 
 -- | A word if the condition is true, otherwise nothing.
---
--- @since 0.1.0.0
 flag :: ByteString -> Bool -> [Argument]
 flag word present = [Plain word | present]
 
 -- | A word and its argument, or nothing for 'Nothing'.
---
--- @since 0.1.0.0
 option :: ByteString -> (a -> Argument) -> Maybe a -> [Argument]
 option word render = maybe [] (\argument -> [Plain word, render argument])
 
@@ -162,16 +134,12 @@ option word render = maybe [] (\argument -> [Plain word, render argument])
 -- about it, it may be sent again, and a replica may answer it. Has no effect on a command
 -- that the table has, nor on one that is given as words ('Redis.Commands.Raw.raw'), because
 -- only the server knows its keys.
---
--- @since 0.1.0.0
 onlyReads :: Command a -> Command a
 onlyReads = declared readFacts
 
 -- | Declares that a command which the table lacks writes: no server is asked about it.
 -- After an error reply it is unknown whether the command did a part of its work
 -- ('Redis.Error.MaybeExecuted'). Has no effect where 'onlyReads' has none.
---
--- @since 0.1.0.0
 writes :: Command a -> Command a
 writes = declared untoldFacts
 
@@ -186,8 +154,6 @@ declared facts given = case commandRoute given of
 
 -- | Declares that the server may keep the caller of this command waiting: for at most
 -- this time or, with 'Nothing', without limit. The command gets a connection of its own.
---
--- @since 0.1.0.0
 blocksFor :: Maybe Duration -> Command a -> Command a
 blocksFor limit given =
   given {commandFacts = (commandFacts given) {factBlocking = maybe BlocksForever (BlocksFor . inSeconds) limit}}

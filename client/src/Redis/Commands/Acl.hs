@@ -57,8 +57,6 @@ import Redis.Internal.Config (Secret, revealSecret)
 import Redis.Value (Value)
 
 -- | One step in making or changing a user. The server applies the steps in the order given.
---
--- @since 0.1.0.0
 data AclRule
   = -- | The user may log in.
     AclOn
@@ -130,22 +128,16 @@ aclRule = \case
 -- | @ACL SETUSER name rule …@: makes the user, or changes it: all rules apply, or none. In a
 -- cluster it runs on every node. \(O(n)\) on the server,
 -- [since 6.0.0](https://valkey.io/commands/acl-setuser/). An error if a rule is invalid.
---
--- @since 0.1.0.0
 aclSetuser :: ByteString -> [AclRule] -> Command ()
 aclSetuser user rules = command "ACL SETUSER" (arg user : map (arg . aclRule) rules) Decode.okay
 
 -- | @ACL DELUSER name …@: deletes users and ends their connections; how many of them existed. In a
 -- cluster it runs on every node, and the number is that of one node. \(O(1)\) on the server,
 -- [since 6.0.0](https://valkey.io/commands/acl-deluser/). To delete the user @default@ is an error.
---
--- @since 0.1.0.0
 aclDeluser :: NonEmpty ByteString -> Command Int64
 aclDeluser users = command "ACL DELUSER" (args users) Decode.integer
 
 -- | A set of permissions: commands, keys and channels.
---
--- @since 0.1.0.0
 data AclPermissions = AclPermissions
   { -- | The commands, as rules: @-\@all +get@.
     aclPermissionsCommands :: ByteString,
@@ -159,8 +151,6 @@ data AclPermissions = AclPermissions
   deriving stock (Eq, Show)
 
 -- | A user, as the server knows it.
---
--- @since 0.1.0.0
 data AclUser = AclUser
   { -- | Such as @on@, @nopass@.
     aclUserFlags :: [ByteString],
@@ -174,8 +164,6 @@ data AclUser = AclUser
 
 -- | @ACL GETUSER name@: the user, or 'Nothing' if there is none. In a cluster, name the node.
 -- \(O(n)\) on the server, [since 6.0.0](https://valkey.io/commands/acl-getuser/).
---
--- @since 0.1.0.0
 aclGetuser :: ByteString -> Command (Maybe AclUser)
 aclGetuser user = command "ACL GETUSER" [arg user] (Decode.nullable aclUser)
 
@@ -205,28 +193,20 @@ aclUser reply = do
 
 -- | @ACL LIST@: every user, as a line of the file. In a cluster, name the node. \(O(n)\) on the
 -- server, [since 6.0.0](https://valkey.io/commands/acl-list/).
---
--- @since 0.1.0.0
 aclList :: Command [ByteString]
 aclList = command "ACL LIST" [] (Decode.list Decode.bytes)
 
 -- | @ACL USERS@: the names of all users. In a cluster, name the node. \(O(n)\) on the server,
 -- [since 6.0.0](https://valkey.io/commands/acl-users/).
---
--- @since 0.1.0.0
 aclUsers :: Command [ByteString]
 aclUsers = command "ACL USERS" [] (Decode.list Decode.bytes)
 
 -- | @ACL WHOAMI@: the user as which this client's connections are logged in. \(O(1)\) on the
 -- server, [since 6.0.0](https://valkey.io/commands/acl-whoami/).
---
--- @since 0.1.0.0
 aclWhoami :: Command ByteString
 aclWhoami = command "ACL WHOAMI" [] Decode.bytes
 
 -- | Whether a user may run a command.
---
--- @since 0.1.0.0
 data AclVerdict
   = AclAllowed
   | -- | The user may not run it, for this reason.
@@ -237,8 +217,6 @@ data AclVerdict
 -- not run it. In a cluster, name the node. \(O(1)\) on the server,
 -- [since 7.0.0](https://valkey.io/commands/acl-dryrun/). An error if there is no such user or
 -- command.
---
--- @since 0.1.0.0
 aclDryrun :: ByteString -> NonEmpty ByteString -> Command AclVerdict
 aclDryrun user commandWords = command "ACL DRYRUN" (arg user : args commandWords) (fmap verdict . Decode.bytes)
   where
@@ -246,34 +224,24 @@ aclDryrun user commandWords = command "ACL DRYRUN" (arg user : args commandWords
 
 -- | @ACL GENPASS@: a new password of 256 random bits, in hexadecimal digits. \(O(1)\) on the
 -- server, [since 6.0.0](https://valkey.io/commands/acl-genpass/).
---
--- @since 0.1.0.0
 aclGenpass :: Command ByteString
 aclGenpass = command "ACL GENPASS" [] Decode.bytes
 
 -- | @ACL GENPASS bits@: a new password of this many random bits, at most 4096. The number of digits
 -- is rounded up.
---
--- @since 0.1.0.0
 aclGenpassOf :: Int64 -> Command ByteString
 aclGenpassOf bits = command "ACL GENPASS" [int bits] Decode.bytes
 
 -- | @ACL CAT@: the categories of commands. \(O(1)\) on the server,
 -- [since 6.0.0](https://valkey.io/commands/acl-cat/).
---
--- @since 0.1.0.0
 aclCat :: Command [ByteString]
 aclCat = command "ACL CAT" [] (Decode.list Decode.bytes)
 
 -- | @ACL CAT category@: the commands of a category. An error if there is no such category.
---
--- @since 0.1.0.0
 aclCatOf :: ByteString -> Command [ByteString]
 aclCatOf category = command "ACL CAT" [arg category] (Decode.list Decode.bytes)
 
 -- | What the server refused.
---
--- @since 0.1.0.0
 data AclLogReason
   = CommandRefused
   | KeyRefused
@@ -285,8 +253,6 @@ data AclLogReason
   deriving stock (Eq, Show)
 
 -- | A refusal, or several equal ones within a minute.
---
--- @since 0.1.0.0
 data AclLogEntry = AclLogEntry
   { -- | How many refusals the entry stands for.
     aclLogCount :: Int64,
@@ -312,14 +278,10 @@ data AclLogEntry = AclLogEntry
 
 -- | @ACL LOG@: the ten latest refusals, the newest first. In a cluster, name the node. \(O(n)\) on
 -- the server, [since 6.0.0](https://valkey.io/commands/acl-log/).
---
--- @since 0.1.0.0
 aclLog :: Command [AclLogEntry]
 aclLog = command "ACL LOG" [] (Decode.list aclLogEntry)
 
 -- | @ACL LOG count@: like 'aclLog', with at most this many refusals.
---
--- @since 0.1.0.0
 aclLogOf :: Int64 -> Command [AclLogEntry]
 aclLogOf count = command "ACL LOG" [int count] (Decode.list aclLogEntry)
 
@@ -359,30 +321,22 @@ aclLogEntry reply = do
 
 -- | @ACL LOG RESET@: deletes the log. In a cluster, name the node.
 -- [Since 6.0.0](https://valkey.io/commands/acl-log/).
---
--- @since 0.1.0.0
 aclLogReset :: Command ()
 aclLogReset = command "ACL LOG" [arg "RESET"] Decode.okay
 
 -- | @ACL LOAD@: replaces all users by those in the file (@aclfile@). If a line of it is wrong,
 -- nothing changes. An error if the server has no such file. In a cluster, name the node. \(O(n)\)
 -- on the server, [since 6.0.0](https://valkey.io/commands/acl-load/).
---
--- @since 0.1.0.0
 aclLoad :: Command ()
 aclLoad = command "ACL LOAD" [] Decode.okay
 
 -- | @ACL SAVE@: writes all users to the file (@aclfile@). In a cluster it runs on every node. An
 -- error if a server has no such file. \(O(n)\) on the server,
 -- [since 6.0.0](https://valkey.io/commands/acl-save/).
---
--- @since 0.1.0.0
 aclSave :: Command ()
 aclSave = command "ACL SAVE" [] Decode.okay
 
 -- | @ACL HELP@: the server's help on ACL, a line each. \(O(1)\) on the server,
 -- [since 6.0.0](https://valkey.io/commands/acl-help/).
---
--- @since 0.1.0.0
 aclHelp :: Command [ByteString]
 aclHelp = command "ACL HELP" [] (Decode.list Decode.bytes)

@@ -49,8 +49,6 @@ import Redis.Internal.Command.Argument (decimal)
 
 -- | @GETBIT key offset@: whether that bit is 1. The server refuses a negative offset, and one past
 -- 512 MB. \(O(1)\) on the server, [since 2.2.0](https://valkey.io/commands/getbit/).
---
--- @since 0.1.0.0
 getbit :: ByteString -> Int64 -> Command Bool
 getbit name offset = command "GETBIT" [key name, int offset] Decode.boolean
 
@@ -58,8 +56,6 @@ getbit name offset = command "GETBIT" [key name, int offset] Decode.boolean
 -- as far as the bit, and zeros fill the gap: a first bit far away costs the server memory and time
 -- for all bits before it. The server refuses the same offsets as for 'getbit'. \(O(1)\) on the
 -- server, [since 2.2.0](https://valkey.io/commands/setbit/).
---
--- @since 0.1.0.0
 setbit :: ByteString -> Int64 -> Bool -> Command Bool
 setbit name offset bit = command "SETBIT" [key name, int offset, oneOrZero bit] Decode.boolean
 
@@ -68,8 +64,6 @@ oneOrZero bit = int (if bit then 1 else 0)
 
 -- | A part of a bitmap. Positions count from 0; negative ones count from the end, where -1 is the
 -- last. Both ends are included.
---
--- @since 0.1.0.0
 data BitRange
   = -- | From this byte to the end.
     FromByte Int64
@@ -81,14 +75,10 @@ data BitRange
 
 -- | @BITCOUNT key@: how many bits are 1. \(O(n)\) on the server in bytes,
 -- [since 2.6.0](https://valkey.io/commands/bitcount/).
---
--- @since 0.1.0.0
 bitcount :: ByteString -> Command Int64
 bitcount = bitcountWith bitcountDefaults
 
 -- | Which part of the string to count.
---
--- @since 0.1.0.0
 newtype BitcountOptions = BitcountOptions
   { -- | 'Nothing' is the whole string.
     bitcountRange :: Maybe BitRange
@@ -96,14 +86,10 @@ newtype BitcountOptions = BitcountOptions
   deriving stock (Eq, Show)
 
 -- | Counts the whole string.
---
--- @since 0.1.0.0
 bitcountDefaults :: BitcountOptions
 bitcountDefaults = BitcountOptions {bitcountRange = Nothing}
 
 -- | @BITCOUNT key [start end [BIT]]@: like 'bitcount', in a part of the string.
---
--- @since 0.1.0.0
 bitcountWith :: BitcountOptions -> ByteString -> Command Int64
 bitcountWith BitcountOptions {bitcountRange} name =
   command "BITCOUNT" (key name : maybe [] range bitcountRange) Decode.integer
@@ -122,14 +108,10 @@ bitRange = \case
 -- | @BITPOS key 0|1@: the position of the first bit that is 1 ('True') or 0; 'Nothing' if there is
 -- none. A string of ones has its first 0 just past its end. \(O(n)\) on the server in bytes,
 -- [since 2.8.7](https://valkey.io/commands/bitpos/).
---
--- @since 0.1.0.0
 bitpos :: ByteString -> Bool -> Command (Maybe Int64)
 bitpos = bitposWith bitposDefaults
 
 -- | Which part of the string to search.
---
--- @since 0.1.0.0
 newtype BitposOptions = BitposOptions
   { -- | 'Nothing' is the whole string.
     bitposRange :: Maybe BitRange
@@ -137,16 +119,12 @@ newtype BitposOptions = BitposOptions
   deriving stock (Eq, Show)
 
 -- | Searches the whole string.
---
--- @since 0.1.0.0
 bitposDefaults :: BitposOptions
 bitposDefaults = BitposOptions {bitposRange = Nothing}
 
 -- | @BITPOS key 0|1 [start [end [BIT]]]@: like 'bitpos', in a part of the string. The position
 -- still counts from the beginning of the string. With an end, the search for a 0 stops there: a
 -- part of ones gives 'Nothing'.
---
--- @since 0.1.0.0
 bitposWith :: BitposOptions -> ByteString -> Bool -> Command (Maybe Int64)
 bitposWith BitposOptions {bitposRange} name bit =
   command "BITPOS" ([key name, oneOrZero bit] <> maybe [] bitRange bitposRange) $ \reply -> do
@@ -158,8 +136,6 @@ bitposWith BitposOptions {bitposRange} name bit =
         | otherwise -> Decode.mismatch "a position or -1" reply
 
 -- | How to combine bitmaps, bit by bit. Shorter bitmaps count as if zeros followed.
---
--- @since 0.1.0.0
 data BitOperation
   = -- | AND: the bits that are 1 in all bitmaps.
     BitAnd (NonEmpty ByteString)
@@ -176,8 +152,6 @@ data BitOperation
 -- share a slot. \(O(n)\) on the server in bytes, [since 2.6.0](https://valkey.io/commands/bitop/).
 --
 -- > bitop "both" (BitAnd ("monday" :| ["tuesday"]))
---
--- @since 0.1.0.0
 bitop :: ByteString -> BitOperation -> Command Int64
 bitop destination operation =
   command "BITOP" (arg word : key destination : keys sources) Decode.integer
@@ -189,8 +163,6 @@ bitop destination operation =
       BitNot name -> ("NOT", [name])
 
 -- | A number's kind and its width in bits.
---
--- @since 0.1.0.0
 data BitfieldType
   = -- | With a sign, 1 to 64 bits: @Signed 8@ is @i8@.
     Signed Int
@@ -199,8 +171,6 @@ data BitfieldType
   deriving stock (Eq, Show)
 
 -- | Where a number begins.
---
--- @since 0.1.0.0
 data BitfieldOffset
   = -- | At this bit.
     AtBit Int64
@@ -209,8 +179,6 @@ data BitfieldOffset
   deriving stock (Eq, Show)
 
 -- | What happens to a number that does not fit.
---
--- @since 0.1.0.0
 data BitfieldOverflow
   = -- | WRAP: it loses its high bits. This is the server's default.
     OverflowWraps
@@ -221,8 +189,6 @@ data BitfieldOverflow
   deriving stock (Eq, Show)
 
 -- | One step of 'bitfield'.
---
--- @since 0.1.0.0
 data BitfieldOperation
   = -- | GET: reads the number.
     BitfieldGet BitfieldType BitfieldOffset
@@ -238,8 +204,6 @@ data BitfieldOperation
 -- nothing. \(O(1)\) per step on the server, [since 3.2.0](https://valkey.io/commands/bitfield/).
 --
 -- > bitfield "counters" (BitfieldIncrby OverflowSaturates (Unsigned 16) (AtNumber 3) 1 :| [])
---
--- @since 0.1.0.0
 bitfield :: ByteString -> NonEmpty BitfieldOperation -> Command [Maybe Int64]
 bitfield name operations =
   command
@@ -267,8 +231,6 @@ bitfield name operations =
 -- | @BITFIELD_RO key GET type offset …@: the numbers at these places. It only reads, so a replica
 -- may answer. \(O(1)\) per number on the server,
 -- [since 6.0.0](https://valkey.io/commands/bitfield_ro/).
---
--- @since 0.1.0.0
 bitfieldRo :: ByteString -> NonEmpty (BitfieldType, BitfieldOffset) -> Command [Int64]
 bitfieldRo name places =
   command "BITFIELD_RO" (key name : concatMap getStep places) numbers

@@ -54,15 +54,11 @@ import Redis.Internal.Command.Lines (linesOf)
 
 -- | @CLIENT INFO@: the connection that carried the command. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/client-info/).
---
--- @since 0.1.0.0
 clientInfo :: Command ClientInfo
 clientInfo = command "CLIENT INFO" [] (\reply -> Decode.bytes reply >>= clientDescription)
 
 -- | @CLIENT LIST@: every connection. \(O(n)\) on the server,
 -- [since 2.4.0](https://valkey.io/commands/client-list/).
---
--- @since 0.1.0.0
 clientList :: Command [ClientInfo]
 clientList = command "CLIENT LIST" [] clientInfos
 
@@ -70,8 +66,6 @@ clientList = command "CLIENT LIST" [] clientInfos
 -- filter, a type ([since 5.0.0](https://valkey.io/commands/client-list/)) or numbers (since 6.2.0).
 -- Valkey takes users, addresses, 'ClientOlderThan' and 'ClientSkipMe' since 8.1.0, and the other
 -- filters since 9.0.0. \(O(n)\) on the server.
---
--- @since 0.1.0.0
 clientListOf :: NonEmpty ClientFilter -> Command [ClientInfo]
 clientListOf filters = command "CLIENT LIST" (concatMap clientFilter filters) clientInfos
 
@@ -79,8 +73,6 @@ clientInfos :: Decoder [ClientInfo]
 clientInfos reply = linesOf reply >>= traverse clientDescription
 
 -- | The kind of a connection.
---
--- @since 0.1.0.0
 data ClientType
   = -- | A connection of none of the other kinds, MONITOR included.
     NormalClient
@@ -93,8 +85,6 @@ data ClientType
   deriving stock (Eq, Ord, Show)
 
 -- | A property by which a filter selects connections.
---
--- @since 0.1.0.0
 data ClientProperty
   = -- | One of these numbers. For CLIENT KILL only Valkey takes several, since 9.0.0.
     HasId (NonEmpty Int64)
@@ -117,8 +107,6 @@ data ClientProperty
 
 -- | A condition for CLIENT KILL and CLIENT LIST. Of two conditions of the same kind the last one
 -- counts.
---
--- @since 0.1.0.0
 data ClientFilter
   = ClientWith ClientProperty
   | -- | All connections without this property, since Valkey 9.0.0.
@@ -170,8 +158,6 @@ clientTypeWord = \case
 -- | @CLIENT KILL address:port@: ends that connection; the error @ERR@ if there is none. It does not
 -- wait behind running commands. \(O(n)\) on the server,
 -- [since 2.4.0](https://valkey.io/commands/client-kill/).
---
--- @since 0.1.0.0
 clientKill :: ByteString -> Command ()
 clientKill address = command "CLIENT KILL" [arg address] Decode.okay
 
@@ -179,14 +165,10 @@ clientKill address = command "CLIENT KILL" [arg address] Decode.okay
 -- not wait behind running commands. \(O(n)\) on the server. Numbers, types, users, addresses and
 -- 'ClientSkipMe' [since 2.8.12](https://valkey.io/commands/client-kill/), local addresses since
 -- 6.2.0, 'ClientOlderThan' since Redis 7.4.0 and Valkey 8.0.0, the others since Valkey 9.0.0.
---
--- @since 0.1.0.0
 clientKillWith :: NonEmpty ClientFilter -> Command Int64
 clientKillWith filters = command "CLIENT KILL" (concatMap clientFilter filters) Decode.integer
 
 -- | Which commands a pause makes wait.
---
--- @since 0.1.0.0
 data PauseMode
   = -- | Every command.
     PauseAll
@@ -195,8 +177,6 @@ data PauseMode
   deriving stock (Eq, Show)
 
 -- | Options of CLIENT PAUSE.
---
--- @since 0.1.0.0
 newtype PauseOptions = PauseOptions
   { -- | 'Nothing' is 'PauseAll', in the form that servers before 6.2.0 take, too.
     pauseMode :: Maybe PauseMode
@@ -204,8 +184,6 @@ newtype PauseOptions = PauseOptions
   deriving stock (Eq, Show)
 
 -- | Every command waits.
---
--- @since 0.1.0.0
 pauseDefaults :: PauseOptions
 pauseDefaults = PauseOptions {pauseMode = Nothing}
 
@@ -214,15 +192,11 @@ pauseDefaults = PauseOptions {pauseMode = Nothing}
 --
 -- On Redis 7.0 only time ends a pause of every command: the server makes CLIENT UNPAUSE wait, too.
 -- A pause of writes can be ended.
---
--- @since 0.1.0.0
 clientPause :: Duration -> Command ()
 clientPause = clientPauseWith pauseDefaults
 
 -- | @CLIENT PAUSE milliseconds [WRITE|ALL]@: like 'clientPause'. WRITE and ALL
 -- [since 6.2.0](https://valkey.io/commands/client-pause/).
---
--- @since 0.1.0.0
 clientPauseWith :: PauseOptions -> Duration -> Command ()
 clientPauseWith PauseOptions {pauseMode} time = command "CLIENT PAUSE" (wholeMilliseconds time : mode) Decode.okay
   where
@@ -233,14 +207,10 @@ clientPauseWith PauseOptions {pauseMode} time = command "CLIENT PAUSE" (wholeMil
 
 -- | @CLIENT UNPAUSE@: ends a pause. It does not wait behind the paused commands. \(O(n)\) on the
 -- server in the clients that are paused, [since 6.2.0](https://valkey.io/commands/client-unpause/).
---
--- @since 0.1.0.0
 clientUnpause :: Command ()
 clientUnpause = command "CLIENT UNPAUSE" [] Decode.okay
 
 -- | Options of CLIENT UNBLOCK.
---
--- @since 0.1.0.0
 newtype UnblockOptions = UnblockOptions
   { -- | 'Nothing' is 'UnblockTimeout'.
     unblockMode :: Maybe UnblockMode
@@ -248,22 +218,16 @@ newtype UnblockOptions = UnblockOptions
   deriving stock (Eq, Show)
 
 -- | The wait ends as if its timeout had passed.
---
--- @since 0.1.0.0
 unblockDefaults :: UnblockOptions
 unblockDefaults = UnblockOptions {unblockMode = Nothing}
 
 -- | @CLIENT UNBLOCK id@: ends the wait of the connection with this number as if its timeout had
 -- passed; whether the connection waited. \(O(\log n)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/client-unblock/).
---
--- @since 0.1.0.0
 clientUnblock :: Int64 -> Command Bool
 clientUnblock = clientUnblockWith unblockDefaults
 
 -- | How a wait ends.
---
--- @since 0.1.0.0
 data UnblockMode
   = -- | As if its timeout had passed.
     UnblockTimeout
@@ -272,8 +236,6 @@ data UnblockMode
   deriving stock (Eq, Show)
 
 -- | @CLIENT UNBLOCK id [TIMEOUT|ERROR]@: like 'clientUnblock'.
---
--- @since 0.1.0.0
 clientUnblockWith :: UnblockOptions -> Int64 -> Command Bool
 clientUnblockWith UnblockOptions {unblockMode} connection = command "CLIENT UNBLOCK" (int connection : mode) Decode.boolean
   where
@@ -283,8 +245,6 @@ clientUnblockWith UnblockOptions {unblockMode} connection = command "CLIENT UNBL
       Just UnblockError -> [arg "ERROR"]
 
 -- | Where the server sends its notices of changed keys.
---
--- @since 0.1.0.0
 data Redirection
   = -- | The connection does not track keys.
     NotTracking
@@ -305,14 +265,10 @@ redirection reply = convert <$> Decode.integer reply
 -- | @CLIENT GETREDIR@: where the server sends its notices of changes to the keys that the
 -- connection has read. \(O(1)\) on the server,
 -- [since 6.0.0](https://valkey.io/commands/client-getredir/).
---
--- @since 0.1.0.0
 clientGetredir :: Command Redirection
 clientGetredir = command "CLIENT GETREDIR" [] redirection
 
 -- | How a connection tracks keys.
---
--- @since 0.1.0.0
 data TrackingInfo = TrackingInfo
   { -- | @off@, or @on@ and such as @bcast@, @optin@, @noloop@.
     trackingInfoFlags :: [ByteString],
@@ -324,8 +280,6 @@ data TrackingInfo = TrackingInfo
 
 -- | @CLIENT TRACKINGINFO@: how the connection tracks keys. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/client-trackinginfo/).
---
--- @since 0.1.0.0
 clientTrackinginfo :: Command TrackingInfo
 clientTrackinginfo = command "CLIENT TRACKINGINFO" [] $ \reply -> do
   fields <- Decode.record reply
@@ -336,7 +290,5 @@ clientTrackinginfo = command "CLIENT TRACKINGINFO" [] $ \reply -> do
 
 -- | @CLIENT HELP@: the server's help on CLIENT, a line each. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/client-help/).
---
--- @since 0.1.0.0
 clientHelp :: Command [ByteString]
 clientHelp = command "CLIENT HELP" [] (Decode.list Decode.bytes)

@@ -66,8 +66,6 @@ import Redis.Internal.Command.Lines
 import Redis.Value (Value (BulkString))
 
 -- | A primary and its replicas.
---
--- @since 0.1.0.0
 data ClusterShard = ClusterShard
   { -- | Empty for a shard without slots.
     shardSlots :: [SlotRange],
@@ -78,8 +76,6 @@ data ClusterShard = ClusterShard
   deriving stock (Eq, Show)
 
 -- | A node of a shard.
---
--- @since 0.1.0.0
 data ShardNode = ShardNode
   { -- | 40 letters and digits.
     shardNodeId :: ByteString,
@@ -103,14 +99,10 @@ data ShardNode = ShardNode
   deriving stock (Eq, Show)
 
 -- | The role of a node in its shard.
---
--- @since 0.1.0.0
 data ShardRole = ShardPrimary | ShardReplica | OtherShardRole ByteString
   deriving stock (Eq, Show)
 
 -- | The health of a node, as the node that answers sees it.
---
--- @since 0.1.0.0
 data ShardHealth
   = NodeOnline
   | -- | It is loading its primary's data, or its own.
@@ -121,8 +113,6 @@ data ShardHealth
 
 -- | @CLUSTER SHARDS@: all shards, with their slots and nodes. \(O(n)\) on the server in nodes,
 -- [since 7.0.0](https://valkey.io/commands/cluster-shards/). Any node of a cluster answers.
---
--- @since 0.1.0.0
 clusterShards :: Command [ClusterShard]
 clusterShards = command "CLUSTER SHARDS" [] (Decode.list shard)
 
@@ -179,8 +169,6 @@ shardNode reply = do
       word -> OtherHealth word
 
 -- | The nodes that serve a range of slots.
---
--- @since 0.1.0.0
 data SlotsEntry = SlotsEntry
   { slotsRange :: SlotRange,
     slotsPrimary :: SlotsNode,
@@ -189,8 +177,6 @@ data SlotsEntry = SlotsEntry
   deriving stock (Eq, Show)
 
 -- | A node in CLUSTER SLOTS.
---
--- @since 0.1.0.0
 data SlotsNode = SlotsNode
   { -- | The host that clients should use. 'Nothing' for the host to which the command was sent, or
     -- if the node does not know one (@?@).
@@ -206,8 +192,6 @@ data SlotsNode = SlotsNode
 -- | @CLUSTER SLOTS@: the nodes that serve each range of slots. 'clusterShards' replaces it
 -- [since 7.0.0](https://valkey.io/commands/cluster-slots/). \(O(n)\) on the server in nodes, since
 -- 3.0.0. Any node of a cluster answers.
---
--- @since 0.1.0.0
 clusterSlots :: Command [SlotsEntry]
 clusterSlots = command "CLUSTER SLOTS" [] (Decode.list entry)
   where
@@ -228,30 +212,22 @@ clusterSlots = command "CLUSTER SLOTS" [] (Decode.list entry)
 -- | @CLUSTER KEYSLOT key@: the slot of a key, which 'Redis.Cluster.Slot.keySlot' computes without a
 -- server. \(O(n)\) on the server in bytes,
 -- [since 3.0.0](https://valkey.io/commands/cluster-keyslot/). Any node of a cluster answers.
---
--- @since 0.1.0.0
 clusterKeyslot :: ByteString -> Command Int
 clusterKeyslot name = command "CLUSTER KEYSLOT" [arg name] slotNumberReply
 
 -- | @CLUSTER COUNTKEYSINSLOT slot@: how many keys of this slot the node has. Name the node.
 -- \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/cluster-countkeysinslot/).
---
--- @since 0.1.0.0
 clusterCountkeysinslot :: Int -> Command Int64
 clusterCountkeysinslot slot = command "CLUSTER COUNTKEYSINSLOT" [slotArgument slot] Decode.integer
 
 -- | @CLUSTER GETKEYSINSLOT slot count@: keys of this slot that the node has, at most this many.
 -- Name the node. \(O(n)\) on the server,
 -- [since 3.0.0](https://valkey.io/commands/cluster-getkeysinslot/).
---
--- @since 0.1.0.0
 clusterGetkeysinslot :: Int -> Int64 -> Command [ByteString]
 clusterGetkeysinslot slot count =
   command "CLUSTER GETKEYSINSLOT" [slotArgument slot, int count] (Decode.list Decode.bytes)
 
 -- | The statistics of a slot.
---
--- @since 0.1.0.0
 data SlotStats = SlotStats
   { slotStatsKeys :: Int64,
     -- | Processor time, if the server counts it (@cluster-slot-stats-enabled@).
@@ -265,8 +241,6 @@ data SlotStats = SlotStats
   deriving stock (Eq, Show)
 
 -- | The measure by which slots are sorted.
---
--- @since 0.1.0.0
 data SlotMetric
   = -- | KEY-COUNT
     ByKeyCount
@@ -282,16 +256,12 @@ data SlotMetric
 -- primary lists the slots that it serves, in order; the result is the lists of all primaries, one
 -- after the other. \(O(n)\) on the server,
 -- [since Valkey 8.0.0](https://valkey.io/commands/cluster-slot-stats/); Redis since 8.2.
---
--- @since 0.1.0.0
 clusterSlotStats :: SlotRange -> Command [(Int, SlotStats)]
 clusterSlotStats range = command "CLUSTER SLOT-STATS" (arg "SLOTSRANGE" : rangeArguments range) slotStats
 
 -- | @CLUSTER SLOT-STATS ORDERBY metric LIMIT count ASC|DESC@: like 'clusterSlotStats', for all
 -- slots, sorted by this metric; from each primary at most this many. An error if the server does
 -- not count this metric. \(O(n \log n)\) on the server.
---
--- @since 0.1.0.0
 clusterSlotStatsOrderby :: SlotMetric -> Int64 -> SortOrder -> Command [(Int, SlotStats)]
 clusterSlotStatsOrderby metric limit order =
   command "CLUSTER SLOT-STATS" [arg "ORDERBY", arg metricWord, arg "LIMIT", int limit, arg orderWord] slotStats
@@ -323,23 +293,17 @@ slotStats = Decode.list . Decode.pair slotNumberReply $ \reply -> do
 
 -- | @CLUSTER NODES@: every node that the node knows, itself included. Name the node. \(O(n)\) on
 -- the server in nodes, [since 3.0.0](https://valkey.io/commands/cluster-nodes/).
---
--- @since 0.1.0.0
 clusterNodes :: Command [ClusterNode]
 clusterNodes = command "CLUSTER NODES" [] (\reply -> linesOf reply >>= traverse clusterNodeLine)
 
 -- | @CLUSTER REPLICAS id@: the replicas of the primary with this id. An error if there is no such
 -- primary. Name the node. \(O(n)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/cluster-replicas/).
---
--- @since 0.1.0.0
 clusterReplicas :: ByteString -> Command [ClusterNode]
 clusterReplicas node = command "CLUSTER REPLICAS" [arg node] nodeLines
 
 -- | @CLUSTER SLAVES id@: the old name of 'clusterReplicas', which replaces it
 -- [since 5.0.0](https://valkey.io/commands/cluster-slaves/). Since 3.0.0.
---
--- @since 0.1.0.0
 clusterSlaves :: ByteString -> Command [ClusterNode]
 clusterSlaves node = command "CLUSTER SLAVES" [arg node] nodeLines
 
@@ -348,29 +312,21 @@ nodeLines = Decode.list (\reply -> Decode.bytes reply >>= clusterNodeLine)
 
 -- | @CLUSTER MYID@: the id of the node. Name the node. \(O(1)\) on the server,
 -- [since 3.0.0](https://valkey.io/commands/cluster-myid/).
---
--- @since 0.1.0.0
 clusterMyid :: Command ByteString
 clusterMyid = command "CLUSTER MYID" [] Decode.bytes
 
 -- | @CLUSTER MYSHARDID@: the id of the node's shard. Name the node. \(O(1)\) on the server,
 -- [since 7.2.0](https://valkey.io/commands/cluster-myshardid/).
---
--- @since 0.1.0.0
 clusterMyshardid :: Command ByteString
 clusterMyshardid = command "CLUSTER MYSHARDID" [] Decode.bytes
 
 -- | @CLUSTER COUNT-FAILURE-REPORTS id@: how many nodes have told the named node that the node with
 -- this id does not answer. Name the node. \(O(n)\) on the server in these reports,
 -- [since 3.0.0](https://valkey.io/commands/cluster-count-failure-reports/).
---
--- @since 0.1.0.0
 clusterCountFailureReports :: ByteString -> Command Int64
 clusterCountFailureReports node = command "CLUSTER COUNT-FAILURE-REPORTS" [arg node] Decode.integer
 
 -- | A connection between two nodes.
---
--- @since 0.1.0.0
 data ClusterLink = ClusterLink
   { clusterLinkDirection :: LinkDirection,
     -- | The id of the other node.
@@ -387,8 +343,6 @@ data ClusterLink = ClusterLink
   deriving stock (Eq, Show)
 
 -- | The node that opened the connection.
---
--- @since 0.1.0.0
 data LinkDirection
   = -- | The node that answers.
     LinkTo
@@ -398,8 +352,6 @@ data LinkDirection
 
 -- | @CLUSTER LINKS@: the node's connections to and from other nodes. Name the node. \(O(n)\) on the
 -- server in nodes, [since 7.0.0](https://valkey.io/commands/cluster-links/).
---
--- @since 0.1.0.0
 clusterLinks :: Command [ClusterLink]
 clusterLinks = command "CLUSTER LINKS" [] (Decode.list link)
   where
@@ -427,8 +379,6 @@ clusterLinks = command "CLUSTER LINKS" [] (Decode.list link)
         _ -> Decode.mismatch "to or from" reply
 
 -- | Whether a node serves commands.
---
--- @since 0.1.0.0
 data ClusterState
   = ClusterOk
   | -- | It refuses commands: some slots are not served, or it sees too few of the other nodes.
@@ -437,8 +387,6 @@ data ClusterState
   deriving stock (Eq, Show)
 
 -- | A cluster, as a node sees it.
---
--- @since 0.1.0.0
 data ClusterInfo = ClusterInfo
   { clusterInfoState :: ClusterState,
     -- | How many slots are assigned to a node.
@@ -464,8 +412,6 @@ data ClusterInfo = ClusterInfo
 
 -- | @CLUSTER INFO@: the cluster, as the node sees it. Name the node. \(O(1)\) on the server,
 -- [since 3.0.0](https://valkey.io/commands/cluster-info/).
---
--- @since 0.1.0.0
 clusterInfo :: Command ClusterInfo
 clusterInfo = command "CLUSTER INFO" [] $ \reply -> do
   texts <- colonFields reply
@@ -512,8 +458,6 @@ clusterInfo = command "CLUSTER INFO" [] $ \reply -> do
 
 -- | @CLUSTER HELP@: the server's help on CLUSTER, a line each. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/cluster-help/).
---
--- @since 0.1.0.0
 clusterHelp :: Command [ByteString]
 clusterHelp = command "CLUSTER HELP" [] (Decode.list Decode.bytes)
 

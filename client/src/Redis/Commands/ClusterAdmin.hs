@@ -72,14 +72,10 @@ import Redis.Value (Value (BulkString))
 -- | @CLUSTER MEET ip port@: makes the node meet the node at this address, and the clusters of both
 -- become one. The reply comes before that has happened. \(O(1)\) on the server,
 -- [since 3.0.0](https://valkey.io/commands/cluster-meet/).
---
--- @since 0.1.0.0
 clusterMeet :: Host -> Port -> Command ()
 clusterMeet = clusterMeetWith clusterMeetDefaults
 
 -- | Options of CLUSTER MEET.
---
--- @since 0.1.0.0
 newtype ClusterMeetOptions = ClusterMeetOptions
   { -- | The port for other nodes. 'Nothing' is the port for clients plus 10000. Since 4.0.0.
     clusterMeetBusPort :: Maybe Port
@@ -87,14 +83,10 @@ newtype ClusterMeetOptions = ClusterMeetOptions
   deriving stock (Eq, Show)
 
 -- | Uses the port for clients plus 10000.
---
--- @since 0.1.0.0
 clusterMeetDefaults :: ClusterMeetOptions
 clusterMeetDefaults = ClusterMeetOptions {clusterMeetBusPort = Nothing}
 
 -- | @CLUSTER MEET ip port [bus-port]@: like 'clusterMeet'.
---
--- @since 0.1.0.0
 clusterMeetWith :: ClusterMeetOptions -> Host -> Port -> Command ()
 clusterMeetWith ClusterMeetOptions {clusterMeetBusPort} host port =
   command "CLUSTER MEET" (arg host : portArgument port : maybe [] (pure . portArgument) clusterMeetBusPort) Decode.okay
@@ -108,29 +100,21 @@ portArgument = int . fromIntegral
 -- [since 3.0.0](https://valkey.io/commands/cluster-forget/).
 --
 -- > run client (onEach AllNodes (clusterForget gone))
---
--- @since 0.1.0.0
 clusterForget :: ByteString -> Command ()
 clusterForget node = command "CLUSTER FORGET" [arg node] Decode.okay
 
 -- | @CLUSTER REPLICATE id@: the node becomes a replica of that primary. An error for a node that is
 -- a primary with slots or keys. \(O(1)\) on the server,
 -- [since 3.0.0](https://valkey.io/commands/cluster-replicate/).
---
--- @since 0.1.0.0
 clusterReplicate :: ByteString -> Command ()
 clusterReplicate node = command "CLUSTER REPLICATE" [arg node] Decode.okay
 
 -- | @CLUSTER REPLICATE NO ONE@: the replica becomes a primary without slots, and its data are
 -- deleted. [Since Valkey 9.0.0](https://valkey.io/commands/cluster-replicate/); Redis lacks it.
---
--- @since 0.1.0.0
 clusterReplicateNoOne :: Command ()
 clusterReplicateNoOne = command "CLUSTER REPLICATE" [arg "NO", arg "ONE"] Decode.okay
 
 -- | Which nodes a failover does without.
---
--- @since 0.1.0.0
 data ClusterFailoverMode
   = -- | FORCE: the primary, which may be down.
     FailoverForce
@@ -139,8 +123,6 @@ data ClusterFailoverMode
   deriving stock (Eq, Show)
 
 -- | Options of CLUSTER FAILOVER.
---
--- @since 0.1.0.0
 newtype ClusterFailoverOptions = ClusterFailoverOptions
   { -- | 'Nothing' needs the primary and the agreement of the other primaries.
     clusterFailoverMode :: Maybe ClusterFailoverMode
@@ -148,23 +130,17 @@ newtype ClusterFailoverOptions = ClusterFailoverOptions
   deriving stock (Eq, Show)
 
 -- | Needs the primary and the agreement of the other primaries.
---
--- @since 0.1.0.0
 clusterFailoverDefaults :: ClusterFailoverOptions
 clusterFailoverDefaults = ClusterFailoverOptions {clusterFailoverMode = Nothing}
 
 -- | @CLUSTER FAILOVER@: a replica takes its primary's place, as soon as it has all of its data;
 -- nothing is lost. The reply comes before that has happened. An error for a primary. \(O(1)\) on
 -- the server, [since 3.0.0](https://valkey.io/commands/cluster-failover/).
---
--- @since 0.1.0.0
 clusterFailover :: Command ()
 clusterFailover = clusterFailoverWith clusterFailoverDefaults
 
 -- | @CLUSTER FAILOVER [FORCE|TAKEOVER]@: like 'clusterFailover'. With FORCE or TAKEOVER the replica
 -- does not wait for its primary, and the data that it lacks are lost.
---
--- @since 0.1.0.0
 clusterFailoverWith :: ClusterFailoverOptions -> Command ()
 clusterFailoverWith ClusterFailoverOptions {clusterFailoverMode} = command "CLUSTER FAILOVER" mode Decode.okay
   where
@@ -174,8 +150,6 @@ clusterFailoverWith ClusterFailoverOptions {clusterFailoverMode} = command "CLUS
       Just FailoverTakeover -> [arg "TAKEOVER"]
 
 -- | How much a node forgets.
---
--- @since 0.1.0.0
 data ClusterResetMode
   = -- | The other nodes and its slots.
     ResetSoft
@@ -184,8 +158,6 @@ data ClusterResetMode
   deriving stock (Eq, Show)
 
 -- | Options of CLUSTER RESET.
---
--- @since 0.1.0.0
 newtype ClusterResetOptions = ClusterResetOptions
   { -- | 'Nothing' is 'ResetSoft'.
     clusterResetMode :: Maybe ClusterResetMode
@@ -193,22 +165,16 @@ newtype ClusterResetOptions = ClusterResetOptions
   deriving stock (Eq, Show)
 
 -- | A soft reset.
---
--- @since 0.1.0.0
 clusterResetDefaults :: ClusterResetOptions
 clusterResetDefaults = ClusterResetOptions {clusterResetMode = Nothing}
 
 -- | @CLUSTER RESET@: the node leaves its cluster. A replica becomes an empty primary. An error for
 -- a primary with keys. \(O(n)\) on the server in nodes,
 -- [since 3.0.0](https://valkey.io/commands/cluster-reset/).
---
--- @since 0.1.0.0
 clusterReset :: Command ()
 clusterReset = clusterResetWith clusterResetDefaults
 
 -- | @CLUSTER RESET [HARD|SOFT]@: like 'clusterReset'.
---
--- @since 0.1.0.0
 clusterResetWith :: ClusterResetOptions -> Command ()
 clusterResetWith ClusterResetOptions {clusterResetMode} = command "CLUSTER RESET" mode Decode.okay
   where
@@ -219,14 +185,10 @@ clusterResetWith ClusterResetOptions {clusterResetMode} = command "CLUSTER RESET
 
 -- | @CLUSTER SAVECONFIG@: writes what the node knows of the cluster to its disk. \(O(1)\) on the
 -- server, [since 3.0.0](https://valkey.io/commands/cluster-saveconfig/).
---
--- @since 0.1.0.0
 clusterSaveconfig :: Command ()
 clusterSaveconfig = command "CLUSTER SAVECONFIG" [] Decode.okay
 
 -- | The epoch of a node after CLUSTER BUMPEPOCH.
---
--- @since 0.1.0.0
 data BumpedEpoch
   = -- | A new epoch.
     Bumped Int64
@@ -236,8 +198,6 @@ data BumpedEpoch
 
 -- | @CLUSTER BUMPEPOCH@: gives the node the highest epoch of all, unless it has it already.
 -- \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/cluster-bumpepoch/).
---
--- @since 0.1.0.0
 clusterBumpepoch :: Command BumpedEpoch
 clusterBumpepoch = command "CLUSTER BUMPEPOCH" [] bumpedEpoch
 
@@ -252,64 +212,46 @@ bumpedEpoch reply = do
 -- | @CLUSTER SET-CONFIG-EPOCH epoch@: sets the epoch of a new node that knows no other node. An
 -- error for any other node. \(O(1)\) on the server,
 -- [since 3.0.0](https://valkey.io/commands/cluster-set-config-epoch/).
---
--- @since 0.1.0.0
 clusterSetConfigEpoch :: Int64 -> Command ()
 clusterSetConfigEpoch epoch = command "CLUSTER SET-CONFIG-EPOCH" [int epoch] Decode.okay
 
 -- | @CLUSTER ADDSLOTS slot …@: the node serves these slots from now on: all of them, or none. An
 -- error if it knows of a node that serves one of them. \(O(n)\) on the server,
 -- [since 3.0.0](https://valkey.io/commands/cluster-addslots/).
---
--- @since 0.1.0.0
 clusterAddslots :: NonEmpty Int -> Command ()
 clusterAddslots slots = command "CLUSTER ADDSLOTS" (map slotArgument (toList slots)) Decode.okay
 
 -- | @CLUSTER ADDSLOTSRANGE first last …@: like 'clusterAddslots'.
 -- [Since 7.0.0](https://valkey.io/commands/cluster-addslotsrange/).
---
--- @since 0.1.0.0
 clusterAddslotsrange :: NonEmpty SlotRange -> Command ()
 clusterAddslotsrange ranges = command "CLUSTER ADDSLOTSRANGE" (concatMap rangeArguments ranges) Decode.okay
 
 -- | @CLUSTER DELSLOTS slot …@: the node forgets which node serves these slots, itself or another:
 -- all of them, or none. The node is down until one serves them again. \(O(n)\) on the server,
 -- [since 3.0.0](https://valkey.io/commands/cluster-delslots/).
---
--- @since 0.1.0.0
 clusterDelslots :: NonEmpty Int -> Command ()
 clusterDelslots slots = command "CLUSTER DELSLOTS" (map slotArgument (toList slots)) Decode.okay
 
 -- | @CLUSTER DELSLOTSRANGE first last …@: like 'clusterDelslots'.
 -- [Since 7.0.0](https://valkey.io/commands/cluster-delslotsrange/).
---
--- @since 0.1.0.0
 clusterDelslotsrange :: NonEmpty SlotRange -> Command ()
 clusterDelslotsrange ranges = command "CLUSTER DELSLOTSRANGE" (concatMap rangeArguments ranges) Decode.okay
 
 -- | @CLUSTER FLUSHSLOTS@: the node serves no slots from now on. An error if it has keys. \(O(1)\)
 -- on the server, [since 3.0.0](https://valkey.io/commands/cluster-flushslots/).
---
--- @since 0.1.0.0
 clusterFlushslots :: Command ()
 clusterFlushslots = command "CLUSTER FLUSHSLOTS" [] Decode.okay
 
 -- | @CLUSTER FLUSHSLOT slot@: deletes all keys of a slot that the node serves. \(O(n)\) on the
 -- server, [since Valkey 9.0.0](https://valkey.io/commands/cluster-flushslot/); Redis lacks it.
---
--- @since 0.1.0.0
 clusterFlushslot :: Int -> Command ()
 clusterFlushslot = clusterFlushslotWith flushDefaults
 
 -- | @CLUSTER FLUSHSLOT slot [ASYNC|SYNC]@: like 'clusterFlushslot'.
---
--- @since 0.1.0.0
 clusterFlushslotWith :: FlushOptions -> Int -> Command ()
 clusterFlushslotWith options slot = command "CLUSTER FLUSHSLOT" (slotArgument slot : flushArguments options) Decode.okay
 
 -- | The state of a slot, from a node's point of view.
---
--- @since 0.1.0.0
 data SlotAssignment
   = -- | The node gets the slot's keys from the node with this id.
     SlotImporting ByteString
@@ -323,14 +265,10 @@ data SlotAssignment
 
 -- | @CLUSTER SETSLOT slot IMPORTING|MIGRATING|NODE|STABLE …@: one step in moving a slot key by key.
 -- \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/cluster-setslot/).
---
--- @since 0.1.0.0
 clusterSetslot :: Int -> SlotAssignment -> Command ()
 clusterSetslot = clusterSetslotWith clusterSetslotDefaults
 
 -- | Options of CLUSTER SETSLOT.
---
--- @since 0.1.0.0
 newtype ClusterSetslotOptions = ClusterSetslotOptions
   { -- | How long a primary waits until its replicas have made the change, before it fails with
     -- @NOREPLICAS@. Some of the replicas may have made it then. Since Valkey 8.0.0, where 'Nothing'
@@ -340,14 +278,10 @@ newtype ClusterSetslotOptions = ClusterSetslotOptions
   deriving stock (Eq, Show)
 
 -- | The server's own timeout.
---
--- @since 0.1.0.0
 clusterSetslotDefaults :: ClusterSetslotOptions
 clusterSetslotDefaults = ClusterSetslotOptions {clusterSetslotTimeout = Nothing}
 
 -- | @CLUSTER SETSLOT … [TIMEOUT milliseconds]@: like 'clusterSetslot'.
---
--- @since 0.1.0.0
 clusterSetslotWith :: ClusterSetslotOptions -> Int -> SlotAssignment -> Command ()
 clusterSetslotWith ClusterSetslotOptions {clusterSetslotTimeout} slot assignment =
   command "CLUSTER SETSLOT" (slotArgument slot : step <> option "TIMEOUT" wholeMilliseconds clusterSetslotTimeout) Decode.okay
@@ -362,16 +296,12 @@ clusterSetslotWith ClusterSetslotOptions {clusterSetslotTimeout} slot assignment
 -- to the nodes with these ids. Clients notice nothing before a migration is done. An error if the
 -- node does not serve the slots. \(O(n)\) on the server in slots,
 -- [since Valkey 9.0.0](https://valkey.io/commands/cluster-migrateslots/); Redis lacks it.
---
--- @since 0.1.0.0
 clusterMigrateslots :: NonEmpty (NonEmpty SlotRange, ByteString) -> Command ()
 clusterMigrateslots moves = command "CLUSTER MIGRATESLOTS" (concatMap move moves) Decode.okay
   where
     move (ranges, node) = arg "SLOTSRANGE" : concatMap rangeArguments ranges <> [arg "NODE", arg node]
 
 -- | A migration of slots, current or ended.
---
--- @since 0.1.0.0
 data SlotMigration = SlotMigration
   { -- | 40 letters and digits.
     slotMigrationName :: ByteString,
@@ -399,8 +329,6 @@ data SlotMigration = SlotMigration
 -- | @CLUSTER GETSLOTMIGRATIONS@: the node's current migrations, and those that ended lately.
 -- \(O(n)\) on the server,
 -- [since Valkey 9.0.0](https://valkey.io/commands/cluster-getslotmigrations/); Redis lacks it.
---
--- @since 0.1.0.0
 clusterGetslotmigrations :: Command [SlotMigration]
 clusterGetslotmigrations = command "CLUSTER GETSLOTMIGRATIONS" [] (Decode.list migration)
 
@@ -439,7 +367,5 @@ migration reply = do
 -- | @CLUSTER CANCELSLOTMIGRATIONS@: cancels all migrations in which this node gives slots; the
 -- slots stay where they are. An error if there are none. \(O(n)\) on the server,
 -- [since Valkey 9.0.0](https://valkey.io/commands/cluster-cancelslotmigrations/); Redis lacks it.
---
--- @since 0.1.0.0
 clusterCancelslotmigrations :: Command ()
 clusterCancelslotmigrations = command "CLUSTER CANCELSLOTMIGRATIONS" [] Decode.okay

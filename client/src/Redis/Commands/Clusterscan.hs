@@ -24,20 +24,14 @@ import Redis.Internal.Command.ClusterNode (slotArgument)
 import Redis.Internal.Command.KeyType
 
 -- | The position of a walk, which leads to the node of a slot.
---
--- @since 0.1.0.0
 newtype ClusterscanCursor = ClusterscanCursor ByteString
   deriving stock (Eq, Show)
 
 -- | The beginning of a walk.
---
--- @since 0.1.0.0
 clusterscanStart :: ClusterscanCursor
 clusterscanStart = ClusterscanCursor "0"
 
 -- | Which keys a walk reports.
---
--- @since 0.1.0.0
 data ClusterscanOptions = ClusterscanOptions
   { -- | MATCH: only keys that match the glob.
     clusterscanMatch :: Maybe ByteString,
@@ -51,15 +45,11 @@ data ClusterscanOptions = ClusterscanOptions
   deriving stock (Eq, Show)
 
 -- | All keys.
---
--- @since 0.1.0.0
 clusterscanDefaults :: ClusterscanOptions
 clusterscanDefaults =
   ClusterscanOptions {clusterscanMatch = Nothing, clusterscanCount = Nothing, clusterscanType = Nothing, clusterscanSlot = Nothing}
 
 -- | The result of a step of a walk.
---
--- @since 0.1.0.0
 data ClusterscanPage = ClusterscanPage
   { -- | The keys of this step: possibly none, and possibly keys that an earlier step reported.
     clusterscanFound :: [ByteString],
@@ -73,15 +63,11 @@ data ClusterscanPage = ClusterscanPage
 -- to its end, at least once. \(O(n)\) on the server in the keys reported,
 -- [since Valkey 9.1.0](https://valkey.io/commands/clusterscan/); Redis lacks it: there
 -- 'Redis.Commands.Keys.scan' walks over each primary.
---
--- @since 0.1.0.0
 clusterscan :: ClusterscanCursor -> Command ClusterscanPage
 clusterscan = clusterscanWith clusterscanDefaults
 
 -- | @CLUSTERSCAN cursor [MATCH glob] [COUNT count] [TYPE type] [SLOT slot]@: like 'clusterscan',
 -- with the same options in each step.
---
--- @since 0.1.0.0
 clusterscanWith :: ClusterscanOptions -> ClusterscanCursor -> Command ClusterscanPage
 clusterscanWith ClusterscanOptions {clusterscanMatch, clusterscanCount, clusterscanType, clusterscanSlot} (ClusterscanCursor cursor) =
   command "CLUSTERSCAN" (key cursor : options) $ \reply -> do

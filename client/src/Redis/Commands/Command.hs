@@ -33,8 +33,6 @@ import Redis.Internal.Command.Lines (otherThan)
 import Redis.Value (Value)
 
 -- | A server's description of one of its commands.
---
--- @since 0.1.0.0
 data CommandInfo = CommandInfo
   { -- | In lower case; a subcommand after a bar, as in @config|get@.
     commandInfoName :: ByteString,
@@ -56,16 +54,12 @@ data CommandInfo = CommandInfo
 -- | @COMMAND INFO name …@: the description of each command, or 'Nothing' if the server does not
 -- know the command. A subcommand is named as @config|get@
 -- ([since 7.0.0](https://valkey.io/commands/command-info/)). \(O(n)\) on the server, since 2.8.13.
---
--- @since 0.1.0.0
 commandInfo :: NonEmpty ByteString -> Command [Maybe CommandInfo]
 commandInfo names =
   command "COMMAND INFO" (args names) (Decode.listOf (length names) (Decode.nullable description))
 
 -- | @COMMAND INFO@: the descriptions of all commands, in no order. @COMMAND@ alone gives the same.
 -- \(O(n)\) on the server; without names [since 7.0.0](https://valkey.io/commands/command-info/).
---
--- @since 0.1.0.0
 commandInfoAll :: Command [CommandInfo]
 commandInfoAll = command "COMMAND INFO" [] (Decode.list description)
 
@@ -93,8 +87,6 @@ description reply = do
       }
 
 -- | A server's documentation of one of its commands, for people.
---
--- @since 0.1.0.0
 data CommandDocs = CommandDocs
   { -- | A sentence. Empty for a module's command.
     commandDocsSummary :: ByteString,
@@ -113,15 +105,11 @@ data CommandDocs = CommandDocs
 
 -- | @COMMAND DOCS name …@: the documentation of the commands that the server knows; others are left
 -- out. \(O(n)\) on the server, [since 7.0.0](https://valkey.io/commands/command-docs/).
---
--- @since 0.1.0.0
 commandDocs :: NonEmpty ByteString -> Command [(ByteString, CommandDocs)]
 commandDocs names = command "COMMAND DOCS" (args names) documentations
 
 -- | @COMMAND DOCS@: the documentation of all commands, in no order: some hundred kilobytes.
 -- \(O(n)\) on the server, [since 7.0.0](https://valkey.io/commands/command-docs/).
---
--- @since 0.1.0.0
 commandDocsAll :: Command [(ByteString, CommandDocs)]
 commandDocsAll = command "COMMAND DOCS" [] documentations
 
@@ -146,8 +134,6 @@ documentations = Decode.pairs Decode.bytes $ \reply -> do
 -- | @COMMAND GETKEYS name argument …@: the keys of this command. An error reply if it has none, or
 -- if it is wrong. \(O(n)\) on the server,
 -- [since 2.8.13](https://valkey.io/commands/command-getkeys/).
---
--- @since 0.1.0.0
 commandGetkeys :: NonEmpty ByteString -> Command [ByteString]
 commandGetkeys commandWords =
   command "COMMAND GETKEYS" (args commandWords) (Decode.list Decode.bytes)
@@ -156,22 +142,16 @@ commandGetkeys commandWords =
 -- each key:
 -- @RO@ for read, @RW@, @OW@ for overwritten, @access@, @update@ and so on. \(O(n)\) on the server,
 -- [since 7.0.0](https://valkey.io/commands/command-getkeysandflags/).
---
--- @since 0.1.0.0
 commandGetkeysandflags :: NonEmpty ByteString -> Command [(ByteString, [ByteString])]
 commandGetkeysandflags commandWords =
   command "COMMAND GETKEYSANDFLAGS" (args commandWords) (Decode.list (Decode.pair Decode.bytes (Decode.list Decode.bytes)))
 
 -- | @COMMAND COUNT@: how many commands there are, without subcommands. \(O(1)\) on the server,
 -- [since 2.8.13](https://valkey.io/commands/command-count/).
---
--- @since 0.1.0.0
 commandCount :: Command Int64
 commandCount = command "COMMAND COUNT" [] Decode.integer
 
 -- | Which commands to list.
---
--- @since 0.1.0.0
 data CommandFilter
   = -- | The commands of the module of this name.
     OfModule ByteString
@@ -183,15 +163,11 @@ data CommandFilter
 
 -- | @COMMAND LIST@: the names of all commands, without subcommands, in no order. \(O(n)\) on the
 -- server, [since 7.0.0](https://valkey.io/commands/command-list/).
---
--- @since 0.1.0.0
 commandList :: Command [ByteString]
 commandList = command "COMMAND LIST" [] (Decode.list Decode.bytes)
 
 -- | @COMMAND LIST FILTERBY MODULE|ACLCAT|PATTERN word@: like 'commandList', for the commands that
 -- the filter selects, with subcommands as @config|get@.
---
--- @since 0.1.0.0
 commandListOf :: CommandFilter -> Command [ByteString]
 commandListOf which = command "COMMAND LIST" (arg "FILTERBY" : condition) (Decode.list Decode.bytes)
   where
@@ -202,7 +178,5 @@ commandListOf which = command "COMMAND LIST" (arg "FILTERBY" : condition) (Decod
 
 -- | @COMMAND HELP@: the server's help on COMMAND, a line each. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/command-help/).
---
--- @since 0.1.0.0
 commandHelp :: Command [ByteString]
 commandHelp = command "COMMAND HELP" [] (Decode.list Decode.bytes)

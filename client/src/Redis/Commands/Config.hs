@@ -22,16 +22,12 @@ import Redis.Decode qualified as Decode
 -- | @CONFIG GET pattern …@: the settings whose names match one of the globs. In a cluster, name the
 -- node. \(O(n)\) on the server, [since 2.0.0](https://valkey.io/commands/config-get/); several
 -- patterns since 7.0.0.
---
--- @since 0.1.0.0
 configGet :: NonEmpty ByteString -> Command [(ByteString, ByteString)]
 configGet patterns = command "CONFIG GET" (args patterns) (Decode.pairs Decode.bytes Decode.bytes)
 
 -- | @CONFIG SET name value …@: changes settings: all of them, or none. In a cluster it runs on
 -- every node. \(O(n)\) on the server, [since 2.0.0](https://valkey.io/commands/config-set/);
 -- several settings since 7.0.0.
---
--- @since 0.1.0.0
 configSet :: NonEmpty (ByteString, ByteString) -> Command ()
 configSet settings = command "CONFIG SET" (concatMap both settings) Decode.okay
   where
@@ -39,22 +35,16 @@ configSet settings = command "CONFIG SET" (concatMap both settings) Decode.okay
 
 -- | @CONFIG RESETSTAT@: resets what INFO and LATENCY HISTOGRAM count. In a cluster it runs on every
 -- node. \(O(1)\) on the server, [since 2.0.0](https://valkey.io/commands/config-resetstat/).
---
--- @since 0.1.0.0
 configResetstat :: Command ()
 configResetstat = command "CONFIG RESETSTAT" [] Decode.okay
 
 -- | @CONFIG REWRITE@: writes the current settings into the file that the server was started with.
 -- In a cluster it runs on every node. An error if there is no file. \(O(1)\) on the server,
 -- [since 2.8.0](https://valkey.io/commands/config-rewrite/).
---
--- @since 0.1.0.0
 configRewrite :: Command ()
 configRewrite = command "CONFIG REWRITE" [] Decode.okay
 
 -- | @CONFIG HELP@: the server's help on CONFIG, a line each. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/config-help/).
---
--- @since 0.1.0.0
 configHelp :: Command [ByteString]
 configHelp = command "CONFIG HELP" [] (Decode.list Decode.bytes)

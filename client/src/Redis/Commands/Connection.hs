@@ -50,8 +50,6 @@ import Redis.Value (Value (..))
 
 -- | @PING@: succeeds if the server answers. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/ping/).
---
--- @since 0.1.0.0
 ping :: Command ()
 ping = command "PING" [] $ \case
   SimpleString "PONG" -> Right ()
@@ -61,8 +59,6 @@ ping = command "PING" [] $ \case
 
 -- | @PING message@: the message. \(O(1)\) on the server,
 -- [since 2.8.0](https://valkey.io/commands/ping/).
---
--- @since 0.1.0.0
 pingMessage :: ByteString -> Command ByteString
 pingMessage message = command "PING" [arg message] $ \case
   -- RESP2 on a connection that has subscriptions.
@@ -71,22 +67,16 @@ pingMessage message = command "PING" [arg message] $ \case
 
 -- | @ECHO message@: the message. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/echo/).
---
--- @since 0.1.0.0
 echo :: ByteString -> Command ByteString
 echo message = command "ECHO" [arg message] Decode.bytes
 
 -- | @CLIENT ID@: the server's number for the connection. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/client-id/).
---
--- @since 0.1.0.0
 clientId :: Command Int64
 clientId = command "CLIENT ID" [] Decode.integer
 
 -- | @CLIENT GETNAME@: the connection's name, if it has one. \(O(1)\) on the server,
 -- [since 2.6.9](https://valkey.io/commands/client-getname/).
---
--- @since 0.1.0.0
 clientGetname :: Command (Maybe ByteString)
 clientGetname =
   fmap nonEmpty (command "CLIENT GETNAME" [] (Decode.nullable Decode.bytes))
@@ -94,8 +84,6 @@ clientGetname =
     nonEmpty name = if name == Just "" then Nothing else name
 
 -- | The arguments of HELLO.
---
--- @since 0.1.0.0
 data HelloOptions = HelloOptions
   { -- | The version of the protocol: 2 or 3.
     helloProtocol :: Int64,
@@ -107,8 +95,6 @@ data HelloOptions = HelloOptions
   deriving stock (Eq, Show)
 
 -- | A server's reply to HELLO.
---
--- @since 0.1.0.0
 data ServerHello = ServerHello
   { -- | Such as @redis@ or @valkey@.
     helloServer :: ByteString,
@@ -128,8 +114,6 @@ data ServerHello = ServerHello
 -- | @HELLO protocol [AUTH user password] [SETNAME name]@: sets the protocol, and gives facts about
 -- the server. \(O(1)\) on the server, [since 6.0.0](https://valkey.io/commands/hello/); an older
 -- server calls it an unknown command.
---
--- @since 0.1.0.0
 hello :: HelloOptions -> Command ServerHello
 hello HelloOptions {helloProtocol, helloCredentials, helloClientName} =
   command "HELLO" (int helloProtocol : credentials <> name) serverHello
@@ -153,8 +137,6 @@ serverHello reply = do
 
 -- | @AUTH [user] password@: logs in. \(O(n)\) on the server in the passwords of the user,
 -- [since 1.0.0](https://valkey.io/commands/auth/); a user since 6.0.0.
---
--- @since 0.1.0.0
 auth :: Credentials -> Command ()
 auth Credentials {credentialsUser, credentialsPassword} =
   command "AUTH" (user <> [arg (revealSecret credentialsPassword)]) Decode.okay
@@ -163,16 +145,12 @@ auth Credentials {credentialsUser, credentialsPassword} =
 
 -- | @SELECT database@: changes the database of the connection. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/select/).
---
--- @since 0.1.0.0
 select :: Int -> Command ()
 select database =
   command "SELECT" [int (fromIntegral database)] Decode.okay
 
 -- | @CLIENT SETNAME name@: names the connection, with printable characters and no spaces. \(O(1)\)
 -- on the server, [since 2.6.9](https://valkey.io/commands/client-setname/).
---
--- @since 0.1.0.0
 clientSetname :: ByteString -> Command ()
 clientSetname name =
   command "CLIENT SETNAME" [arg name] Decode.okay
@@ -180,16 +158,12 @@ clientSetname name =
 -- | @CLIENT SETINFO attribute value@: tells the server about the client library; the attribute
 -- is @LIB-NAME@ or @LIB-VER@. \(O(1)\) on the server,
 -- [since 7.2.0](https://valkey.io/commands/client-setinfo/).
---
--- @since 0.1.0.0
 clientSetinfo :: ByteString -> ByteString -> Command ()
 clientSetinfo attribute value =
   command "CLIENT SETINFO" [arg attribute, arg value] Decode.okay
 
 -- | @CLIENT NO-TOUCH ON|OFF@: whether the connection's commands leave the keys' time of last use as
 -- it is. \(O(1)\) on the server, [since 7.2.0](https://valkey.io/commands/client-no-touch/).
---
--- @since 0.1.0.0
 clientNoTouch :: Bool -> Command ()
 clientNoTouch on =
   command "CLIENT NO-TOUCH" [arg (if on then "ON" else "OFF")] Decode.okay
@@ -197,8 +171,6 @@ clientNoTouch on =
 -- | @CLIENT NO-EVICT ON|OFF@: whether the server spares the connection when it closes connections
 -- for lack of memory (@maxmemory-clients@). \(O(1)\) on the server,
 -- [since 7.0.0](https://valkey.io/commands/client-no-evict/).
---
--- @since 0.1.0.0
 clientNoEvict :: Bool -> Command ()
 clientNoEvict on =
   command "CLIENT NO-EVICT" [arg (if on then "ON" else "OFF")] Decode.okay
@@ -207,8 +179,6 @@ clientNoEvict on =
 -- has moved, on a server that is not a cluster. The server ignores capabilities that it does not
 -- know. \(O(1)\) on the server, [since Valkey 8.0.0](https://valkey.io/commands/client-capa/);
 -- Redis lacks it.
---
--- @since 0.1.0.0
 clientCapa :: NonEmpty ByteString -> Command ()
 clientCapa capabilities = command "CLIENT CAPA" (args capabilities) Decode.okay
 
@@ -216,38 +186,28 @@ clientCapa capabilities = command "CLIENT CAPA" (args capabilities) Decode.okay
 -- expire while it does. An error if the server is not set up for that (@import-mode@). \(O(1)\) on
 -- the server, [since Valkey 8.1.0](https://valkey.io/commands/client-import-source/); Redis lacks
 -- it.
---
--- @since 0.1.0.0
 clientImportSource :: Bool -> Command ()
 clientImportSource on =
   command "CLIENT IMPORT-SOURCE" [arg (if on then "ON" else "OFF")] Decode.okay
 
 -- | @READONLY@: the replica of a cluster answers reads on this connection itself. \(O(1)\) on the
 -- server, [since 3.0.0](https://valkey.io/commands/readonly/).
---
--- @since 0.1.0.0
 readonly :: Command ()
 readonly = command "READONLY" [] Decode.okay
 
 -- | @READWRITE@: undoes 'readonly'. \(O(1)\) on the server,
 -- [since 3.0.0](https://valkey.io/commands/readwrite/).
---
--- @since 0.1.0.0
 readwrite :: Command ()
 readwrite = command "READWRITE" [] Decode.okay
 
 -- | @ASKING@: the next command may touch a slot that is being imported. \(O(1)\) on the server,
 -- [since 3.0.0](https://valkey.io/commands/asking/).
---
--- @since 0.1.0.0
 asking :: Command ()
 asking = command "ASKING" [] Decode.okay
 
 -- | @RESET@: puts the connection into the state of a new one, before any handshake: not
 -- authenticated, in database 0, with RESP2. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/reset/).
---
--- @since 0.1.0.0
 reset :: Command ()
 reset = command "RESET" [] $ \reply ->
   Decode.bytes reply >>= \case
@@ -257,7 +217,5 @@ reset = command "RESET" [] $ \reply ->
 -- | @QUIT@: the server replies and then closes the connection. Servers call it deprecated
 -- [since 7.2.0](https://valkey.io/commands/quit/): the client can close the connection just as
 -- well, as the end of 'Redis.Client.withDedicated' does. \(O(1)\) on the server, since 1.0.0.
---
--- @since 0.1.0.0
 quit :: Command ()
 quit = command "QUIT" [] Decode.okay

@@ -69,15 +69,11 @@ import Redis.Value (Value)
 --
 -- In a cluster the call goes to the node of its keys. Without keys it goes to any primary: give it
 -- a key, or name the node ('Redis.Command.onNode').
---
--- @since 0.1.0.0
 fcall :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 fcall = program "FCALL"
 
 -- | @FCALL_RO …@: like 'fcall', for a function that is registered as writing nothing. It may run on
 -- a replica and may be sent again. [Since 7.0.0](https://valkey.io/commands/fcall_ro/).
---
--- @since 0.1.0.0
 fcallRo :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 fcallRo = program "FCALL_RO"
 
@@ -85,8 +81,6 @@ fcallRo = program "FCALL_RO"
 -- does not wait behind the function. In a cluster it goes to every primary, and succeeds if one of
 -- them ran a function; replicas are left out (see 'Redis.Commands.Script.scriptKill'). \(O(1)\) on
 -- the server, [since 7.0.0](https://valkey.io/commands/function-kill/).
---
--- @since 0.1.0.0
 functionKill :: Command ()
 functionKill = command "FUNCTION KILL" [] Decode.okay
 
@@ -94,8 +88,6 @@ functionKill = command "FUNCTION KILL" [] Decode.okay
 -- not wait behind a running function; while a script of EVAL runs, the server says @BUSY@. In a
 -- cluster, name the node. \(O(1)\) on the server,
 -- [since 7.0.0](https://valkey.io/commands/function-stats/).
---
--- @since 0.1.0.0
 functionStats :: Command FunctionStats
 functionStats = command "FUNCTION STATS" [] $ \reply -> do
   fields <- Decode.record reply
@@ -109,8 +101,6 @@ functionStats = command "FUNCTION STATS" [] $ \reply -> do
       (,) <$> Decode.field "libraries_count" Decode.integer fields <*> Decode.field "functions_count" Decode.integer fields
 
 -- | The running function, and an entry for each engine.
---
--- @since 0.1.0.0
 data FunctionStats = FunctionStats
   { functionRunning :: Maybe RunningFunction,
     functionEngines :: [FunctionEngine]
@@ -118,8 +108,6 @@ data FunctionStats = FunctionStats
   deriving stock (Eq, Show)
 
 -- | A call that has not ended.
---
--- @since 0.1.0.0
 data RunningFunction = RunningFunction
   { runningName :: ByteString,
     -- | The words of the command that called it.
@@ -130,8 +118,6 @@ data RunningFunction = RunningFunction
   deriving stock (Eq, Show)
 
 -- | A language of functions, with its numbers of libraries and functions.
---
--- @since 0.1.0.0
 data FunctionEngine = FunctionEngine
   { -- | Such as @LUA@.
     engineName :: ByteString,
@@ -150,14 +136,10 @@ running reply = do
 
 -- | @FUNCTION LOAD code@: loads a library; its name, which must be new. In a cluster it runs on
 -- every primary. \(O(1)\) on the server, [since 7.0.0](https://valkey.io/commands/function-load/).
---
--- @since 0.1.0.0
 functionLoad :: ByteString -> Command ByteString
 functionLoad = functionLoadWith functionLoadDefaults
 
 -- | How to load a library.
---
--- @since 0.1.0.0
 newtype FunctionLoadOptions = FunctionLoadOptions
   { -- | REPLACE: replaces a library of that name, which otherwise is an error.
     functionLoadReplace :: Bool
@@ -165,14 +147,10 @@ newtype FunctionLoadOptions = FunctionLoadOptions
   deriving stock (Eq, Show)
 
 -- | Replaces nothing.
---
--- @since 0.1.0.0
 functionLoadDefaults :: FunctionLoadOptions
 functionLoadDefaults = FunctionLoadOptions {functionLoadReplace = False}
 
 -- | @FUNCTION LOAD [REPLACE] code@: like 'functionLoad'.
---
--- @since 0.1.0.0
 functionLoadWith :: FunctionLoadOptions -> ByteString -> Command ByteString
 functionLoadWith FunctionLoadOptions {functionLoadReplace} code =
   command "FUNCTION LOAD" (flag "REPLACE" functionLoadReplace <> [arg code]) Decode.bytes
@@ -180,34 +158,24 @@ functionLoadWith FunctionLoadOptions {functionLoadReplace} code =
 -- | @FUNCTION DELETE library@: deletes a library and its functions; an error if there is none of
 -- that name. In a cluster it runs on every primary. \(O(1)\) on the server,
 -- [since 7.0.0](https://valkey.io/commands/function-delete/).
---
--- @since 0.1.0.0
 functionDelete :: ByteString -> Command ()
 functionDelete library = command "FUNCTION DELETE" [arg library] Decode.okay
 
 -- | @FUNCTION FLUSH@: deletes all libraries. In a cluster it runs on every primary. \(O(n)\) on the
 -- server in functions, [since 7.0.0](https://valkey.io/commands/function-flush/).
---
--- @since 0.1.0.0
 functionFlush :: Command ()
 functionFlush = functionFlushWith flushDefaults
 
 -- | @FUNCTION FLUSH [SYNC|ASYNC]@: like 'functionFlush'.
---
--- @since 0.1.0.0
 functionFlushWith :: FlushOptions -> Command ()
 functionFlushWith options = command "FUNCTION FLUSH" (flushArguments options) Decode.okay
 
 -- | @FUNCTION LIST@: all libraries, without their code. In a cluster, name the node. \(O(n)\) on
 -- the server in functions, [since 7.0.0](https://valkey.io/commands/function-list/).
---
--- @since 0.1.0.0
 functionList :: Command [FunctionLibrary]
 functionList = functionListWith functionListDefaults
 
 -- | Which libraries to list, and whether with their code.
---
--- @since 0.1.0.0
 data FunctionListOptions = FunctionListOptions
   { -- | LIBRARYNAME: only libraries whose names match the glob.
     functionListLibraryname :: Maybe ByteString,
@@ -217,14 +185,10 @@ data FunctionListOptions = FunctionListOptions
   deriving stock (Eq, Show)
 
 -- | All libraries, without their code.
---
--- @since 0.1.0.0
 functionListDefaults :: FunctionListOptions
 functionListDefaults = FunctionListOptions {functionListLibraryname = Nothing, functionListWithcode = False}
 
 -- | @FUNCTION LIST [LIBRARYNAME glob] [WITHCODE]@: like 'functionList'.
---
--- @since 0.1.0.0
 functionListWith :: FunctionListOptions -> Command [FunctionLibrary]
 functionListWith FunctionListOptions {functionListLibraryname, functionListWithcode} =
   command
@@ -233,8 +197,6 @@ functionListWith FunctionListOptions {functionListLibraryname, functionListWithc
     (Decode.list libraryInfo)
 
 -- | A library of functions.
---
--- @since 0.1.0.0
 data FunctionLibrary = FunctionLibrary
   { libraryName :: ByteString,
     -- | Its language, such as @LUA@.
@@ -248,8 +210,6 @@ data FunctionLibrary = FunctionLibrary
   deriving stock (Eq, Show)
 
 -- | A function of a library.
---
--- @since 0.1.0.0
 data FunctionInfo = FunctionInfo
   { functionName :: ByteString,
     functionDescription :: Maybe ByteString,
@@ -282,30 +242,22 @@ functionInfo reply = do
 -- | @FUNCTION DUMP@: all libraries in the server's own form, for 'functionRestore'. In a cluster,
 -- name the node. \(O(n)\) on the server in functions,
 -- [since 7.0.0](https://valkey.io/commands/function-dump/).
---
--- @since 0.1.0.0
 functionDump :: Command ByteString
 functionDump = command "FUNCTION DUMP" [] Decode.bytes
 
 -- | @FUNCTION RESTORE payload@: adds the libraries that 'functionDump' gave. If one of them is
 -- there already, it is an error, and nothing is added. In a cluster it runs on every primary.
 -- \(O(n)\) on the server in functions, [since 7.0.0](https://valkey.io/commands/function-restore/).
---
--- @since 0.1.0.0
 functionRestore :: ByteString -> Command ()
 functionRestore = functionRestoreWith functionRestoreDefaults
 
 -- | How to restore libraries.
---
--- @since 0.1.0.0
 newtype FunctionRestoreOptions = FunctionRestoreOptions
   { functionRestorePolicy :: FunctionRestorePolicy
   }
   deriving stock (Eq, Show)
 
 -- | What happens to the libraries that are there.
---
--- @since 0.1.0.0
 data FunctionRestorePolicy
   = -- | APPEND: they stay; a new library of the same name is an error.
     AppendLibraries
@@ -316,14 +268,10 @@ data FunctionRestorePolicy
   deriving stock (Eq, Show)
 
 -- | The libraries that are there stay.
---
--- @since 0.1.0.0
 functionRestoreDefaults :: FunctionRestoreOptions
 functionRestoreDefaults = FunctionRestoreOptions {functionRestorePolicy = AppendLibraries}
 
 -- | @FUNCTION RESTORE payload [FLUSH|APPEND|REPLACE]@: like 'functionRestore'.
---
--- @since 0.1.0.0
 functionRestoreWith :: FunctionRestoreOptions -> ByteString -> Command ()
 functionRestoreWith FunctionRestoreOptions {functionRestorePolicy} payload =
   command "FUNCTION RESTORE" (arg payload : policy) Decode.okay
@@ -336,7 +284,5 @@ functionRestoreWith FunctionRestoreOptions {functionRestorePolicy} payload =
 
 -- | @FUNCTION HELP@: the server's help on FUNCTION, a line each. \(O(1)\) on the server,
 -- [since 7.0.0](https://valkey.io/commands/function-help/).
---
--- @since 0.1.0.0
 functionHelp :: Command [ByteString]
 functionHelp = command "FUNCTION HELP" [] (Decode.list Decode.bytes)

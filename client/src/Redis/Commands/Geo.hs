@@ -77,8 +77,6 @@ import Redis.Decode qualified as Decode
 
 -- | A place, in degrees. The server takes longitudes from -180 to 180 and latitudes
 -- from -85.05112878 to 85.05112878.
---
--- @since 0.1.0.0
 data GeoPoint = GeoPoint
   { geoPointLongitude :: Double,
     geoPointLatitude :: Double
@@ -86,8 +84,6 @@ data GeoPoint = GeoPoint
   deriving stock (Eq, Ord, Show)
 
 -- | A unit of distance.
---
--- @since 0.1.0.0
 data GeoUnit
   = -- | m
     Metres
@@ -114,14 +110,10 @@ readPoint = fmap (uncurry GeoPoint) . Decode.pair Decode.double Decode.double
 
 -- | @GEOADD key longitude latitude member …@: adds places, or moves those that are there; how many are
 -- new. \(O(\log n)\) each on the server, [since 3.2.0](https://valkey.io/commands/geoadd/).
---
--- @since 0.1.0.0
 geoadd :: ByteString -> NonEmpty (GeoPoint, ByteString) -> Command Int64
 geoadd = geoaddWith geoaddDefaults
 
 -- | How to add places.
---
--- @since 0.1.0.0
 data GeoaddOptions = GeoaddOptions
   { -- | 'Nothing' adds and moves.
     geoaddCondition :: Maybe GeoaddCondition,
@@ -131,8 +123,6 @@ data GeoaddOptions = GeoaddOptions
   deriving stock (Eq, Show)
 
 -- | Which places to change.
---
--- @since 0.1.0.0
 data GeoaddCondition
   = -- | NX (since 6.2.0): only adds places, and moves none.
     OnlyNewPlaces
@@ -141,14 +131,10 @@ data GeoaddCondition
   deriving stock (Eq, Show)
 
 -- | Adds and moves places, and counts the new ones.
---
--- @since 0.1.0.0
 geoaddDefaults :: GeoaddOptions
 geoaddDefaults = GeoaddOptions {geoaddCondition = Nothing, geoaddChanged = False}
 
 -- | @GEOADD key [NX|XX] [CH] longitude latitude member …@: as 'geoadd'.
---
--- @since 0.1.0.0
 geoaddWith :: GeoaddOptions -> ByteString -> NonEmpty (GeoPoint, ByteString) -> Command Int64
 geoaddWith GeoaddOptions {geoaddCondition, geoaddChanged} name places =
   command "GEOADD" (key name : condition <> flag "CH" geoaddChanged <> concatMap place places) Decode.integer
@@ -161,8 +147,6 @@ geoaddWith GeoaddOptions {geoaddCondition, geoaddChanged} name places =
 
 -- | @GEOPOS key member …@: the positions of the places, in their order; 'Nothing' for a place that is
 -- not there. \(O(1)\) each on the server, [since 3.2.0](https://valkey.io/commands/geopos/).
---
--- @since 0.1.0.0
 geopos :: ByteString -> NonEmpty ByteString -> Command [Maybe GeoPoint]
 geopos name members =
   command "GEOPOS" (key name : args members) (Decode.listOf (length members) (Decode.nullable readPoint))
@@ -170,23 +154,17 @@ geopos name members =
 -- | @GEOHASH key member …@: the geohashes of the places, of eleven letters, as other programs know
 -- them; 'Nothing' for a place that is not there. \(O(1)\) each on the server,
 -- [since 3.2.0](https://valkey.io/commands/geohash/).
---
--- @since 0.1.0.0
 geohash :: ByteString -> NonEmpty ByteString -> Command [Maybe ByteString]
 geohash name members =
   command "GEOHASH" (key name : args members) (Decode.listOf (length members) (Decode.nullable Decode.bytes))
 
 -- | @GEODIST key member member m|km|ft|mi@: the distance between two places; 'Nothing' if one is not
 -- there. \(O(1)\) on the server, [since 3.2.0](https://valkey.io/commands/geodist/).
---
--- @since 0.1.0.0
 geodist :: ByteString -> ByteString -> ByteString -> GeoUnit -> Command (Maybe Double)
 geodist name one other in' =
   command "GEODIST" [key name, arg one, arg other, unit in'] (Decode.nullable Decode.double)
 
 -- | The area of a search.
---
--- @since 0.1.0.0
 data GeoArea
   = -- | BYRADIUS: within a circle.
     ByRadius GeoCentre GeoRadius
@@ -197,8 +175,6 @@ data GeoArea
   deriving stock (Eq, Show)
 
 -- | The middle of a search.
---
--- @since 0.1.0.0
 data GeoCentre
   = -- | A place in the set. The server refuses a place that is not there.
     FromMember ByteString
@@ -206,8 +182,6 @@ data GeoCentre
   deriving stock (Eq, Show)
 
 -- | A distance from the middle.
---
--- @since 0.1.0.0
 data GeoRadius = GeoRadius Double GeoUnit
   deriving stock (Eq, Show)
 
@@ -227,8 +201,6 @@ radius :: GeoRadius -> [Argument]
 radius (GeoRadius far in') = [double far, unit in']
 
 -- | Which places come first.
---
--- @since 0.1.0.0
 data GeoOrder
   = -- | ASC
     NearestFirst
@@ -237,8 +209,6 @@ data GeoOrder
   deriving stock (Eq, Show)
 
 -- | How many places to find. A number that is not positive is refused before the command is sent.
---
--- @since 0.1.0.0
 data GeoCount
   = -- | COUNT n: at most this many, the nearest ones unless the order is another.
     CountNearest Int64
@@ -258,8 +228,6 @@ orderAndCount order count = maybe [] inOrder order <> maybe [] atMost count
       CountAny most -> [arg "COUNT", positive most, arg "ANY"]
 
 -- | The order and number of the places that a search gives.
---
--- @since 0.1.0.0
 data GeosearchOptions = GeosearchOptions
   { -- | 'Nothing' is any order.
     geosearchOrder :: Maybe GeoOrder,
@@ -269,8 +237,6 @@ data GeosearchOptions = GeosearchOptions
   deriving stock (Eq, Show)
 
 -- | All places, in any order.
---
--- @since 0.1.0.0
 geosearchDefaults :: GeosearchOptions
 geosearchDefaults = GeosearchOptions {geosearchOrder = Nothing, geosearchCount = Nothing}
 
@@ -280,14 +246,10 @@ searchOptions GeosearchOptions {geosearchOrder, geosearchCount} = orderAndCount 
 -- | @GEOSEARCH key FROMMEMBER member|FROMLONLAT longitude latitude BYRADIUS …|BYBOX …@, or
 -- @GEOSEARCH key BYPOLYGON …@: what is there. \(O(n+\log m)\) on the server in what lies around and
 -- in all places, [since 6.2.0](https://valkey.io/commands/geosearch/). It gives the places in the area.
---
--- @since 0.1.0.0
 geosearch :: ByteString -> GeoArea -> Command [ByteString]
 geosearch = geosearchWith geosearchDefaults
 
 -- | @GEOSEARCH key … [ASC|DESC] [COUNT n [ANY]]@: like 'geosearch'.
---
--- @since 0.1.0.0
 geosearchWith :: GeosearchOptions -> ByteString -> GeoArea -> Command [ByteString]
 geosearchWith options name within =
   command "GEOSEARCH" (key name : area within <> searchOptions options) foundMembers
@@ -296,8 +258,6 @@ foundMembers :: Decoder [ByteString]
 foundMembers = Decode.list Decode.bytes
 
 -- | A detail of each place that a search gives on request.
---
--- @since 0.1.0.0
 data GeoDetail
   = -- | WITHDIST: its distance from the middle.
     WithDist
@@ -308,8 +268,6 @@ data GeoDetail
   deriving stock (Eq, Show)
 
 -- | A place that was found, with the details requested.
---
--- @since 0.1.0.0
 data GeoFound = GeoFound
   { geoFoundMember :: ByteString,
     -- | In the unit of the search. For a polygon: in metres, from its middle.
@@ -345,15 +303,11 @@ found asked = Decode.list $ \reply -> do
 -- | @GEOSEARCH key … WITHDIST|WITHHASH|WITHCOORD …@: like 'geosearch', with details of each place.
 --
 -- > geosearchDetails (WithDist :| []) "towns" (ByRadius (FromMember "Palermo") (GeoRadius 200 Miles))
---
--- @since 0.1.0.0
 geosearchDetails :: NonEmpty GeoDetail -> ByteString -> GeoArea -> Command [GeoFound]
 geosearchDetails asked = geosearchDetailsWith asked geosearchDefaults
 
 -- | @GEOSEARCH key … [ASC|DESC] [COUNT n [ANY]] WITHDIST|WITHHASH|WITHCOORD …@: like 'geosearchWith',
 -- with details of each place.
---
--- @since 0.1.0.0
 geosearchDetailsWith :: NonEmpty GeoDetail -> GeosearchOptions -> ByteString -> GeoArea -> Command [GeoFound]
 geosearchDetailsWith asked options name within =
   command "GEOSEARCH" (key name : area within <> searchOptions options <> details asked) (found asked)
@@ -362,14 +316,10 @@ geosearchDetailsWith asked options name within =
 -- there are. They replace the value of the destination, which is deleted if nothing is found. In a
 -- cluster both keys must share a slot. \(O(n+\log m)\) on the server in the places around the area and
 -- in all places of the key, [since 6.2.0](https://valkey.io/commands/geosearchstore/).
---
--- @since 0.1.0.0
 geosearchstore :: ByteString -> ByteString -> GeoArea -> Command Int64
 geosearchstore = geosearchstoreWith geosearchstoreDefaults
 
 -- | Which of the places that are found to store, and how.
---
--- @since 0.1.0.0
 data GeosearchstoreOptions = GeosearchstoreOptions
   { -- | Matters only together with a count.
     geosearchstoreOrder :: Maybe GeoOrder,
@@ -382,16 +332,12 @@ data GeosearchstoreOptions = GeosearchstoreOptions
   deriving stock (Eq, Show)
 
 -- | All that are found, as places.
---
--- @since 0.1.0.0
 geosearchstoreDefaults :: GeosearchstoreOptions
 geosearchstoreDefaults =
   GeosearchstoreOptions {geosearchstoreOrder = Nothing, geosearchstoreCount = Nothing, geosearchstoreStoredist = False}
 
 -- | @GEOSEARCHSTORE destination source … [ASC|DESC] [COUNT n [ANY]] [STOREDIST]@: like
 -- 'geosearchstore'.
---
--- @since 0.1.0.0
 geosearchstoreWith :: GeosearchstoreOptions -> ByteString -> ByteString -> GeoArea -> Command Int64
 geosearchstoreWith options destination source within =
   command
@@ -407,15 +353,11 @@ geosearchstoreWith options destination source within =
 -- a write, so it goes to primaries; see 'georadiusRo'. \(O(n+\log m)\) on the server in the places
 -- around the circle and in all places of the key, [since 3.2.0](https://valkey.io/commands/georadius/).
 -- Deprecated since 6.2.0; use 'geosearch'.
---
--- @since 0.1.0.0
 georadius :: ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
 georadius = georadiusWith geosearchDefaults
 
 -- | @GEORADIUS key … [COUNT n [ANY]] [ASC|DESC]@: like 'georadius'. Deprecated
 -- [since 6.2.0](https://valkey.io/commands/georadius/); use 'geosearchWith'.
---
--- @since 0.1.0.0
 georadiusWith :: GeosearchOptions -> ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
 georadiusWith options name where' circle =
   command "GEORADIUS" (key name : around where' circle <> searchOptions options) foundMembers
@@ -425,24 +367,18 @@ around where' circle = point where' <> radius circle
 
 -- | @GEORADIUS key … WITHDIST|WITHHASH|WITHCOORD …@: like 'georadius', with details of each place.
 -- Deprecated [since 6.2.0](https://valkey.io/commands/georadius/); use 'geosearchDetails'.
---
--- @since 0.1.0.0
 georadiusDetails :: NonEmpty GeoDetail -> ByteString -> GeoPoint -> GeoRadius -> Command [GeoFound]
 georadiusDetails asked = georadiusDetailsWith asked geosearchDefaults
 
 -- | @GEORADIUS key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: like 'georadiusWith',
 -- with details of each place. Deprecated [since 6.2.0](https://valkey.io/commands/georadius/); use
 -- 'geosearchDetailsWith'.
---
--- @since 0.1.0.0
 georadiusDetailsWith ::
   NonEmpty GeoDetail -> GeosearchOptions -> ByteString -> GeoPoint -> GeoRadius -> Command [GeoFound]
 georadiusDetailsWith asked options name where' circle =
   command "GEORADIUS" (key name : around where' circle <> searchOptions options <> details asked) (found asked)
 
 -- | Where to store the places that are found, and in which form.
---
--- @since 0.1.0.0
 data GeoStore
   = -- | STORE: as places.
     StorePlaces ByteString
@@ -458,15 +394,11 @@ store = \case
 -- | @GEORADIUS key … STORE|STOREDIST destination@: stores the places that 'georadius' would find; how
 -- many there are. In a cluster both keys must share a slot. Deprecated
 -- [since 6.2.0](https://valkey.io/commands/georadius/); use 'geosearchstore'.
---
--- @since 0.1.0.0
 georadiusStore :: GeoStore -> ByteString -> GeoPoint -> GeoRadius -> Command Int64
 georadiusStore = georadiusStoreWith geosearchDefaults
 
 -- | @GEORADIUS key … [COUNT n [ANY]] [ASC|DESC] STORE|STOREDIST destination@: like 'georadiusStore'.
 -- Deprecated [since 6.2.0](https://valkey.io/commands/georadius/); use 'geosearchstoreWith'.
---
--- @since 0.1.0.0
 georadiusStoreWith :: GeosearchOptions -> GeoStore -> ByteString -> GeoPoint -> GeoRadius -> Command Int64
 georadiusStoreWith options destination name where' circle =
   command "GEORADIUS" (key name : around where' circle <> searchOptions options <> store destination) Decode.integer
@@ -474,15 +406,11 @@ georadiusStoreWith options destination name where' circle =
 -- | @GEORADIUSBYMEMBER key member radius m|km|ft|mi@: like 'georadius', around a place in the set.
 -- [Since 3.2.0](https://valkey.io/commands/georadiusbymember/). Deprecated since 6.2.0; use
 -- 'geosearch'.
---
--- @since 0.1.0.0
 georadiusbymember :: ByteString -> ByteString -> GeoRadius -> Command [ByteString]
 georadiusbymember = georadiusbymemberWith geosearchDefaults
 
 -- | @GEORADIUSBYMEMBER key … [COUNT n [ANY]] [ASC|DESC]@: like 'georadiusbymember'. Deprecated
 -- [since 6.2.0](https://valkey.io/commands/georadiusbymember/); use 'geosearchWith'.
---
--- @since 0.1.0.0
 georadiusbymemberWith :: GeosearchOptions -> ByteString -> ByteString -> GeoRadius -> Command [ByteString]
 georadiusbymemberWith options name member circle =
   command "GEORADIUSBYMEMBER" (key name : arg member : radius circle <> searchOptions options) foundMembers
@@ -490,16 +418,12 @@ georadiusbymemberWith options name member circle =
 -- | @GEORADIUSBYMEMBER key … WITHDIST|WITHHASH|WITHCOORD …@: like 'georadiusbymember', with details of
 -- each place. Deprecated [since 6.2.0](https://valkey.io/commands/georadiusbymember/); use
 -- 'geosearchDetails'.
---
--- @since 0.1.0.0
 georadiusbymemberDetails :: NonEmpty GeoDetail -> ByteString -> ByteString -> GeoRadius -> Command [GeoFound]
 georadiusbymemberDetails asked = georadiusbymemberDetailsWith asked geosearchDefaults
 
 -- | @GEORADIUSBYMEMBER key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: like
 -- 'georadiusbymemberWith', with details of each place. Deprecated
 -- [since 6.2.0](https://valkey.io/commands/georadiusbymember/); use 'geosearchDetailsWith'.
---
--- @since 0.1.0.0
 georadiusbymemberDetailsWith ::
   NonEmpty GeoDetail -> GeosearchOptions -> ByteString -> ByteString -> GeoRadius -> Command [GeoFound]
 georadiusbymemberDetailsWith asked options name member circle =
@@ -511,16 +435,12 @@ georadiusbymemberDetailsWith asked options name member circle =
 -- | @GEORADIUSBYMEMBER key … STORE|STOREDIST destination@: stores the places that 'georadiusbymember'
 -- would find; how many there are. In a cluster both keys must share a slot. Deprecated
 -- [since 6.2.0](https://valkey.io/commands/georadiusbymember/); use 'geosearchstore'.
---
--- @since 0.1.0.0
 georadiusbymemberStore :: GeoStore -> ByteString -> ByteString -> GeoRadius -> Command Int64
 georadiusbymemberStore = georadiusbymemberStoreWith geosearchDefaults
 
 -- | @GEORADIUSBYMEMBER key … [COUNT n [ANY]] [ASC|DESC] STORE|STOREDIST destination@: like
 -- 'georadiusbymemberStore'. Deprecated [since 6.2.0](https://valkey.io/commands/georadiusbymember/);
 -- use 'geosearchstoreWith'.
---
--- @since 0.1.0.0
 georadiusbymemberStoreWith :: GeosearchOptions -> GeoStore -> ByteString -> ByteString -> GeoRadius -> Command Int64
 georadiusbymemberStoreWith options destination name member circle =
   command
@@ -530,31 +450,23 @@ georadiusbymemberStoreWith options destination name member circle =
 
 -- | @GEORADIUS_RO key longitude latitude radius m|km|ft|mi@: like 'georadius', but it only reads.
 -- [Since 3.2.10](https://valkey.io/commands/georadius_ro/). Deprecated since 6.2.0; use 'geosearch'.
---
--- @since 0.1.0.0
 georadiusRo :: ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
 georadiusRo = georadiusRoWith geosearchDefaults
 
 -- | @GEORADIUS_RO key … [COUNT n [ANY]] [ASC|DESC]@: like 'georadiusWith', but it only reads.
 -- Deprecated [since 6.2.0](https://valkey.io/commands/georadius_ro/); use 'geosearchWith'.
---
--- @since 0.1.0.0
 georadiusRoWith :: GeosearchOptions -> ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
 georadiusRoWith options name where' circle =
   command "GEORADIUS_RO" (key name : around where' circle <> searchOptions options) foundMembers
 
 -- | @GEORADIUS_RO key … WITHDIST|WITHHASH|WITHCOORD …@: like 'georadiusDetails', but it only reads.
 -- Deprecated [since 6.2.0](https://valkey.io/commands/georadius_ro/); use 'geosearchDetails'.
---
--- @since 0.1.0.0
 georadiusRoDetails :: NonEmpty GeoDetail -> ByteString -> GeoPoint -> GeoRadius -> Command [GeoFound]
 georadiusRoDetails asked = georadiusRoDetailsWith asked geosearchDefaults
 
 -- | @GEORADIUS_RO key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: like
 -- 'georadiusDetailsWith', but it only reads. Deprecated
 -- [since 6.2.0](https://valkey.io/commands/georadius_ro/); use 'geosearchDetailsWith'.
---
--- @since 0.1.0.0
 georadiusRoDetailsWith ::
   NonEmpty GeoDetail -> GeosearchOptions -> ByteString -> GeoPoint -> GeoRadius -> Command [GeoFound]
 georadiusRoDetailsWith asked options name where' circle =
@@ -563,16 +475,12 @@ georadiusRoDetailsWith asked options name where' circle =
 -- | @GEORADIUSBYMEMBER_RO key member radius m|km|ft|mi@: like 'georadiusbymember', but it only reads.
 -- [Since 3.2.10](https://valkey.io/commands/georadiusbymember_ro/). Deprecated since 6.2.0; use
 -- 'geosearch'.
---
--- @since 0.1.0.0
 georadiusbymemberRo :: ByteString -> ByteString -> GeoRadius -> Command [ByteString]
 georadiusbymemberRo = georadiusbymemberRoWith geosearchDefaults
 
 -- | @GEORADIUSBYMEMBER_RO key … [COUNT n [ANY]] [ASC|DESC]@: like 'georadiusbymemberWith', but it only
 -- reads. Deprecated [since 6.2.0](https://valkey.io/commands/georadiusbymember_ro/); use
 -- 'geosearchWith'.
---
--- @since 0.1.0.0
 georadiusbymemberRoWith :: GeosearchOptions -> ByteString -> ByteString -> GeoRadius -> Command [ByteString]
 georadiusbymemberRoWith options name member circle =
   command "GEORADIUSBYMEMBER_RO" (key name : arg member : radius circle <> searchOptions options) foundMembers
@@ -580,16 +488,12 @@ georadiusbymemberRoWith options name member circle =
 -- | @GEORADIUSBYMEMBER_RO key … WITHDIST|WITHHASH|WITHCOORD …@: like 'georadiusbymemberDetails', but it
 -- only reads. Deprecated [since 6.2.0](https://valkey.io/commands/georadiusbymember_ro/); use
 -- 'geosearchDetails'.
---
--- @since 0.1.0.0
 georadiusbymemberRoDetails :: NonEmpty GeoDetail -> ByteString -> ByteString -> GeoRadius -> Command [GeoFound]
 georadiusbymemberRoDetails asked = georadiusbymemberRoDetailsWith asked geosearchDefaults
 
 -- | @GEORADIUSBYMEMBER_RO key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: like
 -- 'georadiusbymemberDetailsWith', but it only reads. Deprecated
 -- [since 6.2.0](https://valkey.io/commands/georadiusbymember_ro/); use 'geosearchDetailsWith'.
---
--- @since 0.1.0.0
 georadiusbymemberRoDetailsWith ::
   NonEmpty GeoDetail -> GeosearchOptions -> ByteString -> ByteString -> GeoRadius -> Command [GeoFound]
 georadiusbymemberRoDetailsWith asked options name member circle =

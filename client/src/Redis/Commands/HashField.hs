@@ -59,8 +59,6 @@ import Redis.Internal.Command.Expiry
 import Redis.Internal.Command.Groups
 
 -- | How to set the expiry of fields.
---
--- @since 0.1.0.0
 newtype HexpireOptions = HexpireOptions
   { -- | Which fields to change; 'Nothing' is all.
     hexpireCondition :: Maybe ExpireCondition
@@ -68,14 +66,10 @@ newtype HexpireOptions = HexpireOptions
   deriving stock (Eq, Show)
 
 -- | Changes all fields.
---
--- @since 0.1.0.0
 hexpireDefaults :: HexpireOptions
 hexpireDefaults = HexpireOptions {hexpireCondition = Nothing}
 
 -- | The result of setting a field's expiry.
---
--- @since 0.1.0.0
 data HexpireResult
   = -- | There is no such field, or no hash.
     HexpireNoField
@@ -93,29 +87,21 @@ data HexpireResult
 -- [since Redis 7.4.0](https://valkey.io/commands/hexpire/) and Valkey 9.0.0.
 --
 -- > hexpire "session" (minutes 30) ("token" :| [])
---
--- @since 0.1.0.0
 hexpire :: ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
 hexpire = hexpireWith hexpireDefaults
 
 -- | @HEXPIRE key seconds [NX|XX|GT|LT] FIELDS n field …@: like 'hexpire', for each field that meets
 -- the condition.
---
--- @since 0.1.0.0
 hexpireWith :: HexpireOptions -> ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
 hexpireWith options name lifetime = expiring "HEXPIRE" name (wholeSeconds lifetime : hexpireArguments options)
 
 -- | @HPEXPIRE key milliseconds FIELDS n field …@: like 'hexpire', to the millisecond.
 -- <https://valkey.io/commands/hpexpire/>
---
--- @since 0.1.0.0
 hpexpire :: ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
 hpexpire = hpexpireWith hexpireDefaults
 
 -- | @HPEXPIRE key milliseconds [NX|XX|GT|LT] FIELDS n field …@: like 'hexpireWith', to the
 -- millisecond.
---
--- @since 0.1.0.0
 hpexpireWith :: HexpireOptions -> ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
 hpexpireWith options name lifetime = expiring "HPEXPIRE" name (wholeMilliseconds lifetime : hexpireArguments options)
 
@@ -123,28 +109,20 @@ hpexpireWith options name lifetime = expiring "HPEXPIRE" name (wholeMilliseconds
 -- their order. The time is rounded up to seconds; a time in the past deletes the field. \(O(1)\)
 -- per field on the server, [since Redis 7.4.0](https://valkey.io/commands/hexpireat/) and Valkey
 -- 9.0.0.
---
--- @since 0.1.0.0
 hexpireat :: ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
 hexpireat = hexpireatWith hexpireDefaults
 
 -- | @HEXPIREAT key time [NX|XX|GT|LT] FIELDS n field …@: like 'hexpireat', for each field that
 -- meets the condition.
---
--- @since 0.1.0.0
 hexpireatWith :: HexpireOptions -> ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
 hexpireatWith options name time = expiring "HEXPIREAT" name (arg (unixSeconds time) : hexpireArguments options)
 
 -- | @HPEXPIREAT key time FIELDS n field …@: like 'hexpireat', to the millisecond.
 -- <https://valkey.io/commands/hpexpireat/>
---
--- @since 0.1.0.0
 hpexpireat :: ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
 hpexpireat = hpexpireatWith hexpireDefaults
 
 -- | @HPEXPIREAT key time [NX|XX|GT|LT] FIELDS n field …@: like 'hexpireatWith', to the millisecond.
---
--- @since 0.1.0.0
 hpexpireatWith :: HexpireOptions -> ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
 hpexpireatWith options name time = expiring "HPEXPIREAT" name (arg (unixMilliseconds time) : hexpireArguments options)
 
@@ -164,8 +142,6 @@ expiring commandName name time fields =
         _ -> Decode.mismatch "-2, 0, 1 or 2" reply
 
 -- | The result of removing a field's expiry.
---
--- @since 0.1.0.0
 data HpersistResult
   = -- | There is no such field, or no hash.
     HpersistNoField
@@ -178,8 +154,6 @@ data HpersistResult
 -- | @HPERSIST key FIELDS n field …@: removes the expiry of fields; the result for each, in their
 -- order. \(O(1)\) per field on the server,
 -- [since Redis 7.4.0](https://valkey.io/commands/hpersist/) and Valkey 9.0.0.
---
--- @since 0.1.0.0
 hpersist :: ByteString -> NonEmpty ByteString -> Command [HpersistResult]
 hpersist name fields = command "HPERSIST" (key name : numbered fields) (forEach fields outcome)
   where
@@ -191,8 +165,6 @@ hpersist name fields = command "HPERSIST" (key name : numbered fields) (forEach 
         _ -> Decode.mismatch "-2, -1 or 1" reply
 
 -- | When a field expires: after a 'Duration', or at a 'UTCTime'.
---
--- @since 0.1.0.0
 data FieldExpiry time
   = -- | There is no such field, or no hash.
     NoSuchField
@@ -205,30 +177,22 @@ data FieldExpiry time
 -- | @HTTL key FIELDS n field …@: how much longer each field lives, to the second, in their order.
 -- \(O(1)\) per field on the server, [since Redis 7.4.0](https://valkey.io/commands/httl/) and
 -- Valkey 9.0.0.
---
--- @since 0.1.0.0
 httl :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry Duration]
 httl = expiryOf "HTTL" (fmap (milliseconds . (* 1000)) . Decode.integer)
 
 -- | @HPTTL key FIELDS n field …@: like 'httl', to the millisecond.
 -- <https://valkey.io/commands/hpttl/>
---
--- @since 0.1.0.0
 hpttl :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry Duration]
 hpttl = expiryOf "HPTTL" (fmap milliseconds . Decode.integer)
 
 -- | @HEXPIRETIME key FIELDS n field …@: until when each field lives, to the second, in their order.
 -- \(O(1)\) per field on the server, [since Redis 7.4.0](https://valkey.io/commands/hexpiretime/)
 -- and Valkey 9.0.0.
---
--- @since 0.1.0.0
 hexpiretime :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry UTCTime]
 hexpiretime = expiryOf "HEXPIRETIME" Decode.unixSeconds
 
 -- | @HPEXPIRETIME key FIELDS n field …@: like 'hexpiretime', to the millisecond.
 -- <https://valkey.io/commands/hpexpiretime/>
---
--- @since 0.1.0.0
 hpexpiretime :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry UTCTime]
 hpexpiretime = expiryOf "HPEXPIRETIME" Decode.unixMilliseconds
 
@@ -244,8 +208,6 @@ expiryOf commandName time name fields = command commandName (key name : numbered
           | otherwise -> Decode.mismatch "a time, -1 or -2" reply
 
 -- | How to set fields with an expiry.
---
--- @since 0.1.0.0
 data HsetexOptions = HsetexOptions
   { -- | The condition on the hash; 'Nothing' is none. Only Valkey has this.
     hsetexKey :: Maybe HsetexKey,
@@ -257,14 +219,10 @@ data HsetexOptions = HsetexOptions
   deriving stock (Eq, Show)
 
 -- | Without a condition, and without an expiry.
---
--- @since 0.1.0.0
 hsetexDefaults :: HsetexOptions
 hsetexDefaults = HsetexOptions {hsetexKey = Nothing, hsetexFields = Nothing, hsetexExpiry = NoExpiry}
 
 -- | A condition on the hash.
---
--- @since 0.1.0.0
 data HsetexKey
   = -- | NX: it is not there.
     OnlyNewHash
@@ -273,8 +231,6 @@ data HsetexKey
   deriving stock (Eq, Show)
 
 -- | A condition on all the fields that the command sets.
---
--- @since 0.1.0.0
 data HsetexFields
   = -- | FNX: none is there.
     OnlyNewFields
@@ -287,8 +243,6 @@ data HsetexFields
 -- [since Redis 8.0.0](https://valkey.io/commands/hsetex/) and Valkey 9.0.0.
 --
 -- > hsetex "session" (minutes 30) (("token", "…") :| [])
---
--- @since 0.1.0.0
 hsetex :: ByteString -> Duration -> NonEmpty (ByteString, ByteString) -> Command ()
 hsetex name lifetime entries =
   command "HSETEX" (hsetexArguments hsetexDefaults {hsetexExpiry = ExpireIn lifetime} name entries) $ \reply ->
@@ -299,8 +253,6 @@ hsetex name lifetime entries =
 -- | @HSETEX key [NX|XX] [FNX|FXX] [EX|PX|PXAT|KEEPTTL] FIELDS n field value …@: sets all of the
 -- fields, or none; whether they were set. \(O(1)\) per field on the server,
 -- [since Redis 8.0.0](https://valkey.io/commands/hsetex/) and Valkey 9.0.0.
---
--- @since 0.1.0.0
 hsetexWith :: HsetexOptions -> ByteString -> NonEmpty (ByteString, ByteString) -> Command Bool
 hsetexWith options name entries = command "HSETEX" (hsetexArguments options name entries) Decode.boolean
 
@@ -320,14 +272,10 @@ hsetexArguments HsetexOptions {hsetexKey, hsetexFields, hsetexExpiry} name entri
 -- | @HGETEX key FIELDS n field …@: the values of fields, in their order; their expiry stays.
 -- \(O(1)\) per field on the server, [since Redis 8.0.0](https://valkey.io/commands/hgetex/) and
 -- Valkey 9.0.0.
---
--- @since 0.1.0.0
 hgetex :: ByteString -> NonEmpty ByteString -> Command [Maybe ByteString]
 hgetex = hgetexWith hgetexDefaults
 
 -- | What happens to the expiry of the fields.
---
--- @since 0.1.0.0
 newtype HgetexOptions = HgetexOptions
   { -- | 'NoExpiry' is sent as PERSIST. An expiry that is over already deletes the fields.
     hgetexExpiry :: Expiry
@@ -335,8 +283,6 @@ newtype HgetexOptions = HgetexOptions
   deriving stock (Eq, Show)
 
 -- | The expiry stays.
---
--- @since 0.1.0.0
 hgetexDefaults :: HgetexOptions
 hgetexDefaults = HgetexOptions {hgetexExpiry = KeepExpiry}
 
@@ -345,16 +291,12 @@ hgetexDefaults = HgetexOptions {hgetexExpiry = KeepExpiry}
 -- [since Redis 8.0.0](https://valkey.io/commands/hgetex/) and Valkey 9.0.0.
 --
 -- > hgetexWith hgetexDefaults {hgetexExpiry = ExpireIn (minutes 30)} "session" ("token" :| [])
---
--- @since 0.1.0.0
 hgetexWith :: HgetexOptions -> ByteString -> NonEmpty ByteString -> Command [Maybe ByteString]
 hgetexWith HgetexOptions {hgetexExpiry} name fields =
   command "HGETEX" (key name : changedLifetime hgetexExpiry <> numbered fields) (forEach fields (Decode.nullable Decode.bytes))
 
 -- | @HGETDEL key FIELDS n field …@: deletes fields; their values, in their order. \(O(1)\) per
 -- field on the server, [since Redis 8.0.0](https://valkey.io/commands/hgetdel/) and Valkey 9.1.0.
---
--- @since 0.1.0.0
 hgetdel :: ByteString -> NonEmpty ByteString -> Command [Maybe ByteString]
 hgetdel name fields =
   command "HGETDEL" (key name : numbered fields) (forEach fields (Decode.nullable Decode.bytes))

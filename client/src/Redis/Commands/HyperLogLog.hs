@@ -33,30 +33,22 @@ import Redis.Decode qualified as Decode
 -- | @PFADD key element …@: adds the elements; whether the estimate may have changed. Without
 -- elements it creates an empty HyperLogLog if there is no such key. \(O(1)\) per element on the
 -- server, [since 2.8.9](https://valkey.io/commands/pfadd/).
---
--- @since 0.1.0.0
 pfadd :: ByteString -> [ByteString] -> Command Bool
 pfadd name elements = command "PFADD" (key name : args elements) Decode.boolean
 
 -- | @PFCOUNT key …@: the estimated number of different elements in all keys together; a missing key
 -- has none. In a cluster the keys must share a slot. \(O(1)\) on the server for one key, \(O(n)\)
 -- with a large constant for several; [since 2.8.9](https://valkey.io/commands/pfcount/).
---
--- @since 0.1.0.0
 pfcount :: NonEmpty ByteString -> Command Int64
 pfcount names = command "PFCOUNT" (keys names) Decode.integer
 
 -- | @PFMERGE destination source …@: adds the elements of the sources to the destination, which
 -- keeps its own. In a cluster all keys must share a slot. \(O(n)\) on the server in the number of
 -- keys, with a large constant, [since 2.8.9](https://valkey.io/commands/pfmerge/).
---
--- @since 0.1.0.0
 pfmerge :: ByteString -> [ByteString] -> Command ()
 pfmerge destination sources = command "PFMERGE" (key destination : keys sources) Decode.okay
 
 -- | How the server stores a HyperLogLog.
---
--- @since 0.1.0.0
 data HyperLogLogEncoding
   = -- | Compact, while there are few elements.
     SparseEncoding
@@ -69,8 +61,6 @@ data HyperLogLogEncoding
 -- | @PFDEBUG ENCODING key@: how the HyperLogLog is stored. An error if there is no such key.
 -- \(O(1)\) on the server, [since 2.8.9](https://valkey.io/commands/pfdebug/). PFDEBUG is a command
 -- for administrators.
---
--- @since 0.1.0.0
 pfdebugEncoding :: ByteString -> Command HyperLogLogEncoding
 pfdebugEncoding name = pfdebug "ENCODING" name $ \reply -> do
   word <- Decode.bytes reply
@@ -81,22 +71,16 @@ pfdebugEncoding name = pfdebug "ENCODING" name $ \reply -> do
 
 -- | @PFDEBUG DECODE key@: the sparse encoding as readable text. An error if the encoding is dense.
 -- [Since 2.8.9](https://valkey.io/commands/pfdebug/).
---
--- @since 0.1.0.0
 pfdebugDecode :: ByteString -> Command ByteString
 pfdebugDecode name = pfdebug "DECODE" name Decode.bytes
 
 -- | @PFDEBUG GETREG key@: the 16384 registers. Converts the key to the dense encoding.
 -- [Since 2.8.9](https://valkey.io/commands/pfdebug/).
---
--- @since 0.1.0.0
 pfdebugGetreg :: ByteString -> Command [Int64]
 pfdebugGetreg name = pfdebug "GETREG" name (Decode.list Decode.integer)
 
 -- | @PFDEBUG TODENSE key@: converts the key to the dense encoding; 'False' if it was dense already.
 -- [Since 2.8.9](https://valkey.io/commands/pfdebug/).
---
--- @since 0.1.0.0
 pfdebugTodense :: ByteString -> Command Bool
 pfdebugTodense name = pfdebug "TODENSE" name Decode.boolean
 
@@ -106,7 +90,5 @@ pfdebug what name = command "PFDEBUG" [arg what, key name]
 -- | @PFSELFTEST@: makes the server test its implementation of HyperLogLogs; an error if the test
 -- fails. It takes a while, and the server serves nobody else meanwhile. Concerns one node; in a
 -- cluster, name it. [Since 2.8.9](https://valkey.io/commands/pfselftest/).
---
--- @since 0.1.0.0
 pfselftest :: Command ()
 pfselftest = command "PFSELFTEST" [] Decode.okay

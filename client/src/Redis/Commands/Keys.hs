@@ -74,38 +74,28 @@ import Redis.Internal.Command.Scan
 -- | @DEL key …@: deletes the keys; how many there were. \(O(n)\) on the server in keys, and in
 -- elements of what they hold; [since 1.0.0](https://valkey.io/commands/del/). In a cluster, keys of
 -- several slots are split into one DEL per slot, and these run at different times.
---
--- @since 0.1.0.0
 del :: NonEmpty ByteString -> Command Int64
 del names = command "DEL" (Build.keys names) Decode.integer
 
 -- | @UNLINK key …@: like 'del', but the server frees the memory in the background. \(O(1)\) per key
 -- on the server, [since 4.0.0](https://valkey.io/commands/unlink/). Split like 'del'.
---
--- @since 0.1.0.0
 unlink :: NonEmpty ByteString -> Command Int64
 unlink names = command "UNLINK" (Build.keys names) Decode.integer
 
 -- | @EXISTS key …@: how many of the keys exist; a key that is named twice counts twice. \(O(n)\) on
 -- the server, [since 1.0.0](https://valkey.io/commands/exists/); several keys since 3.0.3. Split
 -- like 'del'.
---
--- @since 0.1.0.0
 exists :: NonEmpty ByteString -> Command Int64
 exists names = command "EXISTS" (Build.keys names) Decode.integer
 
 -- | @TOUCH key …@: marks the keys as just used; how many of them exist. It always goes to the
 -- primary, because the primary decides which keys to evict. \(O(n)\) on the server,
 -- [since 3.2.1](https://valkey.io/commands/touch/). Split like 'del'.
---
--- @since 0.1.0.0
 touch :: NonEmpty ByteString -> Command Int64
 touch names = command "TOUCH" (Build.keys names) Decode.integer
 
 -- | @TYPE key@: the type of the value; 'Nothing' if there is no such key. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/type/).
---
--- @since 0.1.0.0
 type_ :: ByteString -> Command (Maybe KeyType)
 type_ name = command "TYPE" [key name] $ \reply -> do
   word <- Decode.bytes reply
@@ -118,14 +108,10 @@ type_ name = command "TYPE" [key name] $ \reply -> do
 -- | @EXPIRE key seconds@: sets how long the key has to live; whether there was such a key. The
 -- duration is rounded up to seconds; a duration that is not positive deletes the key. \(O(1)\) on
 -- the server, [since 1.0.0](https://valkey.io/commands/expire/).
---
--- @since 0.1.0.0
 expire :: ByteString -> Duration -> Command Bool
 expire = expireWith expireDefaults
 
 -- | The condition for changing an expiry.
---
--- @since 0.1.0.0
 newtype ExpireOptions = ExpireOptions
   { -- | 'Nothing': change it in any case.
     expireCondition :: Maybe ExpireCondition
@@ -133,56 +119,40 @@ newtype ExpireOptions = ExpireOptions
   deriving stock (Eq, Show)
 
 -- | No condition.
---
--- @since 0.1.0.0
 expireDefaults :: ExpireOptions
 expireDefaults = ExpireOptions {expireCondition = Nothing}
 
 -- | @EXPIRE key seconds [NX|XX|GT|LT]@: like 'expire', under a condition; whether the expiry was
 -- changed. The conditions exist [since 7.0.0](https://valkey.io/commands/expire/).
---
--- @since 0.1.0.0
 expireWith :: ExpireOptions -> ByteString -> Duration -> Command Bool
 expireWith options name lifetime = command "EXPIRE" (key name : wholeSeconds lifetime : expireArguments options) Decode.boolean
 
 -- | @PEXPIRE key milliseconds@: like 'expire', to the millisecond. \(O(1)\) on the server,
 -- [since 2.6.0](https://valkey.io/commands/pexpire/).
---
--- @since 0.1.0.0
 pexpire :: ByteString -> Duration -> Command Bool
 pexpire = pexpireWith expireDefaults
 
 -- | @PEXPIRE key milliseconds [NX|XX|GT|LT]@: like 'expireWith', to the millisecond.
---
--- @since 0.1.0.0
 pexpireWith :: ExpireOptions -> ByteString -> Duration -> Command Bool
 pexpireWith options name lifetime = command "PEXPIRE" (key name : wholeMilliseconds lifetime : expireArguments options) Decode.boolean
 
 -- | @EXPIREAT key time@: sets the time at which the key expires; whether there was such a key. The
 -- time is rounded up to seconds; a time in the past deletes the key. \(O(1)\) on the server,
 -- [since 1.2.0](https://valkey.io/commands/expireat/).
---
--- @since 0.1.0.0
 expireat :: ByteString -> UTCTime -> Command Bool
 expireat = expireatWith expireDefaults
 
 -- | @EXPIREAT key time [NX|XX|GT|LT]@: like 'expireat', under a condition; whether the expiry was
 -- changed.
---
--- @since 0.1.0.0
 expireatWith :: ExpireOptions -> ByteString -> UTCTime -> Command Bool
 expireatWith options name time = command "EXPIREAT" (key name : arg (unixSeconds time) : expireArguments options) Decode.boolean
 
 -- | @PEXPIREAT key time@: like 'expireat', to the millisecond. \(O(1)\) on the server,
 -- [since 2.6.0](https://valkey.io/commands/pexpireat/).
---
--- @since 0.1.0.0
 pexpireat :: ByteString -> UTCTime -> Command Bool
 pexpireat = pexpireatWith expireDefaults
 
 -- | @PEXPIREAT key time [NX|XX|GT|LT]@: like 'expireatWith', to the millisecond.
---
--- @since 0.1.0.0
 pexpireatWith :: ExpireOptions -> ByteString -> UTCTime -> Command Bool
 pexpireatWith options name time = command "PEXPIREAT" (key name : arg (unixMilliseconds time) : expireArguments options) Decode.boolean
 
@@ -191,14 +161,10 @@ expireArguments ExpireOptions {expireCondition} = expireConditionWord expireCond
 
 -- | @PERSIST key@: removes the expiry; whether there was one. \(O(1)\) on the server,
 -- [since 2.2.0](https://valkey.io/commands/persist/).
---
--- @since 0.1.0.0
 persist :: ByteString -> Command Bool
 persist name = command "PERSIST" [key name] Decode.boolean
 
 -- | When a key expires: after a 'Duration' or at a 'UTCTime'.
---
--- @since 0.1.0.0
 data KeyExpiry time
   = -- | There is no such key.
     NoSuchKey
@@ -210,15 +176,11 @@ data KeyExpiry time
 
 -- | @TTL key@: how long the key has to live, to the second. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/ttl/).
---
--- @since 0.1.0.0
 ttl :: ByteString -> Command (KeyExpiry Duration)
 ttl name = command "TTL" [key name] (keyTtl 1000)
 
 -- | @PTTL key@: how long the key has to live, to the millisecond. \(O(1)\) on the server,
 -- [since 2.6.0](https://valkey.io/commands/pttl/).
---
--- @since 0.1.0.0
 pttl :: ByteString -> Command (KeyExpiry Duration)
 pttl name = command "PTTL" [key name] (keyTtl 1)
 
@@ -228,15 +190,11 @@ keyTtl unit = keyExpiry (fmap (milliseconds . (* unit)) . Decode.integer)
 
 -- | @EXPIRETIME key@: when the key expires, to the second. \(O(1)\) on the server,
 -- [since 7.0.0](https://valkey.io/commands/expiretime/).
---
--- @since 0.1.0.0
 expiretime :: ByteString -> Command (KeyExpiry UTCTime)
 expiretime name = command "EXPIRETIME" [key name] (keyExpiry Decode.unixSeconds)
 
 -- | @PEXPIRETIME key@: when the key expires, to the millisecond. \(O(1)\) on the server,
 -- [since 7.0.0](https://valkey.io/commands/pexpiretime/).
---
--- @since 0.1.0.0
 pexpiretime :: ByteString -> Command (KeyExpiry UTCTime)
 pexpiretime name = command "PEXPIRETIME" [key name] (keyExpiry Decode.unixMilliseconds)
 
@@ -252,30 +210,22 @@ keyExpiry time reply =
 -- | @RENAME from to@: renames a key; whatever @to@ held is lost. An error if there is no @from@. In
 -- a cluster both keys must share a slot. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/rename/).
---
--- @since 0.1.0.0
 rename :: ByteString -> ByteString -> Command ()
 rename from to = command "RENAME" [key from, key to] Decode.okay
 
 -- | @RENAMENX from to@: renames a key unless @to@ exists; whether it was renamed. An error if there
 -- is no @from@. In a cluster both keys must share a slot. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/renamenx/).
---
--- @since 0.1.0.0
 renamenx :: ByteString -> ByteString -> Command Bool
 renamenx from to = command "RENAMENX" [key from, key to] Decode.boolean
 
 -- | @COPY from to@: copies the value if @from@ exists and @to@ does not; whether it was copied. In
 -- a cluster both keys must share a slot. \(O(n)\) on the server in the size of the value,
 -- [since 6.2.0](https://valkey.io/commands/copy/).
---
--- @since 0.1.0.0
 copy :: ByteString -> ByteString -> Command Bool
 copy = copyWith copyDefaults
 
 -- | How to copy.
---
--- @since 0.1.0.0
 data CopyOptions = CopyOptions
   { -- | DB: the database to copy into; 'Nothing' is the same database.
     copyDatabase :: Maybe Int,
@@ -285,14 +235,10 @@ data CopyOptions = CopyOptions
   deriving stock (Eq, Show)
 
 -- | Within the same database, without overwriting.
---
--- @since 0.1.0.0
 copyDefaults :: CopyOptions
 copyDefaults = CopyOptions {copyDatabase = Nothing, copyReplace = False}
 
 -- | @COPY from to [DB n] [REPLACE]@: like 'copy', with options.
---
--- @since 0.1.0.0
 copyWith :: CopyOptions -> ByteString -> ByteString -> Command Bool
 copyWith CopyOptions {copyDatabase, copyReplace} from to =
   command
@@ -304,22 +250,16 @@ copyWith CopyOptions {copyDatabase, copyReplace} from to =
 -- draws one of their replies, however many keys each primary has: keys of primaries with few keys
 -- come up more often than others. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/randomkey/).
---
--- @since 0.1.0.0
 randomkey :: Command (Maybe ByteString)
 randomkey = command "RANDOMKEY" [] (Decode.nullable Decode.bytes)
 
 -- | @KEYS pattern@: all keys that match a glob; in a cluster those of every primary. \(O(n)\) on
 -- the server in the size of the database, and the server serves nobody else meanwhile; 'scan'
 -- avoids that. [Since 1.0.0](https://valkey.io/commands/keys/).
---
--- @since 0.1.0.0
 keys :: ByteString -> Command [ByteString]
 keys glob = command "KEYS" [arg glob] (Decode.list Decode.bytes)
 
 -- | Which keys to walk over, and in what steps.
---
--- @since 0.1.0.0
 data ScanOptions = ScanOptions
   { -- | MATCH: a glob.
     scanMatch :: Maybe ByteString,
@@ -331,14 +271,10 @@ data ScanOptions = ScanOptions
   deriving stock (Eq, Show)
 
 -- | All keys, in steps of the server's choice.
---
--- @since 0.1.0.0
 scanDefaults :: ScanOptions
 scanDefaults = ScanOptions {scanMatch = Nothing, scanCount = Nothing, scanType = Nothing}
 
 -- | @SCAN cursor@: like 'scanWith', over all keys.
---
--- @since 0.1.0.0
 scan :: ScanCursor -> Command (ScanPage ByteString)
 scan = scanWith scanDefaults
 
@@ -348,8 +284,6 @@ scan = scanWith scanDefaults
 --
 -- A cursor is valid only on the node that issued it. So in a cluster this command is refused unless
 -- a node is named: walk over each of 'Redis.Client.clientNodes' with 'Redis.Command.onNode'.
---
--- @since 0.1.0.0
 scanWith :: ScanOptions -> ScanCursor -> Command (ScanPage ByteString)
 scanWith ScanOptions {scanMatch, scanCount, scanType} cursor =
   command

@@ -34,8 +34,6 @@ import Redis.Duration (Duration, microseconds, milliseconds)
 import Redis.Value (Value)
 
 -- | A kind of event that took too long.
---
--- @since 0.1.0.0
 data LatencyEvent = LatencyEvent
   { -- | The name of this kind, such as @command@, @fork@ or @expire-cycle@.
     latencyEventName :: ByteString,
@@ -52,8 +50,6 @@ data LatencyEvent = LatencyEvent
 
 -- | @LATENCY LATEST@: the latest event of each kind. Concerns one node; in a cluster, name it.
 -- \(O(1)\) on the server, [since 2.8.13](https://valkey.io/commands/latency-latest/).
---
--- @since 0.1.0.0
 latencyLatest :: Command [LatencyEvent]
 latencyLatest = command "LATENCY LATEST" [] (Decode.list event)
   where
@@ -78,28 +74,20 @@ inMillis = fmap milliseconds . Decode.integer
 -- | @LATENCY HISTORY event@: when events of this kind happened, and how long the longest of each
 -- second took; at most 160 entries, the oldest first. Concerns one node; in a cluster, name it.
 -- \(O(1)\) on the server, [since 2.8.13](https://valkey.io/commands/latency-history/).
---
--- @since 0.1.0.0
 latencyHistory :: ByteString -> Command [(UTCTime, Duration)]
 latencyHistory event = command "LATENCY HISTORY" [arg event] (Decode.list (Decode.pair Decode.unixSeconds inMillis))
 
 -- | @LATENCY RESET@: forgets all events; how many kinds there were. In a cluster it goes to all
 -- nodes and returns the sum. \(O(1)\) on the server,
 -- [since 2.8.13](https://valkey.io/commands/latency-reset/).
---
--- @since 0.1.0.0
 latencyReset :: Command Int64
 latencyReset = command "LATENCY RESET" [] Decode.integer
 
 -- | @LATENCY RESET event …@: like 'latencyReset', for these kinds only.
---
--- @since 0.1.0.0
 latencyResetOf :: NonEmpty ByteString -> Command Int64
 latencyResetOf events = command "LATENCY RESET" (args events) Decode.integer
 
 -- | How long the runs of one command took.
---
--- @since 0.1.0.0
 data LatencyHistogram = LatencyHistogram
   { -- | How often the command ran.
     latencyHistogramCalls :: Int64,
@@ -112,16 +100,12 @@ data LatencyHistogram = LatencyHistogram
 -- | @LATENCY HISTOGRAM@: the histogram of every command that has run. Concerns one node; in a
 -- cluster, name it. \(O(n)\) on the server,
 -- [since 7.0.0](https://valkey.io/commands/latency-histogram/).
---
--- @since 0.1.0.0
 latencyHistogram :: Command [(ByteString, LatencyHistogram)]
 latencyHistogram = command "LATENCY HISTOGRAM" [] histograms
 
 -- | @LATENCY HISTOGRAM command …@: like 'latencyHistogram', for these commands only. A subcommand
 -- is named as @config|get@; a command with subcommands stands for all of them. Commands that have
 -- not run are left out.
---
--- @since 0.1.0.0
 latencyHistogramOf :: NonEmpty ByteString -> Command [(ByteString, LatencyHistogram)]
 latencyHistogramOf names = command "LATENCY HISTOGRAM" (args names) histograms
 
@@ -137,22 +121,16 @@ histograms = Decode.pairs Decode.bytes $ \reply -> do
 -- | @LATENCY DOCTOR@: the server's analysis of its events, as text for people to read. Concerns one
 -- node; in a cluster, name it. \(O(1)\) on the server,
 -- [since 2.8.13](https://valkey.io/commands/latency-doctor/).
---
--- @since 0.1.0.0
 latencyDoctor :: Command ByteString
 latencyDoctor = command "LATENCY DOCTOR" [] Decode.bytes
 
 -- | @LATENCY GRAPH event@: the history of one kind of event, drawn with letters. An error if there
 -- was no such event. Concerns one node; in a cluster, name it. \(O(1)\) on the server,
 -- [since 2.8.13](https://valkey.io/commands/latency-graph/).
---
--- @since 0.1.0.0
 latencyGraph :: ByteString -> Command ByteString
 latencyGraph event = command "LATENCY GRAPH" [arg event] Decode.bytes
 
 -- | @LATENCY HELP@: what LATENCY can do, as lines of text for people to read. \(O(1)\) on the
 -- server, [since 2.8.13](https://valkey.io/commands/latency-help/).
---
--- @since 0.1.0.0
 latencyHelp :: Command [ByteString]
 latencyHelp = command "LATENCY HELP" [] (Decode.list Decode.bytes)

@@ -72,37 +72,27 @@ import Redis.Internal.Command.Groups
 -- | @LPUSH key element …@: adds the elements at the left end, one after the other, so that the last
 -- of them becomes the first of the list; the new length. \(O(1)\) per element on the server,
 -- [since 1.0.0](https://valkey.io/commands/lpush/); several elements since 2.4.0.
---
--- @since 0.1.0.0
 lpush :: ByteString -> NonEmpty ByteString -> Command Int64
 lpush name elements = command "LPUSH" (key name : args elements) Decode.integer
 
 -- | @RPUSH key element …@: adds the elements at the right end; the new length. \(O(1)\) per element
 -- on the server, [since 1.0.0](https://valkey.io/commands/rpush/); several elements since 2.4.0.
---
--- @since 0.1.0.0
 rpush :: ByteString -> NonEmpty ByteString -> Command Int64
 rpush name elements = command "RPUSH" (key name : args elements) Decode.integer
 
 -- | @LPUSHX key element …@: like 'lpush', if the list exists; otherwise it does nothing and returns
 -- 0. \(O(1)\) per element on the server, [since 2.2.0](https://valkey.io/commands/lpushx/); several
 -- elements since 4.0.0.
---
--- @since 0.1.0.0
 lpushx :: ByteString -> NonEmpty ByteString -> Command Int64
 lpushx name elements = command "LPUSHX" (key name : args elements) Decode.integer
 
 -- | @RPUSHX key element …@: like 'rpush', if the list exists; otherwise it does nothing and returns
 -- 0. \(O(1)\) per element on the server, [since 2.2.0](https://valkey.io/commands/rpushx/); several
 -- elements since 4.0.0.
---
--- @since 0.1.0.0
 rpushx :: ByteString -> NonEmpty ByteString -> Command Int64
 rpushx name elements = command "RPUSHX" (key name : args elements) Decode.integer
 
 -- | Where to insert an element: beside the first element, from the left, that equals the given one.
---
--- @since 0.1.0.0
 data InsertPlace
   = -- | BEFORE: to the left of it.
     BeforeElement ByteString
@@ -111,8 +101,6 @@ data InsertPlace
   deriving stock (Eq, Show)
 
 -- | The result of an insertion.
---
--- @since 0.1.0.0
 data Inserted
   = -- | The element was inserted; the new length of the list.
     Inserted Int64
@@ -125,8 +113,6 @@ data Inserted
 -- | @LINSERT key BEFORE|AFTER pivot element@: inserts an element beside another one. \(O(n)\) on
 -- the server in the number of elements left of that one,
 -- [since 2.2.0](https://valkey.io/commands/linsert/).
---
--- @since 0.1.0.0
 linsert :: ByteString -> InsertPlace -> ByteString -> Command Inserted
 linsert name place new =
   command "LINSERT" (key name : beside <> [arg new]) $ \reply -> do
@@ -145,22 +131,16 @@ linsert name place new =
 -- | @LSET key index element@: replaces the element at this index. An error if there is no list, or
 -- no such index. \(O(n)\) on the server in the distance from the nearer end,
 -- [since 1.0.0](https://valkey.io/commands/lset/).
---
--- @since 0.1.0.0
 lset :: ByteString -> Int64 -> ByteString -> Command ()
 lset name index new = command "LSET" [key name, int index, arg new] Decode.okay
 
 -- | @LPOP key@: removes the first element and returns it, if there is one. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/lpop/).
---
--- @since 0.1.0.0
 lpop :: ByteString -> Command (Maybe ByteString)
 lpop name = command "LPOP" [key name] (Decode.nullable Decode.bytes)
 
 -- | @RPOP key@: removes the last element and returns it, if there is one. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/rpop/).
---
--- @since 0.1.0.0
 rpop :: ByteString -> Command (Maybe ByteString)
 rpop name = command "RPOP" [key name] (Decode.nullable Decode.bytes)
 
@@ -168,15 +148,11 @@ rpop name = command "RPOP" [key name] (Decode.nullable Decode.bytes)
 -- there are fewer; none if there is no list. A negative count is refused before it is sent.
 -- \(O(n)\) on the server in the number of elements removed,
 -- [since 6.2.0](https://valkey.io/commands/lpop/).
---
--- @since 0.1.0.0
 lpopCount :: ByteString -> Int64 -> Command [ByteString]
 lpopCount name count = command "LPOP" [key name, natural count] elementsOrNone
 
 -- | @RPOP key count@: like 'lpopCount', from the right end: the last element of the list comes
 -- first. [Since 6.2.0](https://valkey.io/commands/rpop/).
---
--- @since 0.1.0.0
 rpopCount :: ByteString -> Int64 -> Command [ByteString]
 rpopCount name count = command "RPOP" [key name, natural count] elementsOrNone
 
@@ -187,14 +163,10 @@ elementsOrNone = fmap (fromMaybe []) . Decode.nullable (Decode.list Decode.bytes
 -- of that list and the element, or 'Nothing' if all lists are empty. In a cluster the keys must
 -- share a slot. \(O(n+m)\) on the server in the numbers of keys and of elements removed,
 -- [since 7.0.0](https://valkey.io/commands/lmpop/).
---
--- @since 0.1.0.0
 lmpop :: NonEmpty ByteString -> ListEnd -> Command (Maybe (ByteString, [ByteString]))
 lmpop = lmpopWith lmpopDefaults
 
 -- | How many elements to remove.
---
--- @since 0.1.0.0
 newtype LmpopOptions = LmpopOptions
   { -- | COUNT: at most this many, all from one list; 'Nothing' is one. Numbers below 1 are refused
     -- before they are sent.
@@ -203,14 +175,10 @@ newtype LmpopOptions = LmpopOptions
   deriving stock (Eq, Show)
 
 -- | One element.
---
--- @since 0.1.0.0
 lmpopDefaults :: LmpopOptions
 lmpopDefaults = LmpopOptions {lmpopCount = Nothing}
 
 -- | @LMPOP numkeys key … LEFT|RIGHT [COUNT n]@: like 'lmpop', with options.
---
--- @since 0.1.0.0
 lmpopWith :: LmpopOptions -> NonEmpty ByteString -> ListEnd -> Command (Maybe (ByteString, [ByteString]))
 lmpopWith options names from =
   command "LMPOP" (lmpopArguments options names from) (Decode.nullable keyAndElements)
@@ -224,8 +192,6 @@ keyAndElements = Decode.pair Decode.bytes (Decode.list Decode.bytes)
 
 -- | How many of several equal elements to remove. Numbers below 1 are refused before they are sent,
 -- because a server reads 0 as all of them.
---
--- @since 0.1.0.0
 data LremCount
   = -- | All of them.
     RemoveAll
@@ -238,8 +204,6 @@ data LremCount
 -- | @LREM key count element@: removes elements that equal the given one; how many were removed.
 -- \(O(n+m)\) on the server in the length of the list and the number of elements removed,
 -- [since 1.0.0](https://valkey.io/commands/lrem/).
---
--- @since 0.1.0.0
 lrem :: ByteString -> LremCount -> ByteString -> Command Int64
 lrem name which element = command "LREM" [key name, count, arg element] Decode.integer
   where
@@ -255,44 +219,32 @@ lrem name which element = command "LREM" [key name, count, arg element] Decode.i
 -- server in the number of elements dropped, [since 1.0.0](https://valkey.io/commands/ltrim/).
 --
 -- > lpush "latest" ("news" :| []) *> ltrim "latest" 0 99
---
--- @since 0.1.0.0
 ltrim :: ByteString -> Int64 -> Int64 -> Command ()
 ltrim name start stop = command "LTRIM" [key name, int start, int stop] Decode.okay
 
 -- | @LRANGE key start stop@: the elements from @start@ to @stop@, both included. Negative indices
 -- count from the right end. \(O(s+n)\) on the server for a distance s from the nearer end and n
 -- elements, [since 1.0.0](https://valkey.io/commands/lrange/).
---
--- @since 0.1.0.0
 lrange :: ByteString -> Int64 -> Int64 -> Command [ByteString]
 lrange name start stop =
   command "LRANGE" [key name, int start, int stop] (Decode.list Decode.bytes)
 
 -- | @LLEN key@: the number of elements. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/llen/).
---
--- @since 0.1.0.0
 llen :: ByteString -> Command Int64
 llen name = command "LLEN" [key name] Decode.integer
 
 -- | @LINDEX key index@: the element at this index, if there is one. \(O(n)\) on the server in the
 -- distance from the nearer end, [since 1.0.0](https://valkey.io/commands/lindex/).
---
--- @since 0.1.0.0
 lindex :: ByteString -> Int64 -> Command (Maybe ByteString)
 lindex name index = command "LINDEX" [key name, int index] (Decode.nullable Decode.bytes)
 
 -- | @LPOS key element@: the index of the first element that equals the given one. \(O(n)\) on the
 -- server in the number of elements before it, [since 6.0.6](https://valkey.io/commands/lpos/).
---
--- @since 0.1.0.0
 lpos :: ByteString -> ByteString -> Command (Maybe Int64)
 lpos = lposWith lposDefaults
 
 -- | Where to begin a search, and how far to search.
---
--- @since 0.1.0.0
 data LposOptions = LposOptions
   { -- | RANK: the match to begin with; 2 is the second match. Negative ranks search from the right
     -- end, and -1 is the last match. The server refuses 0.
@@ -303,30 +255,22 @@ data LposOptions = LposOptions
   deriving stock (Eq, Show)
 
 -- | From the first match on, through the whole list.
---
--- @since 0.1.0.0
 lposDefaults :: LposOptions
 lposDefaults = LposOptions {lposRank = Nothing, lposMaxlen = Nothing}
 
 -- | @LPOS key element [RANK n] [MAXLEN n]@: like 'lpos', with options. The index counts from the
 -- left end, wherever the search begins.
---
--- @since 0.1.0.0
 lposWith :: LposOptions -> ByteString -> ByteString -> Command (Maybe Int64)
 lposWith options name element =
   command "LPOS" (key name : arg element : lposArguments options) (Decode.nullable Decode.integer)
 
 -- | @LPOS key element COUNT n@: the indices of this many elements that equal the given one, or,
 -- with 0, of all of them. [Since 6.0.6](https://valkey.io/commands/lpos/).
---
--- @since 0.1.0.0
 lposCount :: Int64 -> ByteString -> ByteString -> Command [Int64]
 lposCount = lposCountWith lposDefaults
 
 -- | @LPOS key element COUNT n [RANK n] [MAXLEN n]@: like 'lposCount', with options. The indices
 -- come in the order in which the search finds them.
---
--- @since 0.1.0.0
 lposCountWith :: LposOptions -> Int64 -> ByteString -> ByteString -> Command [Int64]
 lposCountWith options count name element =
   command
@@ -342,8 +286,6 @@ lposArguments LposOptions {lposRank, lposMaxlen} =
 -- to one end of the destination, which may be the same list; the element, or 'Nothing' if the
 -- source has none. In a cluster both keys must share a slot. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/lmove/).
---
--- @since 0.1.0.0
 lmove :: (ByteString, ListEnd) -> (ByteString, ListEnd) -> Command (Maybe ByteString)
 lmove (source, from) (destination, to) =
   command
@@ -354,8 +296,6 @@ lmove (source, from) (destination, to) =
 -- | @RPOPLPUSH source destination@: like 'lmove' from the right end of the source to the left end
 -- of the destination. \(O(1)\) on the server, [since 1.2.0](https://valkey.io/commands/rpoplpush/);
 -- Redis calls it deprecated since 6.2.0.
---
--- @since 0.1.0.0
 rpoplpush :: ByteString -> ByteString -> Command (Maybe ByteString)
 rpoplpush source destination =
   command "RPOPLPUSH" [key source, key destination] (Decode.nullable Decode.bytes)
@@ -365,15 +305,11 @@ rpoplpush source destination =
 -- key and the element, or 'Nothing' when the time is over. In a cluster the keys must share a slot.
 -- \(O(n)\) on the server in the number of keys, [since 2.0.0](https://valkey.io/commands/blpop/);
 -- fractions of seconds since 6.0.0.
---
--- @since 0.1.0.0
 blpop :: NonEmpty ByteString -> Maybe Duration -> Command (Maybe (ByteString, ByteString))
 blpop names limit = command "BLPOP" (keys names <> [timeout limit]) (Decode.nullable keyAndElement)
 
 -- | @BRPOP key … seconds@: like 'blpop', with the last element.
 -- <https://valkey.io/commands/brpop/>
---
--- @since 0.1.0.0
 brpop :: NonEmpty ByteString -> Maybe Duration -> Command (Maybe (ByteString, ByteString))
 brpop names limit = command "BRPOP" (keys names <> [timeout limit]) (Decode.nullable keyAndElement)
 
@@ -385,23 +321,17 @@ keyAndElement reply =
 
 -- | @BLMPOP seconds numkeys key … LEFT|RIGHT@: like 'lmpop', but waits for an element like 'blpop'.
 -- [Since 7.0.0](https://valkey.io/commands/blmpop/).
---
--- @since 0.1.0.0
 blmpop :: NonEmpty ByteString -> ListEnd -> Maybe Duration -> Command (Maybe (ByteString, [ByteString]))
 blmpop = blmpopWith lmpopDefaults
 
 -- | @BLMPOP seconds numkeys key … LEFT|RIGHT [COUNT n]@: like 'lmpopWith', but waits like 'blpop'.
 -- It waits for the first element only, not for as many as the count allows.
---
--- @since 0.1.0.0
 blmpopWith ::
   LmpopOptions -> NonEmpty ByteString -> ListEnd -> Maybe Duration -> Command (Maybe (ByteString, [ByteString]))
 blmpopWith options names from limit =
   command "BLMPOP" (timeout limit : lmpopArguments options names from) (Decode.nullable keyAndElements)
 
 -- | An end of a list.
---
--- @since 0.1.0.0
 data ListEnd
   = -- | The first element, at index 0.
     LeftEnd
@@ -412,8 +342,6 @@ data ListEnd
 -- | @BLMOVE source destination LEFT|RIGHT LEFT|RIGHT seconds@: like 'lmove', but waits for an
 -- element like 'blpop'; 'Nothing' when the time is over. In a cluster both keys must share a slot.
 -- \(O(1)\) on the server, [since 6.2.0](https://valkey.io/commands/blmove/).
---
--- @since 0.1.0.0
 blmove :: (ByteString, ListEnd) -> (ByteString, ListEnd) -> Maybe Duration -> Command (Maybe ByteString)
 blmove (source, from) (destination, to) limit =
   command
@@ -424,8 +352,6 @@ blmove (source, from) (destination, to) limit =
 -- | @BRPOPLPUSH source destination seconds@: like 'blmove' from the right end of the source to the
 -- left end of the destination. \(O(1)\) on the server,
 -- [since 2.2.0](https://valkey.io/commands/brpoplpush/); Redis calls it deprecated since 6.2.0.
---
--- @since 0.1.0.0
 brpoplpush :: ByteString -> ByteString -> Maybe Duration -> Command (Maybe ByteString)
 brpoplpush source destination limit =
   command "BRPOPLPUSH" [key source, key destination, timeout limit] (Decode.nullable Decode.bytes)

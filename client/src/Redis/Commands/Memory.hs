@@ -26,8 +26,6 @@ import Redis.Internal.Command.Lines (otherThan)
 import Redis.Value (Value)
 
 -- | Options of MEMORY USAGE.
---
--- @since 0.1.0.0
 newtype MemoryUsageOptions = MemoryUsageOptions
   { -- | SAMPLES: how many elements to look at; 'Nothing' is 5, and 0 is all.
     memoryUsageSamples :: Maybe Int64
@@ -35,30 +33,22 @@ newtype MemoryUsageOptions = MemoryUsageOptions
   deriving stock (Eq, Show)
 
 -- | Look at five elements.
---
--- @since 0.1.0.0
 memoryUsageDefaults :: MemoryUsageOptions
 memoryUsageDefaults = MemoryUsageOptions {memoryUsageSamples = Nothing}
 
 -- | @MEMORY USAGE key@: how many bytes the key and its value take; 'Nothing' if there is no such
 -- key. Of lists, sets and the like, the server looks at five elements and estimates the rest.
 -- \(O(1)\) on the server, [since 4.0.0](https://valkey.io/commands/memory-usage/).
---
--- @since 0.1.0.0
 memoryUsage :: ByteString -> Command (Maybe Int64)
 memoryUsage = memoryUsageWith memoryUsageDefaults
 
 -- | @MEMORY USAGE key [SAMPLES count]@: like 'memoryUsage', with options. \(O(n)\) on the server in
 -- the number of elements that it looks at.
---
--- @since 0.1.0.0
 memoryUsageWith :: MemoryUsageOptions -> ByteString -> Command (Maybe Int64)
 memoryUsageWith MemoryUsageOptions {memoryUsageSamples} name =
   command "MEMORY USAGE" (key name : option "SAMPLES" int memoryUsageSamples) (Decode.nullable Decode.integer)
 
 -- | How a server uses its memory. Sizes are in bytes.
---
--- @since 0.1.0.0
 data MemoryStats = MemoryStats
   { -- | The most memory ever taken from the allocator.
     memoryStatsPeak :: Int64,
@@ -88,8 +78,6 @@ data MemoryStats = MemoryStats
 
 -- | @MEMORY STATS@: how the server uses its memory. Concerns one node; in a cluster, name it.
 -- \(O(1)\) on the server, [since 4.0.0](https://valkey.io/commands/memory-stats/).
---
--- @since 0.1.0.0
 memoryStats :: Command MemoryStats
 memoryStats = command "MEMORY STATS" [] $ \reply -> do
   fields <- Decode.record reply
@@ -135,30 +123,22 @@ memoryStats = command "MEMORY STATS" [] $ \reply -> do
 -- | @MEMORY PURGE@: makes the allocator give back the memory that it can; in a cluster, on all
 -- primaries. How long that takes depends on how much there is;
 -- [since 4.0.0](https://valkey.io/commands/memory-purge/).
---
--- @since 0.1.0.0
 memoryPurge :: Command ()
 memoryPurge = command "MEMORY PURGE" [] Decode.okay
 
 -- | @MEMORY DOCTOR@: the server's analysis of its memory, as text for people to read. Concerns one
 -- node; in a cluster, name it. \(O(1)\) on the server,
 -- [since 4.0.0](https://valkey.io/commands/memory-doctor/).
---
--- @since 0.1.0.0
 memoryDoctor :: Command ByteString
 memoryDoctor = command "MEMORY DOCTOR" [] Decode.bytes
 
 -- | @MEMORY MALLOC-STATS@: the allocator's own statistics, as text. Concerns one node; in a
 -- cluster, name it. May be slow if much memory is allocated;
 -- [since 4.0.0](https://valkey.io/commands/memory-malloc-stats/).
---
--- @since 0.1.0.0
 memoryMallocStats :: Command ByteString
 memoryMallocStats = command "MEMORY MALLOC-STATS" [] Decode.bytes
 
 -- | @MEMORY HELP@: what MEMORY can do, as lines of text for people to read. \(O(1)\) on the server,
 -- [since 4.0.0](https://valkey.io/commands/memory-help/).
---
--- @since 0.1.0.0
 memoryHelp :: Command [ByteString]
 memoryHelp = command "MEMORY HELP" [] (Decode.list Decode.bytes)

@@ -25,8 +25,6 @@ import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 
 -- | A module that is loaded.
---
--- @since 0.1.0.0
 data ModuleInfo = ModuleInfo
   { moduleName :: ByteString,
     -- | The version, as the module itself numbers it.
@@ -40,8 +38,6 @@ data ModuleInfo = ModuleInfo
 
 -- | @MODULE LIST@: the modules that are loaded. \(O(n)\) on the server,
 -- [since 4.0.0](https://valkey.io/commands/module-list/).
---
--- @since 0.1.0.0
 moduleList :: Command [ModuleInfo]
 moduleList = command "MODULE LIST" [] (Decode.list moduleInfo)
 
@@ -57,14 +53,10 @@ moduleInfo reply = do
 -- | @MODULE LOAD path argument …@: loads a module from a file on the server's own disk. Servers
 -- [since 7.0](https://valkey.io/commands/module-load/) refuse it unless @enable-module-command@ is
 -- set. \(O(1)\) on the server, since 4.0.0.
---
--- @since 0.1.0.0
 moduleLoad :: ByteString -> [ByteString] -> Command ()
 moduleLoad path arguments = command "MODULE LOAD" (arg path : args arguments) Decode.okay
 
 -- | The settings and arguments for a module.
---
--- @since 0.1.0.0
 data ModuleLoadexOptions = ModuleLoadexOptions
   { -- | CONFIG: settings of the module, by name.
     moduleLoadexConfig :: [(ByteString, ByteString)],
@@ -74,15 +66,11 @@ data ModuleLoadexOptions = ModuleLoadexOptions
   deriving stock (Eq, Show)
 
 -- | No settings and no arguments.
---
--- @since 0.1.0.0
 moduleLoadexDefaults :: ModuleLoadexOptions
 moduleLoadexDefaults = ModuleLoadexOptions {moduleLoadexConfig = [], moduleLoadexArgs = []}
 
 -- | @MODULE LOADEX path [CONFIG name value …] [ARGS argument …]@: like 'moduleLoad', with settings.
 -- \(O(1)\) on the server, [since 7.0.0](https://valkey.io/commands/module-loadex/).
---
--- @since 0.1.0.0
 moduleLoadexWith :: ModuleLoadexOptions -> ByteString -> Command ()
 moduleLoadexWith ModuleLoadexOptions {moduleLoadexConfig, moduleLoadexArgs} path =
   command "MODULE LOADEX" (arg path : concatMap setting moduleLoadexConfig <> arguments) Decode.okay
@@ -94,14 +82,10 @@ moduleLoadexWith ModuleLoadexOptions {moduleLoadexConfig, moduleLoadexArgs} path
 -- | @MODULE UNLOAD name@: unloads a module. An error if there is none of this name, or if it cannot
 -- be unloaded, for example because it defines types of values. \(O(1)\) on the server,
 -- [since 4.0.0](https://valkey.io/commands/module-unload/).
---
--- @since 0.1.0.0
 moduleUnload :: ByteString -> Command ()
 moduleUnload name = command "MODULE UNLOAD" [arg name] Decode.okay
 
 -- | @MODULE HELP@: what MODULE can do, as lines of text for people to read. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/module-help/).
---
--- @since 0.1.0.0
 moduleHelp :: Command [ByteString]
 moduleHelp = command "MODULE HELP" [] (Decode.list Decode.bytes)

@@ -23,8 +23,6 @@ import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, seconds)
 
 -- | How a value is stored.
---
--- @since 0.1.0.0
 data Encoding
   = -- | A string that is a number.
     IntEncoding
@@ -56,8 +54,6 @@ data Encoding
 
 -- | @OBJECT ENCODING key@: how the value is stored; 'Nothing' if there is no such key. \(O(1)\) on
 -- the server, [since 2.2.3](https://valkey.io/commands/object-encoding/).
---
--- @since 0.1.0.0
 objectEncoding :: ByteString -> Command (Maybe Encoding)
 objectEncoding name =
   command "OBJECT ENCODING" [key name] (Decode.nullable (fmap encoding . Decode.bytes))
@@ -80,16 +76,12 @@ objectEncoding name =
 -- | @OBJECT FREQ key@: how often the key was used, as a logarithmic counter; 'Nothing' if there is
 -- no such key. An error unless the server's @maxmemory-policy@ is an LFU policy, which evicts by
 -- frequency of use. \(O(1)\) on the server, [since 4.0.0](https://valkey.io/commands/object-freq/).
---
--- @since 0.1.0.0
 objectFreq :: ByteString -> Command (Maybe Int64)
 objectFreq name = command "OBJECT FREQ" [key name] (Decode.nullable Decode.integer)
 
 -- | @OBJECT IDLETIME key@: how long the key has not been used, to about a second; 'Nothing' if
 -- there is no such key. An error if the server's @maxmemory-policy@ is an LFU policy, which counts
 -- uses instead. \(O(1)\) on the server, [since 2.2.3](https://valkey.io/commands/object-idletime/).
---
--- @since 0.1.0.0
 objectIdletime :: ByteString -> Command (Maybe Duration)
 objectIdletime name =
   command "OBJECT IDLETIME" [key name] (Decode.nullable (fmap (seconds . fromIntegral) . Decode.integer))
@@ -97,14 +89,10 @@ objectIdletime name =
 -- | @OBJECT REFCOUNT key@: how many references the server holds to the value; a very large number
 -- for a value that the server shares among all keys. 'Nothing' if there is no such key. \(O(1)\) on
 -- the server, [since 2.2.3](https://valkey.io/commands/object-refcount/).
---
--- @since 0.1.0.0
 objectRefcount :: ByteString -> Command (Maybe Int64)
 objectRefcount name = command "OBJECT REFCOUNT" [key name] (Decode.nullable Decode.integer)
 
 -- | @OBJECT HELP@: what OBJECT can do, as lines of text for people to read. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/object-help/).
---
--- @since 0.1.0.0
 objectHelp :: Command [ByteString]
 objectHelp = command "OBJECT HELP" [] (Decode.list Decode.bytes)

@@ -24,8 +24,6 @@ import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 
 -- | When a server does the work that was requested.
---
--- @since 0.1.0.0
 data BackgroundWork
   = -- | It has started.
     WorkStarted
@@ -41,43 +39,31 @@ backgroundWork reply = do
 
 -- | @SAVE@: writes all data to the disk; the server serves nobody meanwhile. An error while BGSAVE
 -- runs. \(O(n)\) on the server, [since 1.0.0](https://valkey.io/commands/save/).
---
--- @since 0.1.0.0
 save :: Command ()
 save = command "SAVE" [] Decode.okay
 
 -- | @BGSAVE@: starts a separate process that writes all data to the disk. An error while another
 -- such process runs. \(O(1)\) on the server, [since 1.0.0](https://valkey.io/commands/bgsave/).
---
--- @since 0.1.0.0
 bgsave :: Command BackgroundWork
 bgsave = command "BGSAVE" [] backgroundWork
 
 -- | @BGSAVE SCHEDULE@: like 'bgsave', but while the append-only file is being rewritten, it waits
 -- for the end of that instead of failing. [Since 3.2.2](https://valkey.io/commands/bgsave/).
---
--- @since 0.1.0.0
 bgsaveSchedule :: Command BackgroundWork
 bgsaveSchedule = command "BGSAVE" [arg "SCHEDULE"] backgroundWork
 
 -- | @BGSAVE CANCEL@: ends a BGSAVE that runs or is scheduled. An error if there is none. \(O(1)\)
 -- on the server, [since Valkey 8.1.0](https://valkey.io/commands/bgsave/); Redis does not have it.
---
--- @since 0.1.0.0
 bgsaveCancel :: Command ()
 bgsaveCancel = command "BGSAVE" [arg "CANCEL"] Decode.ignored
 
 -- | @BGREWRITEAOF@: starts to write the append-only file anew, as short as it can be. \(O(1)\) on
 -- the server, [since 1.0.0](https://valkey.io/commands/bgrewriteaof/).
---
--- @since 0.1.0.0
 bgrewriteaof :: Command BackgroundWork
 bgrewriteaof = command "BGREWRITEAOF" [] backgroundWork
 
 -- | @LASTSAVE@: when all data were last written to the disk, to the second. If that has not
 -- happened since the server started, the time at which it started. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/lastsave/).
---
--- @since 0.1.0.0
 lastsave :: Command UTCTime
 lastsave = command "LASTSAVE" [] Decode.unixSeconds

@@ -37,8 +37,6 @@ import Redis.Decode qualified as Decode
 -- In a cluster the message reaches all nodes; the number counts the subscribers of the node that
 -- takes it. That is the primary of the slot that the channel would have as a key, or while that is
 -- down another one. So a channel's messages stay in order as long as its slot stays where it is.
---
--- @since 0.1.0.0
 publish :: ByteString -> ByteString -> Command Int64
 publish channel message = command "PUBLISH" [arg channel, arg message] Decode.integer
 
@@ -48,8 +46,6 @@ publish channel message = command "PUBLISH" [arg channel, arg message] Decode.in
 --
 -- In a cluster the message goes to the primary of the channel's slot and stays in its shard; the
 -- number counts the subscribers of this primary.
---
--- @since 0.1.0.0
 spublish :: ByteString -> ByteString -> Command Int64
 spublish channel message = command "SPUBLISH" [key channel, arg message] Decode.integer
 
@@ -58,50 +54,36 @@ spublish channel message = command "SPUBLISH" [key channel, arg message] Decode.
 -- [since 2.8.0](https://valkey.io/commands/pubsub-channels/).
 --
 -- > run client (onEvery AllNodes pubsubChannels)
---
--- @since 0.1.0.0
 pubsubChannels :: Command [ByteString]
 pubsubChannels = command "PUBSUB CHANNELS" [] (Decode.list Decode.bytes)
 
 -- | @PUBSUB CHANNELS pattern@: like 'pubsubChannels', for the channels that match a glob.
---
--- @since 0.1.0.0
 pubsubChannelsOf :: ByteString -> Command [ByteString]
 pubsubChannelsOf glob = command "PUBSUB CHANNELS" [arg glob] (Decode.list Decode.bytes)
 
 -- | @PUBSUB NUMPAT@: how many different patterns have subscribers. Concerns one node; in a cluster,
 -- name it. \(O(1)\) on the server, [since 2.8.0](https://valkey.io/commands/pubsub-numpat/).
---
--- @since 0.1.0.0
 pubsubNumpat :: Command Int64
 pubsubNumpat = command "PUBSUB NUMPAT" [] Decode.integer
 
 -- | @PUBSUB NUMSUB channel …@: how many subscribers each channel has, in the order of the
 -- arguments; patterns do not count. Concerns one node; in a cluster, name it. \(O(n)\) on the
 -- server, [since 2.8.0](https://valkey.io/commands/pubsub-numsub/).
---
--- @since 0.1.0.0
 pubsubNumsub :: NonEmpty ByteString -> Command [(ByteString, Int64)]
 pubsubNumsub channels = command "PUBSUB NUMSUB" (args channels) counts
 
 -- | @PUBSUB SHARDCHANNELS@: like 'pubsubChannels', for shard channels. Concerns one node; in a
 -- cluster, name it. \(O(n)\) on the server,
 -- [since 7.0.0](https://valkey.io/commands/pubsub-shardchannels/).
---
--- @since 0.1.0.0
 pubsubShardchannels :: Command [ByteString]
 pubsubShardchannels = command "PUBSUB SHARDCHANNELS" [] (Decode.list Decode.bytes)
 
 -- | @PUBSUB SHARDCHANNELS pattern@: like 'pubsubShardchannels', for the channels that match a glob.
---
--- @since 0.1.0.0
 pubsubShardchannelsOf :: ByteString -> Command [ByteString]
 pubsubShardchannelsOf glob = command "PUBSUB SHARDCHANNELS" [arg glob] (Decode.list Decode.bytes)
 
 -- | @PUBSUB SHARDNUMSUB channel …@: like 'pubsubNumsub', for shard channels. \(O(n)\) on the
 -- server, [since 7.0.0](https://valkey.io/commands/pubsub-shardnumsub/).
---
--- @since 0.1.0.0
 pubsubShardnumsub :: NonEmpty ByteString -> Command [(ByteString, Int64)]
 pubsubShardnumsub channels = command "PUBSUB SHARDNUMSUB" (args channels) counts
 
@@ -110,7 +92,5 @@ counts = Decode.pairs Decode.bytes Decode.integer
 
 -- | @PUBSUB HELP@: what PUBSUB can do, as lines of text for people to read. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/pubsub-help/).
---
--- @since 0.1.0.0
 pubsubHelp :: Command [ByteString]
 pubsubHelp = command "PUBSUB HELP" [] (Decode.list Decode.bytes)

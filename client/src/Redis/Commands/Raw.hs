@@ -16,7 +16,5 @@ import Redis.Value (Value)
 -- > raw ["OBJECT", "ENCODING", "key"]
 --
 -- Finding the keys costs \(O(n)\) in the number of words, and a look-up.
---
--- @since 0.1.0.0
 raw :: [ByteString] -> Command Value
 raw = fromWords

@@ -37,8 +37,6 @@ import Redis.Error (Host, Port)
 import Redis.Value (Value)
 
 -- | The role of a server in replication.
---
--- @since 0.1.0.0
 data ServerRole
   = RolePrimary AsPrimary
   | RoleReplica AsReplica
@@ -49,8 +47,6 @@ data ServerRole
   deriving stock (Eq, Show)
 
 -- | The replication state of a primary.
---
--- @since 0.1.0.0
 data AsPrimary = AsPrimary
   { -- | How many bytes it has written to its replication stream so far.
     primaryOffset :: Int64,
@@ -59,8 +55,6 @@ data AsPrimary = AsPrimary
   deriving stock (Eq, Show)
 
 -- | A replica that is connected.
---
--- @since 0.1.0.0
 data FollowingReplica = FollowingReplica
   { followingHost :: Host,
     followingPort :: Int64,
@@ -70,8 +64,6 @@ data FollowingReplica = FollowingReplica
   deriving stock (Eq, Show)
 
 -- | The replication state of a replica.
---
--- @since 0.1.0.0
 data AsReplica = AsReplica
   { replicaPrimaryHost :: Host,
     replicaPrimaryPort :: Int64,
@@ -82,8 +74,6 @@ data AsReplica = AsReplica
   deriving stock (Eq, Show)
 
 -- | The state of a replica's connection to its primary.
---
--- @since 0.1.0.0
 data ReplicaState
   = -- | It is about to connect.
     ReplicaConnect
@@ -98,8 +88,6 @@ data ReplicaState
 
 -- | @ROLE@: the server's role and the state of its replication. \(O(1)\) on the server,
 -- [since 2.8.12](https://valkey.io/commands/role/).
---
--- @since 0.1.0.0
 role :: Command ServerRole
 role = command "ROLE" [] $ \reply -> do
   elements <- Decode.list Decode.value reply
@@ -136,35 +124,25 @@ following reply = do
 -- | @REPLICAOF host port@: makes the server a replica of another server; its own data are lost. It
 -- answers at once; 'role' shows the progress. Servers of a cluster refuse it. \(O(1)\) on the
 -- server, [since 5.0.0](https://valkey.io/commands/replicaof/).
---
--- @since 0.1.0.0
 replicaof :: Host -> Port -> Command ()
 replicaof host port = command "REPLICAOF" [arg host, int (fromIntegral port)] Decode.okay
 
 -- | @REPLICAOF NO ONE@: makes the server a primary; it keeps its data. Servers of a cluster refuse
 -- it. \(O(1)\) on the server, [since 5.0.0](https://valkey.io/commands/replicaof/).
---
--- @since 0.1.0.0
 replicaofNoOne :: Command ()
 replicaofNoOne = command "REPLICAOF" [arg "NO", arg "ONE"] Decode.okay
 
 -- | @SLAVEOF host port@: the old name of 'replicaof', which replaces it
 -- [since 5.0.0](https://valkey.io/commands/slaveof/). Since 1.0.0.
---
--- @since 0.1.0.0
 slaveof :: Host -> Port -> Command ()
 slaveof host port = command "SLAVEOF" [arg host, int (fromIntegral port)] Decode.okay
 
 -- | @SLAVEOF NO ONE@: the old name of 'replicaofNoOne', which replaces it
 -- [since 5.0.0](https://valkey.io/commands/slaveof/). Since 1.0.0.
---
--- @since 0.1.0.0
 slaveofNoOne :: Command ()
 slaveofNoOne = command "SLAVEOF" [arg "NO", arg "ONE"] Decode.okay
 
 -- | Which replica takes over, and how long the primary waits until that replica has all data.
---
--- @since 0.1.0.0
 data FailoverTarget
   = -- | The first replica that has caught up. TIMEOUT: give up after this time.
     AnyReplica (Maybe Duration)
@@ -179,14 +157,10 @@ data FailoverTarget
 -- are paused until that is done; 'role' shows the progress. An error if there are no replicas.
 -- Servers of a cluster refuse it; use 'Redis.Commands.ClusterAdmin.clusterFailover' there. \(O(1)\)
 -- on the server, [since 6.2.0](https://valkey.io/commands/failover/).
---
--- @since 0.1.0.0
 failover :: Command ()
 failover = command "FAILOVER" [] Decode.okay
 
 -- | @FAILOVER [TO host port [FORCE]] [TIMEOUT milliseconds]@: like 'failover', to this target.
---
--- @since 0.1.0.0
 failoverTo :: FailoverTarget -> Command ()
 failoverTo target = command "FAILOVER" options Decode.okay
   where
@@ -198,7 +172,5 @@ failoverTo target = command "FAILOVER" options Decode.okay
     within = option "TIMEOUT" wholeMilliseconds
 
 -- | @FAILOVER ABORT@: gives up a failover that is in progress. An error if there is none.
---
--- @since 0.1.0.0
 failoverAbort :: Command ()
 failoverAbort = command "FAILOVER" [arg "ABORT"] Decode.okay

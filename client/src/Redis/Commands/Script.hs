@@ -42,69 +42,51 @@ import Redis.Value (Value)
 --
 -- In a cluster it goes to the node of its keys. Without keys it goes to any primary: give it a key,
 -- or name the node ('Redis.Command.onNode').
---
--- @since 0.1.0.0
 eval :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 eval = program "EVAL"
 
 -- | @EVAL_RO …@: like 'eval', for a script that writes nothing. A replica may run it, and the
 -- client may send it again. [Since 7.0.0](https://valkey.io/commands/eval_ro/).
---
--- @since 0.1.0.0
 evalRo :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 evalRo = program "EVAL_RO"
 
 -- | @EVALSHA digest …@: like 'eval', with the SHA-1 digest (40 hexadecimal digits) of a script that
 -- the node knows; the error @NOSCRIPT@ if it does not know the script.
 -- [Since 2.6.0](https://valkey.io/commands/evalsha/).
---
--- @since 0.1.0.0
 evalsha :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 evalsha = program "EVALSHA"
 
 -- | @EVALSHA_RO digest …@: like 'evalRo', with a digest as in 'evalsha'.
 -- [Since 7.0.0](https://valkey.io/commands/evalsha_ro/).
---
--- @since 0.1.0.0
 evalshaRo :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 evalshaRo = program "EVALSHA_RO"
 
 -- | @SCRIPT LOAD script@: stores a script on the server; its digest. In a cluster every node learns
 -- it. \(O(n)\) on the server in the length of the script,
 -- [since 2.6.0](https://valkey.io/commands/script-load/).
---
--- @since 0.1.0.0
 scriptLoad :: ByteString -> Command ByteString
 scriptLoad script = command "SCRIPT LOAD" [arg script] Decode.bytes
 
 -- | @SCRIPT EXISTS digest …@: for each digest, in order, whether the server knows the script; in a
 -- cluster, whether every primary does. \(O(n)\) on the server,
 -- [since 2.6.0](https://valkey.io/commands/script-exists/).
---
--- @since 0.1.0.0
 scriptExists :: NonEmpty ByteString -> Command [Bool]
 scriptExists digests =
   command "SCRIPT EXISTS" (args digests) (Decode.listOf (length digests) Decode.boolean)
 
 -- | @SCRIPT FLUSH@: makes the server forget all scripts; in a cluster, every node. \(O(n)\) on the
 -- server, [since 2.6.0](https://valkey.io/commands/script-flush/).
---
--- @since 0.1.0.0
 scriptFlush :: Command ()
 scriptFlush = scriptFlushWith flushDefaults
 
 -- | @SCRIPT FLUSH [SYNC|ASYNC]@: like 'scriptFlush', with options. SYNC and ASYNC exist
 -- [since 6.2.0](https://valkey.io/commands/script-flush/).
---
--- @since 0.1.0.0
 scriptFlushWith :: FlushOptions -> Command ()
 scriptFlushWith options = command "SCRIPT FLUSH" (flushArguments options) Decode.okay
 
 -- | @SCRIPT SHOW digest@: the text of a script that the server knows; the error @NOSCRIPT@ if it
 -- does not know the script. Concerns one node; in a cluster, name it. \(O(1)\) on the server,
 -- Valkey [since 8.0.0](https://valkey.io/commands/script-show/).
---
--- @since 0.1.0.0
 scriptShow :: ByteString -> Command ByteString
 scriptShow digest = command "SCRIPT SHOW" [arg digest] Decode.bytes
 
@@ -113,14 +95,10 @@ scriptShow digest = command "SCRIPT SHOW" [arg digest] Decode.bytes
 -- succeeds if one of them had a script to end. \(O(1)\) on the server,
 -- [since 2.6.0](https://valkey.io/commands/script-kill/). It does not go to replicas. To end
 -- scripts there, too, use @onEach AllNodes scriptKill@, which returns the result of each node.
---
--- @since 0.1.0.0
 scriptKill :: Command ()
 scriptKill = command "SCRIPT KILL" [] Decode.okay
 
 -- | @SCRIPT HELP@: what SCRIPT can do, as lines of text for people to read. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/script-help/).
---
--- @since 0.1.0.0
 scriptHelp :: Command [ByteString]
 scriptHelp = command "SCRIPT HELP" [] (Decode.list Decode.bytes)

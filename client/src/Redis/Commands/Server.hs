@@ -55,36 +55,26 @@ import Redis.Internal.Command.Lines (colonFields)
 
 -- | @DBSIZE@: the number of keys; in a cluster, on all primaries together. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/dbsize/).
---
--- @since 0.1.0.0
 dbsize :: Command Int64
 dbsize = command "DBSIZE" [] Decode.integer
 
 -- | @FLUSHDB@: deletes all keys of the database; in a cluster, on all primaries. \(O(n)\) on the
 -- server, [since 1.0.0](https://valkey.io/commands/flushdb/).
---
--- @since 0.1.0.0
 flushdb :: Command ()
 flushdb = flushdbWith flushDefaults
 
 -- | @FLUSHDB [SYNC|ASYNC]@: like 'flushdb', with options. ASYNC exists
 -- [since 4.0.0](https://valkey.io/commands/flushdb/), SYNC since 6.2.0.
---
--- @since 0.1.0.0
 flushdbWith :: FlushOptions -> Command ()
 flushdbWith options = command "FLUSHDB" (flushArguments options) Decode.okay
 
 -- | @FLUSHALL@: deletes all keys of all databases; in a cluster, on all primaries. \(O(n)\) on the
 -- server, [since 1.0.0](https://valkey.io/commands/flushall/).
---
--- @since 0.1.0.0
 flushall :: Command ()
 flushall = flushallWith flushDefaults
 
 -- | @FLUSHALL [SYNC|ASYNC]@: like 'flushall', with options. ASYNC exists
 -- [since 4.0.0](https://valkey.io/commands/flushall/), SYNC since 6.2.0.
---
--- @since 0.1.0.0
 flushallWith :: FlushOptions -> Command ()
 flushallWith options = command "FLUSHALL" (flushArguments options) Decode.okay
 
@@ -92,22 +82,16 @@ flushallWith options = command "FLUSHALL" (flushArguments options) Decode.okay
 -- in a cluster, name it. \(O(1)\) on the server, [since 1.0.0](https://valkey.io/commands/info/).
 --
 -- > run client (onEvery Primaries info)
---
--- @since 0.1.0.0
 info :: Command [(ByteString, ByteString)]
 info = command "INFO" [] colonFields
 
 -- | @INFO section …@: like 'info', for these sections.
 -- [Since 2.4.0](https://valkey.io/commands/info/); several sections since 7.0.0.
---
--- @since 0.1.0.0
 infoOf :: NonEmpty ByteString -> Command [(ByteString, ByteString)]
 infoOf sections = command "INFO" (args sections) colonFields
 
 -- | @TIME@: the server's clock, to the microsecond. \(O(1)\) on the server,
 -- [since 2.6.0](https://valkey.io/commands/time/).
---
--- @since 0.1.0.0
 time :: Command UTCTime
 time = command "TIME" [] $ \reply ->
   Decode.listOf 2 Decode.bytes reply >>= \case
@@ -121,8 +105,6 @@ time = command "TIME" [] $ \reply ->
 -- of this very connection, or until the time is over ('Nothing': no limit); how many replicas have
 -- received them. It is meaningful only on a dedicated connection, and is refused elsewhere.
 -- \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/wait/).
---
--- @since 0.1.0.0
 wait :: Int64 -> Maybe Duration -> Command Int64
 wait replicas limit =
   -- A server takes zero for no limit.
@@ -132,22 +114,16 @@ wait replicas limit =
 -- node; in a cluster, name it. A cluster has one database before Valkey 9.0. \(O(n)\) on the server
 -- in the number of clients that watch or wait for keys of the two databases,
 -- [since 4.0.0](https://valkey.io/commands/swapdb/).
---
--- @since 0.1.0.0
 swapdb :: Int -> Int -> Command ()
 swapdb one other = command "SWAPDB" [int (fromIntegral one), int (fromIntegral other)] Decode.okay
 
 -- | @LOLWUT@: a piece of art, and the server's version. In a cluster any node answers.
 -- [Since 5.0.0](https://valkey.io/commands/lolwut/).
---
--- @since 0.1.0.0
 lolwut :: Command ByteString
 lolwut = command "LOLWUT" [] Decode.bytes
 
 -- | @LOLWUT VERSION version number …@: the piece of art of this version. The numbers are its
 -- parameters: columns, rows and the like.
---
--- @since 0.1.0.0
 lolwutVersion :: Int64 -> [Int64] -> Command ByteString
 lolwutVersion version numbers = command "LOLWUT" (arg "VERSION" : map int (version : numbers)) Decode.bytes
 
@@ -156,16 +132,12 @@ lolwutVersion version numbers = command "LOLWUT" (arg "VERSION" : map int (versi
 -- have them there. The first number is 0 or 1, for the server itself, which refuses 1 if it keeps
 -- no append-only file. Like 'wait', it is meaningful only on a dedicated connection. \(O(1)\) on
 -- the server, [since 7.2.0](https://valkey.io/commands/waitaof/).
---
--- @since 0.1.0.0
 waitaof :: Int64 -> Int64 -> Maybe Duration -> Command Fsynced
 waitaof local replicas limit =
   command "WAITAOF" [int local, int replicas, maybe (int 0) (int . max 1 . inMilliseconds) limit] $
     fmap (uncurry Fsynced) . Decode.pair Decode.integer Decode.integer
 
 -- | How many servers have the writes on disk.
---
--- @since 0.1.0.0
 data Fsynced = Fsynced
   { -- | The server itself: 0 or 1.
     fsyncedLocally :: Int64,
@@ -178,14 +150,10 @@ data Fsynced = Fsynced
 -- a cluster, name it. If the server ends, it does not answer, and the caller gets a connection
 -- error. The command has a connection of its own, so 'shutdownAbort' does not queue behind it.
 -- [Since 1.0.0](https://valkey.io/commands/shutdown/).
---
--- @since 0.1.0.0
 shutdown :: Command ()
 shutdown = command "SHUTDOWN" [] Decode.okay
 
 -- | Whether the server writes its data to the disk first.
---
--- @since 0.1.0.0
 data ShutdownSave
   = -- | If the server is configured to save.
     SaveIfConfigured
@@ -196,8 +164,6 @@ data ShutdownSave
   deriving stock (Eq, Show)
 
 -- | How a server ends.
---
--- @since 0.1.0.0
 data ShutdownOptions = ShutdownOptions
   { shutdownSave :: ShutdownSave,
     -- | NOW: do not wait for replicas that lag behind. Since 7.0.0.
@@ -213,8 +179,6 @@ data ShutdownOptions = ShutdownOptions
   deriving stock (Eq, Show)
 
 -- | The options that 'shutdown' uses.
---
--- @since 0.1.0.0
 shutdownDefaults :: ShutdownOptions
 shutdownDefaults =
   ShutdownOptions
@@ -227,8 +191,6 @@ shutdownDefaults =
 
 -- | @SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] [SAFE] [FAILOVER]@: like 'shutdown', with options. An
 -- error if the server cannot save its data, unless 'shutdownForce' is set.
---
--- @since 0.1.0.0
 shutdownWith :: ShutdownOptions -> Command ()
 shutdownWith ShutdownOptions {shutdownSave, shutdownNow, shutdownForce, shutdownSafe, shutdownFailover} =
   command "SHUTDOWN" (saving <> concat flags) Decode.okay
@@ -246,7 +208,5 @@ shutdownWith ShutdownOptions {shutdownSave, shutdownNow, shutdownForce, shutdown
 
 -- | @SHUTDOWN ABORT@: stops a shutdown that still waits for replicas. An error if there is none.
 -- Concerns one node; in a cluster, name it. [Since 7.0.0](https://valkey.io/commands/shutdown/).
---
--- @since 0.1.0.0
 shutdownAbort :: Command ()
 shutdownAbort = command "SHUTDOWN" [arg "ABORT"] Decode.okay

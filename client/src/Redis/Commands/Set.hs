@@ -60,105 +60,77 @@ import Redis.Internal.Command.Scan
 
 -- | @SADD key member …@: adds the members; how many of them are new. \(O(1)\) per member on the
 -- server, [since 1.0.0](https://valkey.io/commands/sadd/); several members since 2.4.0.
---
--- @since 0.1.0.0
 sadd :: ByteString -> NonEmpty ByteString -> Command Int64
 sadd name members = command "SADD" (key name : args members) Decode.integer
 
 -- | @SREM key member …@: removes the members; how many of them there were. \(O(1)\) per member on
 -- the server, [since 1.0.0](https://valkey.io/commands/srem/); several members since 2.4.0.
---
--- @since 0.1.0.0
 srem :: ByteString -> NonEmpty ByteString -> Command Int64
 srem name members = command "SREM" (key name : args members) Decode.integer
 
 -- | @SISMEMBER key member@: whether the set has this member. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/sismember/).
---
--- @since 0.1.0.0
 sismember :: ByteString -> ByteString -> Command Bool
 sismember name member = command "SISMEMBER" [key name, arg member] Decode.boolean
 
 -- | @SMISMEMBER key member …@: for each argument, in order, whether the set has this member.
 -- \(O(1)\) per member on the server, [since 6.2.0](https://valkey.io/commands/smismember/).
---
--- @since 0.1.0.0
 smismember :: ByteString -> NonEmpty ByteString -> Command [Bool]
 smismember name members =
   command "SMISMEMBER" (key name : args members) (Decode.listOf (length members) Decode.boolean)
 
 -- | @SMEMBERS key@: all members. \(O(n)\) on the server in their number, and the server serves
 -- nobody else meanwhile; 'sscan' avoids that. [Since 1.0.0](https://valkey.io/commands/smembers/).
---
--- @since 0.1.0.0
 smembers :: ByteString -> Command [ByteString]
 smembers name = command "SMEMBERS" [key name] (Decode.list Decode.bytes)
 
 -- | @SCARD key@: the number of members. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/scard/).
---
--- @since 0.1.0.0
 scard :: ByteString -> Command Int64
 scard name = command "SCARD" [key name] Decode.integer
 
 -- | @SMOVE source destination member@: moves a member from one set to another in one step; whether
 -- it was in the source. In a cluster both keys must share a slot. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/smove/).
---
--- @since 0.1.0.0
 smove :: ByteString -> ByteString -> ByteString -> Command Bool
 smove source destination member = command "SMOVE" [key source, key destination, arg member] Decode.boolean
 
 -- | @SPOP key@: removes a random member and returns it, if there is one. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/spop/).
---
--- @since 0.1.0.0
 spop :: ByteString -> Command (Maybe ByteString)
 spop name = command "SPOP" [key name] (Decode.nullable Decode.bytes)
 
 -- | @SPOP key count@: removes this many random members and returns them, or all if there are fewer.
 -- A negative count is refused before it is sent. \(O(n)\) on the server in the count,
 -- [since 3.2.0](https://valkey.io/commands/spop/).
---
--- @since 0.1.0.0
 spopCount :: ByteString -> Int64 -> Command [ByteString]
 spopCount name count = command "SPOP" [key name, natural count] (Decode.list Decode.bytes)
 
 -- | @SRANDMEMBER key@: a random member, if there is one; it stays in the set. \(O(1)\) on the
 -- server, [since 1.0.0](https://valkey.io/commands/srandmember/).
---
--- @since 0.1.0.0
 srandmember :: ByteString -> Command (Maybe ByteString)
 srandmember name = command "SRANDMEMBER" [key name] (Decode.nullable Decode.bytes)
 
 -- | @SRANDMEMBER key count@: several random members, which stay in the set. \(O(n)\) on the server
 -- in the count, [since 2.6.0](https://valkey.io/commands/srandmember/).
---
--- @since 0.1.0.0
 srandmemberCount :: ByteString -> Draw -> Command [ByteString]
 srandmemberCount name draw = command "SRANDMEMBER" [key name, drawCount draw] (Decode.list Decode.bytes)
 
 -- | @SUNION key …@: the members of at least one of the sets. In a cluster the keys must share a
 -- slot. \(O(n)\) on the server in the number of members of all sets,
 -- [since 1.0.0](https://valkey.io/commands/sunion/).
---
--- @since 0.1.0.0
 sunion :: NonEmpty ByteString -> Command [ByteString]
 sunion names = command "SUNION" (keys names) (Decode.list Decode.bytes)
 
 -- | @SINTER key …@: the members that all sets have. In a cluster the keys must share a slot.
 -- \(O(n m)\) on the server for n members of the smallest of m sets,
 -- [since 1.0.0](https://valkey.io/commands/sinter/).
---
--- @since 0.1.0.0
 sinter :: NonEmpty ByteString -> Command [ByteString]
 sinter names = command "SINTER" (keys names) (Decode.list Decode.bytes)
 
 -- | @SDIFF key …@: the members of the first set that are in none of the others. In a cluster the
 -- keys must share a slot. \(O(n)\) on the server in the number of members of all sets,
 -- [since 1.0.0](https://valkey.io/commands/sdiff/).
---
--- @since 0.1.0.0
 sdiff :: NonEmpty ByteString -> Command [ByteString]
 sdiff names = command "SDIFF" (keys names) (Decode.list Decode.bytes)
 
@@ -166,36 +138,26 @@ sdiff names = command "SDIFF" (keys names) (Decode.list Decode.bytes)
 -- the key held; the size of the union. If it is empty, the key is deleted. In a cluster all keys
 -- must share a slot. Costs the same as 'sunion';
 -- [since 1.0.0](https://valkey.io/commands/sunionstore/).
---
--- @since 0.1.0.0
 sunionstore :: ByteString -> NonEmpty ByteString -> Command Int64
 sunionstore destination names = command "SUNIONSTORE" (key destination : keys names) Decode.integer
 
 -- | @SINTERSTORE destination key …@: like 'sunionstore', for the result of 'sinter'.
 -- <https://valkey.io/commands/sinterstore/>
---
--- @since 0.1.0.0
 sinterstore :: ByteString -> NonEmpty ByteString -> Command Int64
 sinterstore destination names = command "SINTERSTORE" (key destination : keys names) Decode.integer
 
 -- | @SDIFFSTORE destination key …@: like 'sunionstore', for the result of 'sdiff'.
 -- <https://valkey.io/commands/sdiffstore/>
---
--- @since 0.1.0.0
 sdiffstore :: ByteString -> NonEmpty ByteString -> Command Int64
 sdiffstore destination names = command "SDIFFSTORE" (key destination : keys names) Decode.integer
 
 -- | @SINTERCARD n key …@: how many members 'sinter' would return. In a cluster the keys must share
 -- a slot. \(O(n m)\) on the server for n members of the smallest of m sets,
 -- [since 7.0.0](https://valkey.io/commands/sintercard/).
---
--- @since 0.1.0.0
 sintercard :: NonEmpty ByteString -> Command Int64
 sintercard = sintercardWith sintercardDefaults
 
 -- | How far to count.
---
--- @since 0.1.0.0
 newtype SintercardOptions = SintercardOptions
   { -- | LIMIT: stop counting at this number; 0 is no limit. A negative limit is refused before it
     -- is sent.
@@ -204,14 +166,10 @@ newtype SintercardOptions = SintercardOptions
   deriving stock (Eq, Show)
 
 -- | No limit.
---
--- @since 0.1.0.0
 sintercardDefaults :: SintercardOptions
 sintercardDefaults = SintercardOptions {sintercardLimit = Nothing}
 
 -- | @SINTERCARD n key … [LIMIT l]@: like 'sintercard', with options.
---
--- @since 0.1.0.0
 sintercardWith :: SintercardOptions -> NonEmpty ByteString -> Command Int64
 sintercardWith SintercardOptions {sintercardLimit} names =
   command
@@ -220,8 +178,6 @@ sintercardWith SintercardOptions {sintercardLimit} names =
     Decode.integer
 
 -- | Which members to walk over, and in what steps.
---
--- @since 0.1.0.0
 data SscanOptions = SscanOptions
   { -- | MATCH: a glob.
     sscanMatch :: Maybe ByteString,
@@ -232,14 +188,10 @@ data SscanOptions = SscanOptions
   deriving stock (Eq, Show)
 
 -- | All members, in steps of the server's choice.
---
--- @since 0.1.0.0
 sscanDefaults :: SscanOptions
 sscanDefaults = SscanOptions {sscanMatch = Nothing, sscanCount = Nothing}
 
 -- | @SSCAN key cursor@: like 'sscanWith', over all members.
---
--- @since 0.1.0.0
 sscan :: ByteString -> ScanCursor -> Command (ScanPage ByteString)
 sscan = sscanWith sscanDefaults
 
@@ -247,8 +199,6 @@ sscan = sscanWith sscanDefaults
 -- returns every member that is in the set throughout, some perhaps twice. In a cluster the primary
 -- answers, because a cursor is valid only on the node that issued it. \(O(1)\) per step on the
 -- server, [since 2.8.0](https://valkey.io/commands/sscan/).
---
--- @since 0.1.0.0
 sscanWith :: SscanOptions -> ByteString -> ScanCursor -> Command (ScanPage ByteString)
 sscanWith SscanOptions {sscanMatch, sscanCount} name cursor =
   command "SSCAN" (key name : scanArguments cursor sscanMatch sscanCount) (scanPage (Decode.list Decode.bytes))

@@ -35,8 +35,6 @@ import Redis.Duration (Duration, microseconds)
 import Redis.Value (Value)
 
 -- | A command that took long.
---
--- @since 0.1.0.0
 data SlowlogEntry = SlowlogEntry
   { -- | The number of the entry; the server counts them.
     slowlogId :: Int64,
@@ -58,8 +56,6 @@ data SlowlogEntry = SlowlogEntry
 -- [since 2.2.12](https://valkey.io/commands/slowlog-get/).
 --
 -- > run client (onNode node (slowlogGet 10))
---
--- @since 0.1.0.0
 slowlogGet :: Int64 -> Command [SlowlogEntry]
 slowlogGet count = command "SLOWLOG GET" [int count] (Decode.list slowlogEntry)
 
@@ -105,28 +101,20 @@ logEntry reply = do
 
 -- | @SLOWLOG LEN@: the number of entries; in a cluster, on all nodes together. \(O(1)\) on the
 -- server, [since 2.2.12](https://valkey.io/commands/slowlog-len/).
---
--- @since 0.1.0.0
 slowlogLen :: Command Int64
 slowlogLen = command "SLOWLOG LEN" [] Decode.integer
 
 -- | @SLOWLOG RESET@: deletes all entries; in a cluster, on every node. \(O(n)\) on the server,
 -- [since 2.2.12](https://valkey.io/commands/slowlog-reset/).
---
--- @since 0.1.0.0
 slowlogReset :: Command ()
 slowlogReset = command "SLOWLOG RESET" [] Decode.okay
 
 -- | @SLOWLOG HELP@: what SLOWLOG can do, as lines of text for people to read. \(O(1)\) on the
 -- server, [since 6.2.0](https://valkey.io/commands/slowlog-help/).
---
--- @since 0.1.0.0
 slowlogHelp :: Command [ByteString]
 slowlogHelp = command "SLOWLOG HELP" [] (Decode.list Decode.bytes)
 
 -- | One of Valkey's logs.
---
--- @since 0.1.0.0
 data Commandlog
   = -- | Commands that ran long: the log that SLOWLOG reads.
     SlowCommands
@@ -143,8 +131,6 @@ commandlogWord = \case
   LargeReplies -> arg "large-reply"
 
 -- | Why a command was noted.
---
--- @since 0.1.0.0
 data CommandlogAmount
   = -- | How long it ran, without time that it spent waiting.
     RanFor Duration
@@ -153,8 +139,6 @@ data CommandlogAmount
   deriving stock (Eq, Show)
 
 -- | A command that was noted in one of the logs.
---
--- @since 0.1.0.0
 data CommandlogEntry = CommandlogEntry
   { -- | The number of the entry; the server counts them for each log.
     commandlogId :: Int64,
@@ -174,8 +158,6 @@ data CommandlogEntry = CommandlogEntry
 -- count of -1 returns all of them. In a cluster those of every node, up to the count of each.
 -- \(O(n)\) on the server, [since Valkey 8.1.0](https://valkey.io/commands/commandlog-get/); Redis
 -- does not have it.
---
--- @since 0.1.0.0
 commandlogGet :: Commandlog -> Int64 -> Command [CommandlogEntry]
 commandlogGet which count = command "COMMANDLOG GET" [int count, commandlogWord which] (Decode.list entry)
   where
@@ -197,21 +179,15 @@ commandlogGet which count = command "COMMANDLOG GET" [int count, commandlogWord 
 -- | @COMMANDLOG LEN slow|large-request|large-reply@: the number of entries; in a cluster, on all
 -- nodes together. \(O(1)\) on the server,
 -- [since Valkey 8.1.0](https://valkey.io/commands/commandlog-len/).
---
--- @since 0.1.0.0
 commandlogLen :: Commandlog -> Command Int64
 commandlogLen which = command "COMMANDLOG LEN" [commandlogWord which] Decode.integer
 
 -- | @COMMANDLOG RESET slow|large-request|large-reply@: deletes all entries; in a cluster, on every
 -- node. \(O(n)\) on the server, [since Valkey 8.1.0](https://valkey.io/commands/commandlog-reset/).
---
--- @since 0.1.0.0
 commandlogReset :: Commandlog -> Command ()
 commandlogReset which = command "COMMANDLOG RESET" [commandlogWord which] Decode.okay
 
 -- | @COMMANDLOG HELP@: what COMMANDLOG can do, as lines of text for people to read. \(O(1)\) on the
 -- server, [since Valkey 8.1.0](https://valkey.io/commands/commandlog-help/).
---
--- @since 0.1.0.0
 commandlogHelp :: Command [ByteString]
 commandlogHelp = command "COMMANDLOG HELP" [] (Decode.list Decode.bytes)

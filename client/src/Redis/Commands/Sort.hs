@@ -49,8 +49,6 @@ import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 
 -- | How to sort.
---
--- @since 0.1.0.0
 data SortOptions = SortOptions
   { -- | BY: what to compare.
     sortBy :: SortBy,
@@ -64,15 +62,11 @@ data SortOptions = SortOptions
   deriving stock (Eq, Show)
 
 -- | All elements, compared as numbers, the smallest first.
---
--- @since 0.1.0.0
 sortDefaults :: SortOptions
 sortDefaults =
   SortOptions {sortBy = ByElement, sortOrder = Ascending, sortAs = AsNumbers, sortSkip = 0, sortCount = Nothing}
 
 -- | What to compare.
---
--- @since 0.1.0.0
 data SortBy
   = -- | The elements themselves.
     ByElement
@@ -83,8 +77,6 @@ data SortBy
   deriving stock (Eq, Show)
 
 -- | Which element comes first.
---
--- @since 0.1.0.0
 data SortOrder
   = -- | ASC: the smallest.
     Ascending
@@ -93,8 +85,6 @@ data SortOrder
   deriving stock (Eq, Show)
 
 -- | How to compare.
---
--- @since 0.1.0.0
 data SortAs
   = -- | As numbers. A value that is no number is an error.
     AsNumbers
@@ -103,8 +93,6 @@ data SortAs
   deriving stock (Eq, Show)
 
 -- | What to return for each element.
---
--- @since 0.1.0.0
 data SortGet
   = -- | GET #: the element itself.
     GetElement
@@ -115,56 +103,40 @@ data SortGet
 -- | @SORT key@: the elements, sorted as numbers, the smallest first. An element that is no number
 -- is an error. \(O(n \log n)\) on the server, [since 1.0.0](https://valkey.io/commands/sort/). The
 -- server regards it as a write; 'sortRo' may go to a replica.
---
--- @since 0.1.0.0
 sort :: ByteString -> Command [ByteString]
 sort = sortWith sortDefaults
 
 -- | @SORT key [BY pattern] [LIMIT skip count] [ASC|DESC] [ALPHA]@: like 'sort', with options.
 -- \(O(n + m \log m)\) on the server for n elements of which m are returned.
---
--- @since 0.1.0.0
 sortWith :: SortOptions -> ByteString -> Command [ByteString]
 sortWith options name = command "SORT" (key name : sortArguments options []) (Decode.list Decode.bytes)
 
 -- | @SORT_RO key@: like 'sort', but a read. [Since 7.0.0](https://valkey.io/commands/sort_ro/).
---
--- @since 0.1.0.0
 sortRo :: ByteString -> Command [ByteString]
 sortRo = sortRoWith sortDefaults
 
 -- | @SORT_RO key …@: like 'sortWith', but a read.
 -- [Since 7.0.0](https://valkey.io/commands/sort_ro/).
---
--- @since 0.1.0.0
 sortRoWith :: SortOptions -> ByteString -> Command [ByteString]
 sortRoWith options name = command "SORT_RO" (key name : sortArguments options []) (Decode.list Decode.bytes)
 
 -- | @SORT key GET pattern …@: for each element, in sorted order, the values that the patterns name;
 -- 'Nothing' where there is no such key. Otherwise like 'sort'.
---
--- @since 0.1.0.0
 sortGet :: NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]
 sortGet = sortGetWith sortDefaults
 
 -- | @SORT key … GET pattern …@: like 'sortGet', with options.
---
--- @since 0.1.0.0
 sortGetWith :: SortOptions -> NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]
 sortGetWith options gets name =
   command "SORT" (key name : sortArguments options (NonEmpty.toList gets)) (rowsOf (length gets))
 
 -- | @SORT_RO key GET pattern …@: like 'sortGet', but a read.
 -- [Since 7.0.0](https://valkey.io/commands/sort_ro/).
---
--- @since 0.1.0.0
 sortRoGet :: NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]
 sortRoGet = sortRoGetWith sortDefaults
 
 -- | @SORT_RO key … GET pattern …@: like 'sortGetWith', but a read.
 -- [Since 7.0.0](https://valkey.io/commands/sort_ro/).
---
--- @since 0.1.0.0
 sortRoGetWith :: SortOptions -> NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]
 sortRoGetWith options gets name =
   command "SORT_RO" (key name : sortArguments options (NonEmpty.toList gets)) (rowsOf (length gets))
@@ -172,16 +144,12 @@ sortRoGetWith options gets name =
 -- | @SORT key STORE destination@: stores the sorted elements as a list at the destination, in the
 -- place of whatever it held; how many elements there are. In a cluster both keys must share a slot.
 -- Otherwise like 'sort'.
---
--- @since 0.1.0.0
 sortStore :: ByteString -> ByteString -> Command Int64
 sortStore = sortStoreWith sortDefaults []
 
 -- | @SORT key … [GET pattern …] STORE destination@: like 'sortStore', with options. If there are
 -- patterns, it stores the values that they name, one after the other, and an empty string where
 -- there is no such key.
---
--- @since 0.1.0.0
 sortStoreWith :: SortOptions -> [SortGet] -> ByteString -> ByteString -> Command Int64
 sortStoreWith options gets name destination =
   command "SORT" (key name : sortArguments options gets <> [arg "STORE", key destination]) Decode.integer

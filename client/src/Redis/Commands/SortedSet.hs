@@ -84,16 +84,12 @@ import Redis.Internal.Command.Scan
 -- number of new members. A pair has the member before its score, as replies have it. \(O(\log n)\)
 -- per member on the server, [since 1.2.0](https://valkey.io/commands/zadd/); several members since
 -- 2.4.0.
---
--- @since 0.1.0.0
 zadd :: ByteString -> NonEmpty (ByteString, Double) -> Command Int64
 zadd = zaddWith zaddDefaults
 
 -- | The options of 'zaddWith' and 'zaddIncrWith'.
 --
 -- > zaddWith zaddDefaults {zaddCondition = Just ZaddGreater} "best" (("ada", 41) :| [])
---
--- @since 0.1.0.0
 data ZaddOptions = ZaddOptions
   { -- | The members that may be added or changed; 'Nothing' means all.
     zaddCondition :: Maybe ZaddCondition,
@@ -103,14 +99,10 @@ data ZaddOptions = ZaddOptions
   deriving stock (Eq, Show)
 
 -- | Adds and changes all members, and counts the new ones.
---
--- @since 0.1.0.0
 zaddDefaults :: ZaddOptions
 zaddDefaults = ZaddOptions {zaddCondition = Nothing, zaddChanged = False}
 
 -- | The members that ZADD may add or change.
---
--- @since 0.1.0.0
 data ZaddCondition
   = -- | NX (since 3.0.2): only new members.
     ZaddNew
@@ -127,8 +119,6 @@ data ZaddCondition
   deriving stock (Eq, Show)
 
 -- | @ZADD key [NX|XX] [GT|LT] [CH] score member …@: like 'zadd', with options.
---
--- @since 0.1.0.0
 zaddWith :: ZaddOptions -> ByteString -> NonEmpty (ByteString, Double) -> Command Int64
 zaddWith options name members =
   command "ZADD" (key name : zaddArguments options <> concatMap scoreAndMember members) Decode.integer
@@ -150,16 +140,12 @@ scoreAndMember (member, score) = [double score, arg member]
 
 -- | @ZADD key INCR increment member@: adds to a member's score, like 'zincrby'; returns the new
 -- score. \(O(\log n)\) on the server, [since 3.0.2](https://valkey.io/commands/zadd/).
---
--- @since 0.1.0.0
 zaddIncr :: ByteString -> Double -> ByteString -> Command Double
 zaddIncr name by member = command "ZADD" [key name, arg "INCR", double by, arg member] Decode.double
 
 -- | @ZADD key [NX|XX] [GT|LT] INCR increment member@: adds to a member's score; returns the new
 -- score, or 'Nothing' if the condition prevented the change. CH has no effect here. \(O(\log n)\)
 -- on the server, [since 3.0.2](https://valkey.io/commands/zadd/).
---
--- @since 0.1.0.0
 zaddIncrWith :: ZaddOptions -> ByteString -> Double -> ByteString -> Command (Maybe Double)
 zaddIncrWith options name by member =
   command
@@ -170,68 +156,50 @@ zaddIncrWith options name by member =
 -- | @ZINCRBY key increment member@: adds to a member's score; returns the new score. A member that
 -- does not exist counts as 0. The server refuses an increment that would make the score a NaN.
 -- \(O(\log n)\) on the server, [since 1.2.0](https://valkey.io/commands/zincrby/).
---
--- @since 0.1.0.0
 zincrby :: ByteString -> Double -> ByteString -> Command Double
 zincrby name by member = command "ZINCRBY" [key name, double by, arg member] Decode.double
 
 -- | @ZREM key member …@: removes members; returns how many of them existed. \(O(\log n)\) per
 -- member on the server, [since 1.2.0](https://valkey.io/commands/zrem/); several members since
 -- 2.4.0.
---
--- @since 0.1.0.0
 zrem :: ByteString -> NonEmpty ByteString -> Command Int64
 zrem name members = command "ZREM" (key name : args members) Decode.integer
 
 -- | @ZSCORE key member@: the member's score; 'Nothing' if there is no such member. \(O(1)\) on the
 -- server, [since 1.2.0](https://valkey.io/commands/zscore/).
---
--- @since 0.1.0.0
 zscore :: ByteString -> ByteString -> Command (Maybe Double)
 zscore name member = command "ZSCORE" [key name, arg member] (Decode.nullable Decode.double)
 
 -- | @ZMSCORE key member …@: the scores, in the order of the given members; 'Nothing' for a member
 -- that does not exist. \(O(1)\) per member on the server,
 -- [since 6.2.0](https://valkey.io/commands/zmscore/).
---
--- @since 0.1.0.0
 zmscore :: ByteString -> NonEmpty ByteString -> Command [Maybe Double]
 zmscore name members =
   command "ZMSCORE" (key name : args members) (Decode.listOf (length members) (Decode.nullable Decode.double))
 
 -- | @ZCARD key@: the number of members. \(O(1)\) on the server,
 -- [since 1.2.0](https://valkey.io/commands/zcard/).
---
--- @since 0.1.0.0
 zcard :: ByteString -> Command Int64
 zcard name = command "ZCARD" [key name] Decode.integer
 
 -- | @ZRANK key member@: the member's rank, counted from 0 at the lowest score; 'Nothing' if there
 -- is no such member. \(O(\log n)\) on the server, [since 2.0.0](https://valkey.io/commands/zrank/).
---
--- @since 0.1.0.0
 zrank :: ByteString -> ByteString -> Command (Maybe Int64)
 zrank name member = command "ZRANK" [key name, arg member] (Decode.nullable Decode.integer)
 
 -- | @ZRANK key member WITHSCORE@: like 'zrank', with the member's score. \(O(\log n)\) on the
 -- server, [since 7.2.0](https://valkey.io/commands/zrank/).
---
--- @since 0.1.0.0
 zrankWithscore :: ByteString -> ByteString -> Command (Maybe (Int64, Double))
 zrankWithscore name member = command "ZRANK" [key name, arg member, arg "WITHSCORE"] (Decode.nullable rankAndScore)
 
 -- | @ZREVRANK key member@: the member's rank, counted from 0 at the highest score; 'Nothing' if
 -- there is no such member. \(O(\log n)\) on the server,
 -- [since 2.0.0](https://valkey.io/commands/zrevrank/).
---
--- @since 0.1.0.0
 zrevrank :: ByteString -> ByteString -> Command (Maybe Int64)
 zrevrank name member = command "ZREVRANK" [key name, arg member] (Decode.nullable Decode.integer)
 
 -- | @ZREVRANK key member WITHSCORE@: like 'zrevrank', with the member's score. \(O(\log n)\) on the
 -- server, [since 7.2.0](https://valkey.io/commands/zrevrank/).
---
--- @since 0.1.0.0
 zrevrankWithscore :: ByteString -> ByteString -> Command (Maybe (Int64, Double))
 zrevrankWithscore name member =
   command "ZREVRANK" [key name, arg member, arg "WITHSCORE"] (Decode.nullable rankAndScore)
@@ -242,38 +210,28 @@ rankAndScore = Decode.pair Decode.integer Decode.double
 -- | @ZPOPMIN key@: removes the member with the lowest score; returns it with its score, or
 -- 'Nothing' if the sorted set is empty. \(O(\log n)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/zpopmin/).
---
--- @since 0.1.0.0
 zpopmin :: ByteString -> Command (Maybe (ByteString, Double))
 zpopmin name = command "ZPOPMIN" [key name] (fmap listToMaybe . Decode.scored)
 
 -- | @ZPOPMIN key count@: removes at most that many members, the lowest score first; returns them
 -- with their scores. A negative count is refused before the command is sent. \(O(\log n)\) per
 -- member on the server, [since 5.0.0](https://valkey.io/commands/zpopmin/).
---
--- @since 0.1.0.0
 zpopminCount :: ByteString -> Int64 -> Command [(ByteString, Double)]
 zpopminCount name count = command "ZPOPMIN" [key name, natural count] Decode.scored
 
 -- | @ZPOPMAX key@: removes the member with the highest score; returns it with its score, or
 -- 'Nothing' if the sorted set is empty. \(O(\log n)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/zpopmax/).
---
--- @since 0.1.0.0
 zpopmax :: ByteString -> Command (Maybe (ByteString, Double))
 zpopmax name = command "ZPOPMAX" [key name] (fmap listToMaybe . Decode.scored)
 
 -- | @ZPOPMAX key count@: removes at most that many members, the highest score first; returns them
 -- with their scores. A negative count is refused before the command is sent. \(O(\log n)\) per
 -- member on the server, [since 5.0.0](https://valkey.io/commands/zpopmax/).
---
--- @since 0.1.0.0
 zpopmaxCount :: ByteString -> Int64 -> Command [(ByteString, Double)]
 zpopmaxCount name count = command "ZPOPMAX" [key name, natural count] Decode.scored
 
 -- | An end of a sorted set.
---
--- @since 0.1.0.0
 data ScoreEnd
   = -- | MIN: the lowest scores.
     MinEnd
@@ -282,8 +240,6 @@ data ScoreEnd
   deriving stock (Eq, Show)
 
 -- | The options of 'zmpopWith' and 'bzmpopWith'.
---
--- @since 0.1.0.0
 newtype ZmpopOptions = ZmpopOptions
   { -- | COUNT: at most this many members; 'Nothing' means one. A count below 1 is refused before
     -- the command is sent.
@@ -292,8 +248,6 @@ newtype ZmpopOptions = ZmpopOptions
   deriving stock (Eq, Show)
 
 -- | Takes one member.
---
--- @since 0.1.0.0
 zmpopDefaults :: ZmpopOptions
 zmpopDefaults = ZmpopOptions {zmpopCount = Nothing}
 
@@ -301,15 +255,11 @@ zmpopDefaults = ZmpopOptions {zmpopCount = Nothing}
 -- key, and the member with its score, or 'Nothing' if all are empty. In a cluster the keys must
 -- share a slot. \(O(k) + O(\log n)\) on the server for k keys,
 -- [since 7.0.0](https://valkey.io/commands/zmpop/).
---
--- @since 0.1.0.0
 zmpop :: NonEmpty ByteString -> ScoreEnd -> Command (Maybe (ByteString, [(ByteString, Double)]))
 zmpop = zmpopWith zmpopDefaults
 
 -- | @ZMPOP n key … MIN|MAX [COUNT c]@: like 'zmpop', but removes several members, all from one
 -- sorted set. \(O(k) + O(m \log n)\) on the server for k keys and m members.
---
--- @since 0.1.0.0
 zmpopWith :: ZmpopOptions -> NonEmpty ByteString -> ScoreEnd -> Command (Maybe (ByteString, [(ByteString, Double)]))
 zmpopWith options names end =
   command "ZMPOP" (mpopArguments options names end) (Decode.nullable (Decode.pair Decode.bytes Decode.scored))
@@ -319,15 +269,11 @@ zmpopWith options names end =
 -- member: for the given time or, with 'Nothing', without limit. The result is 'Nothing' if that
 -- time passes. In a cluster the keys must share a slot. \(O(\log n)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/bzpopmin/); fractions of seconds since 6.0.0.
---
--- @since 0.1.0.0
 bzpopmin :: NonEmpty ByteString -> Maybe Duration -> Command (Maybe (ByteString, ByteString, Double))
 bzpopmin names limit = command "BZPOPMIN" (keys names <> [timeout limit]) (Decode.nullable keyMemberScore)
 
 -- | @BZPOPMAX key … seconds@: like 'bzpopmin', but removes the member with the highest score.
 -- <https://valkey.io/commands/bzpopmax/>
---
--- @since 0.1.0.0
 bzpopmax :: NonEmpty ByteString -> Maybe Duration -> Command (Maybe (ByteString, ByteString, Double))
 bzpopmax names limit = command "BZPOPMAX" (keys names <> [timeout limit]) (Decode.nullable keyMemberScore)
 
@@ -336,15 +282,11 @@ keyMemberScore = Decode.triple Decode.bytes Decode.bytes Decode.double
 
 -- | @BZMPOP seconds n key … MIN|MAX@: like 'zmpop', but waits for a member as 'bzpopmin' does.
 -- [Since 7.0.0](https://valkey.io/commands/bzmpop/).
---
--- @since 0.1.0.0
 bzmpop :: NonEmpty ByteString -> ScoreEnd -> Maybe Duration -> Command (Maybe (ByteString, [(ByteString, Double)]))
 bzmpop = bzmpopWith zmpopDefaults
 
 -- | @BZMPOP seconds n key … MIN|MAX [COUNT c]@: like 'zmpopWith', but waits for a member as
 -- 'bzpopmin' does. [Since 7.0.0](https://valkey.io/commands/bzmpop/).
---
--- @since 0.1.0.0
 bzmpopWith :: ZmpopOptions -> NonEmpty ByteString -> ScoreEnd -> Maybe Duration -> Command (Maybe (ByteString, [(ByteString, Double)]))
 bzmpopWith options names end limit =
   command
@@ -361,28 +303,20 @@ mpopArguments ZmpopOptions {zmpopCount} names end = countedKeys names <> [endWor
 
 -- | @ZRANDMEMBER key@: a random member; 'Nothing' if the sorted set is empty. \(O(1)\) on the
 -- server, [since 6.2.0](https://valkey.io/commands/zrandmember/).
---
--- @since 0.1.0.0
 zrandmember :: ByteString -> Command (Maybe ByteString)
 zrandmember name = command "ZRANDMEMBER" [key name] (Decode.nullable Decode.bytes)
 
 -- | @ZRANDMEMBER key count@: several random members. \(O(n)\) on the server in the length of the
 -- reply, [since 6.2.0](https://valkey.io/commands/zrandmember/).
---
--- @since 0.1.0.0
 zrandmemberCount :: ByteString -> Draw -> Command [ByteString]
 zrandmemberCount name draw = command "ZRANDMEMBER" [key name, drawCount draw] (Decode.list Decode.bytes)
 
 -- | @ZRANDMEMBER key count WITHSCORES@: several random members, with their scores. \(O(n)\) on the
 -- server in the length of the reply, [since 6.2.0](https://valkey.io/commands/zrandmember/).
---
--- @since 0.1.0.0
 zrandmemberWithscores :: ByteString -> Draw -> Command [(ByteString, Double)]
 zrandmemberWithscores name draw = command "ZRANDMEMBER" [key name, drawCount draw, arg "WITHSCORES"] Decode.scored
 
 -- | The options of 'zscanWith' and 'zscanNoscores'.
---
--- @since 0.1.0.0
 data ZscanOptions = ZscanOptions
   { -- | MATCH: a glob pattern; only members that match it are returned.
     zscanMatch :: Maybe ByteString,
@@ -393,14 +327,10 @@ data ZscanOptions = ZscanOptions
   deriving stock (Eq, Show)
 
 -- | All members; the server chooses the size of the steps.
---
--- @since 0.1.0.0
 zscanDefaults :: ZscanOptions
 zscanDefaults = ZscanOptions {zscanMatch = Nothing, zscanCount = Nothing}
 
 -- | @ZSCAN key cursor@: like 'zscanWith', over all members.
---
--- @since 0.1.0.0
 zscan :: ByteString -> ScanCursor -> Command (ScanPage (ByteString, Double))
 zscan = zscanWith zscanDefaults
 
@@ -408,16 +338,12 @@ zscan = zscanWith zscanDefaults
 -- their scores, in no particular order. The walk returns every member that is there throughout,
 -- maybe twice. In a cluster the primary answers, because a cursor is valid only on the node that
 -- issued it. \(O(1)\) per step on the server, [since 2.8.0](https://valkey.io/commands/zscan/).
---
--- @since 0.1.0.0
 zscanWith :: ZscanOptions -> ByteString -> ScanCursor -> Command (ScanPage (ByteString, Double))
 zscanWith options name cursor =
   command "ZSCAN" (key name : zscanArguments options cursor) (scanPage Decode.scored)
 
 -- | @ZSCAN key cursor [MATCH p] [COUNT n] NOSCORES@: like 'zscanWith', but returns the members
 -- without scores. Valkey only, [since 8.0.0](https://valkey.io/commands/zscan/).
---
--- @since 0.1.0.0
 zscanNoscores :: ZscanOptions -> ByteString -> ScanCursor -> Command (ScanPage ByteString)
 zscanNoscores options name cursor =
   command

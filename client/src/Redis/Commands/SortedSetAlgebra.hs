@@ -51,8 +51,6 @@ import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Groups
 
 -- | How the scores of a member that is in several sorted sets are combined.
---
--- @since 0.1.0.0
 data Aggregate
   = -- | SUM, the server's default: their sum.
     AggregateSum
@@ -65,20 +63,14 @@ data Aggregate
 -- | @ZUNION n key …@: the members that are in any of the sorted sets, ordered by the sums of their
 -- scores. In a cluster the keys must share a slot. \(O(n) + O(m \log m)\) on the server for n
 -- members in all and m in the reply, [since 6.2.0](https://valkey.io/commands/zunion/).
---
--- @since 0.1.0.0
 zunion :: NonEmpty ByteString -> Command [ByteString]
 zunion names = command "ZUNION" (countedKeys names) (Decode.list Decode.bytes)
 
 -- | @ZUNION n key … WITHSCORES@: like 'zunion', with the scores.
---
--- @since 0.1.0.0
 zunionWithscores :: NonEmpty ByteString -> Command [(ByteString, Double)]
 zunionWithscores names = command "ZUNION" (countedKeys names <> [arg "WITHSCORES"]) Decode.scored
 
 -- | The options of the unions.
---
--- @since 0.1.0.0
 newtype ZunionOptions = ZunionOptions
   { -- | AGGREGATE: how several scores of a member are combined.
     zunionAggregate :: Aggregate
@@ -86,8 +78,6 @@ newtype ZunionOptions = ZunionOptions
   deriving stock (Eq, Show)
 
 -- | Sums of scores.
---
--- @since 0.1.0.0
 zunionDefaults :: ZunionOptions
 zunionDefaults = ZunionOptions {zunionAggregate = AggregateSum}
 
@@ -95,15 +85,11 @@ zunionDefaults = ZunionOptions {zunionAggregate = AggregateSum}
 -- with a weight, by which its scores are multiplied first.
 --
 -- > zunionWith zunionDefaults (("{week}1", 1) :| [("{week}2", 0.5)])
---
--- @since 0.1.0.0
 zunionWith :: ZunionOptions -> NonEmpty (ByteString, Double) -> Command [ByteString]
 zunionWith ZunionOptions {zunionAggregate} names = command "ZUNION" (weighted zunionAggregate names) (Decode.list Decode.bytes)
 
 -- | @ZUNION n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX] WITHSCORES@: like 'zunionWith', with
 -- the scores.
---
--- @since 0.1.0.0
 zunionWithscoresWith :: ZunionOptions -> NonEmpty (ByteString, Double) -> Command [(ByteString, Double)]
 zunionWithscoresWith ZunionOptions {zunionAggregate} names = command "ZUNION" (weighted zunionAggregate names <> [arg "WITHSCORES"]) Decode.scored
 
@@ -111,15 +97,11 @@ zunionWithscoresWith ZunionOptions {zunionAggregate} names = command "ZUNION" (w
 -- destination key, and replaces whatever that key held; returns the number of members. If there are
 -- none, the key is deleted. In a cluster all keys must share a slot.
 -- [Since 2.0.0](https://valkey.io/commands/zunionstore/).
---
--- @since 0.1.0.0
 zunionstore :: ByteString -> NonEmpty ByteString -> Command Int64
 zunionstore destination names = command "ZUNIONSTORE" (key destination : countedKeys names) Decode.integer
 
 -- | @ZUNIONSTORE destination n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX]@: like
 -- 'zunionstore', but stores the result of 'zunionWith'.
---
--- @since 0.1.0.0
 zunionstoreWith :: ZunionOptions -> ByteString -> NonEmpty (ByteString, Double) -> Command Int64
 zunionstoreWith ZunionOptions {zunionAggregate} destination names =
   command "ZUNIONSTORE" (key destination : weighted zunionAggregate names) Decode.integer
@@ -127,20 +109,14 @@ zunionstoreWith ZunionOptions {zunionAggregate} destination names =
 -- | @ZINTER n key …@: like 'zunion', but only the members that are in all of the sorted sets.
 -- \(O(n k) + O(m \log m)\) on the server for n members of the smallest of k sorted sets and m in
 -- the reply, [since 6.2.0](https://valkey.io/commands/zinter/).
---
--- @since 0.1.0.0
 zinter :: NonEmpty ByteString -> Command [ByteString]
 zinter names = command "ZINTER" (countedKeys names) (Decode.list Decode.bytes)
 
 -- | @ZINTER n key … WITHSCORES@: like 'zinter', with the scores.
---
--- @since 0.1.0.0
 zinterWithscores :: NonEmpty ByteString -> Command [(ByteString, Double)]
 zinterWithscores names = command "ZINTER" (countedKeys names <> [arg "WITHSCORES"]) Decode.scored
 
 -- | The options of the intersections.
---
--- @since 0.1.0.0
 newtype ZinterOptions = ZinterOptions
   { -- | AGGREGATE: how several scores of a member are combined.
     zinterAggregate :: Aggregate
@@ -148,36 +124,26 @@ newtype ZinterOptions = ZinterOptions
   deriving stock (Eq, Show)
 
 -- | Sums of scores.
---
--- @since 0.1.0.0
 zinterDefaults :: ZinterOptions
 zinterDefaults = ZinterOptions {zinterAggregate = AggregateSum}
 
 -- | @ZINTER n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX]@: like 'zinter', but each key comes
 -- with a weight, by which its scores are multiplied first.
---
--- @since 0.1.0.0
 zinterWith :: ZinterOptions -> NonEmpty (ByteString, Double) -> Command [ByteString]
 zinterWith ZinterOptions {zinterAggregate} names = command "ZINTER" (weighted zinterAggregate names) (Decode.list Decode.bytes)
 
 -- | @ZINTER n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX] WITHSCORES@: like 'zinterWith', with
 -- the scores.
---
--- @since 0.1.0.0
 zinterWithscoresWith :: ZinterOptions -> NonEmpty (ByteString, Double) -> Command [(ByteString, Double)]
 zinterWithscoresWith ZinterOptions {zinterAggregate} names = command "ZINTER" (weighted zinterAggregate names <> [arg "WITHSCORES"]) Decode.scored
 
 -- | @ZINTERSTORE destination n key …@: like 'zunionstore', but stores the result of 'zinter'.
 -- [Since 2.0.0](https://valkey.io/commands/zinterstore/).
---
--- @since 0.1.0.0
 zinterstore :: ByteString -> NonEmpty ByteString -> Command Int64
 zinterstore destination names = command "ZINTERSTORE" (key destination : countedKeys names) Decode.integer
 
 -- | @ZINTERSTORE destination n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX]@: like
 -- 'zinterstore', but stores the result of 'zinterWith'.
---
--- @since 0.1.0.0
 zinterstoreWith :: ZinterOptions -> ByteString -> NonEmpty (ByteString, Double) -> Command Int64
 zinterstoreWith ZinterOptions {zinterAggregate} destination names =
   command "ZINTERSTORE" (key destination : weighted zinterAggregate names) Decode.integer
@@ -185,14 +151,10 @@ zinterstoreWith ZinterOptions {zinterAggregate} destination names =
 -- | @ZINTERCARD n key …@: the number of members that 'zinter' would return. In a cluster the keys
 -- must share a slot. \(O(n k)\) on the server for n members of the smallest of k sorted sets,
 -- [since 7.0.0](https://valkey.io/commands/zintercard/).
---
--- @since 0.1.0.0
 zintercard :: NonEmpty ByteString -> Command Int64
 zintercard = zintercardWith zintercardDefaults
 
 -- | The options of 'zintercardWith'.
---
--- @since 0.1.0.0
 newtype ZintercardOptions = ZintercardOptions
   { -- | LIMIT: the number at which the server stops counting; 0 means no limit. A negative number
     -- is refused before the command is sent.
@@ -201,14 +163,10 @@ newtype ZintercardOptions = ZintercardOptions
   deriving stock (Eq, Show)
 
 -- | No limit.
---
--- @since 0.1.0.0
 zintercardDefaults :: ZintercardOptions
 zintercardDefaults = ZintercardOptions {zintercardLimit = Nothing}
 
 -- | @ZINTERCARD n key … [LIMIT l]@: like 'zintercard', with a limit.
---
--- @since 0.1.0.0
 zintercardWith :: ZintercardOptions -> NonEmpty ByteString -> Command Int64
 zintercardWith ZintercardOptions {zintercardLimit} names =
   command "ZINTERCARD" (countedKeys names <> option "LIMIT" natural zintercardLimit) Decode.integer
@@ -217,21 +175,15 @@ zintercardWith ZintercardOptions {zintercardLimit} names =
 -- order of their scores. In a cluster the keys must share a slot. \(O(l + (n-k) \log n)\) on the
 -- server for l members in all sorted sets, n in the first and k in the reply,
 -- [since 6.2.0](https://valkey.io/commands/zdiff/).
---
--- @since 0.1.0.0
 zdiff :: NonEmpty ByteString -> Command [ByteString]
 zdiff names = command "ZDIFF" (countedKeys names) (Decode.list Decode.bytes)
 
 -- | @ZDIFF n key … WITHSCORES@: like 'zdiff', with the scores.
---
--- @since 0.1.0.0
 zdiffWithscores :: NonEmpty ByteString -> Command [(ByteString, Double)]
 zdiffWithscores names = command "ZDIFF" (countedKeys names <> [arg "WITHSCORES"]) Decode.scored
 
 -- | @ZDIFFSTORE destination n key …@: like 'zunionstore', but stores the result of 'zdiff'.
 -- [Since 6.2.0](https://valkey.io/commands/zdiffstore/).
---
--- @since 0.1.0.0
 zdiffstore :: ByteString -> NonEmpty ByteString -> Command Int64
 zdiffstore destination names = command "ZDIFFSTORE" (key destination : countedKeys names) Decode.integer
 

@@ -69,8 +69,6 @@ import Redis.Internal.Command.Argument (floating)
 
 -- | A range of members. The type parameter is 'LexRange' where 'ByLex' is possible, and 'Void'
 -- where it is not.
---
--- @since 0.1.0.0
 data SortedRange lex
   = -- | From rank to rank, both included, counted from 0; a negative rank counts from the end.
     ByRank Int64 Int64
@@ -81,14 +79,10 @@ data SortedRange lex
   deriving stock (Eq, Show)
 
 -- | A range of members, by their bytes.
---
--- @since 0.1.0.0
 data LexRange = LexRange LexBound LexBound RangeLimit
   deriving stock (Eq, Show)
 
 -- | The bound at which a range of scores begins or ends.
---
--- @since 0.1.0.0
 data ScoreBound
   = -- | At this score, included.
     ScoreInclusive Double
@@ -101,8 +95,6 @@ data ScoreBound
   deriving stock (Eq, Show)
 
 -- | The bound at which a range of members begins or ends.
---
--- @since 0.1.0.0
 data LexBound
   = -- | At these bytes, included.
     LexInclusive ByteString
@@ -115,8 +107,6 @@ data LexBound
   deriving stock (Eq, Show)
 
 -- | The part of a range that is returned.
---
--- @since 0.1.0.0
 data RangeLimit
   = -- | The whole range.
     WholeRange
@@ -149,20 +139,14 @@ rangeLimit = \case
 -- | @ZRANGE key start stop@: the members from rank start to rank stop, both included; a negative
 -- rank counts from the end. \(O(\log n + m)\) on the server for m members of n,
 -- [since 1.2.0](https://valkey.io/commands/zrange/).
---
--- @since 0.1.0.0
 zrange :: ByteString -> Int64 -> Int64 -> Command [ByteString]
 zrange name start stop = command "ZRANGE" [key name, int start, int stop] (Decode.list Decode.bytes)
 
 -- | @ZRANGE key start stop WITHSCORES@: like 'zrange', with the scores.
---
--- @since 0.1.0.0
 zrangeWithscores :: ByteString -> Int64 -> Int64 -> Command [(ByteString, Double)]
 zrangeWithscores name start stop = command "ZRANGE" [key name, int start, int stop, arg "WITHSCORES"] Decode.scored
 
 -- | The options of 'zrangeWith', 'zrangeWithscoresWith' and 'zrangestoreWith'.
---
--- @since 0.1.0.0
 newtype ZrangeOptions = ZrangeOptions
   { -- | REV (since 6.2.0): from the highest score down. Ranks count from there, and a range of
     -- scores or members begins with its upper bound:
@@ -172,8 +156,6 @@ newtype ZrangeOptions = ZrangeOptions
   deriving stock (Eq, Show)
 
 -- | From the lowest score up.
---
--- @since 0.1.0.0
 zrangeDefaults :: ZrangeOptions
 zrangeDefaults = ZrangeOptions {zrangeRev = False}
 
@@ -182,16 +164,12 @@ zrangeDefaults = ZrangeOptions {zrangeRev = False}
 -- [since 6.2.0](https://valkey.io/commands/zrange/).
 --
 -- > zrangeWith zrangeDefaults "names" (ByLex (LexRange (LexInclusive "a") (LexExclusive "b") WholeRange))
---
--- @since 0.1.0.0
 zrangeWith :: ZrangeOptions -> ByteString -> SortedRange LexRange -> Command [ByteString]
 zrangeWith options name range =
   command "ZRANGE" (key name : rangeArguments lexRange options range) (Decode.list Decode.bytes)
 
 -- | @ZRANGE key start stop [BYSCORE] [REV] [LIMIT offset count] WITHSCORES@: like 'zrangeWith',
 -- with the scores. The server refuses WITHSCORES together with BYLEX, where all scores are equal.
---
--- @since 0.1.0.0
 zrangeWithscoresWith :: ZrangeOptions -> ByteString -> SortedRange Void -> Command [(ByteString, Double)]
 zrangeWithscoresWith options name range =
   command "ZRANGE" (key name : rangeArguments absurd options range <> [arg "WITHSCORES"]) Decode.scored
@@ -212,31 +190,23 @@ lexRange (LexRange from to limit) = ([lexBound from, lexBound to], limit)
 -- the destination key, and replaces whatever that key held; returns the number of members. If there
 -- are none, the key is deleted. In a cluster both keys must share a slot. \(O(\log n + m)\) on the
 -- server for m members of n, [since 6.2.0](https://valkey.io/commands/zrangestore/).
---
--- @since 0.1.0.0
 zrangestore :: ByteString -> ByteString -> Int64 -> Int64 -> Command Int64
 zrangestore destination source start stop =
   command "ZRANGESTORE" [key destination, key source, int start, int stop] Decode.integer
 
 -- | @ZRANGESTORE destination source start stop [BYSCORE|BYLEX] [REV] [LIMIT offset count]@: like
 -- 'zrangestore', but stores the result of 'zrangeWith'.
---
--- @since 0.1.0.0
 zrangestoreWith :: ZrangeOptions -> ByteString -> ByteString -> SortedRange LexRange -> Command Int64
 zrangestoreWith options destination source range =
   command "ZRANGESTORE" (key destination : key source : rangeArguments lexRange options range) Decode.integer
 
 -- | @ZCOUNT key min max@: the number of members with scores between the bounds. \(O(\log n)\) on
 -- the server, [since 2.0.0](https://valkey.io/commands/zcount/).
---
--- @since 0.1.0.0
 zcount :: ByteString -> ScoreBound -> ScoreBound -> Command Int64
 zcount name from to = command "ZCOUNT" [key name, scoreBound from, scoreBound to] Decode.integer
 
 -- | @ZLEXCOUNT key min max@: the number of members between the bounds. \(O(\log n)\) on the server,
 -- [since 2.8.9](https://valkey.io/commands/zlexcount/).
---
--- @since 0.1.0.0
 zlexcount :: ByteString -> LexBound -> LexBound -> Command Int64
 zlexcount name from to = command "ZLEXCOUNT" [key name, lexBound from, lexBound to] Decode.integer
 
@@ -244,68 +214,50 @@ zlexcount name from to = command "ZLEXCOUNT" [key name, lexBound from, lexBound 
 -- included, where a negative rank counts from the end; returns how many were removed.
 -- \(O(\log n + m)\) on the server for m members of n,
 -- [since 2.0.0](https://valkey.io/commands/zremrangebyrank/).
---
--- @since 0.1.0.0
 zremrangebyrank :: ByteString -> Int64 -> Int64 -> Command Int64
 zremrangebyrank name start stop = command "ZREMRANGEBYRANK" [key name, int start, int stop] Decode.integer
 
 -- | @ZREMRANGEBYSCORE key min max@: removes the members with scores between the bounds; returns how
 -- many were removed. \(O(\log n + m)\) on the server for m members of n,
 -- [since 1.2.0](https://valkey.io/commands/zremrangebyscore/).
---
--- @since 0.1.0.0
 zremrangebyscore :: ByteString -> ScoreBound -> ScoreBound -> Command Int64
 zremrangebyscore name from to = command "ZREMRANGEBYSCORE" [key name, scoreBound from, scoreBound to] Decode.integer
 
 -- | @ZREMRANGEBYLEX key min max@: removes the members between the bounds; returns how many were
 -- removed. \(O(\log n + m)\) on the server for m members of n,
 -- [since 2.8.9](https://valkey.io/commands/zremrangebylex/).
---
--- @since 0.1.0.0
 zremrangebylex :: ByteString -> LexBound -> LexBound -> Command Int64
 zremrangebylex name from to = command "ZREMRANGEBYLEX" [key name, lexBound from, lexBound to] Decode.integer
 
 -- | @ZRANGEBYSCORE key min max@: the members with scores between the bounds, from the lowest score
 -- up. [Since 1.0.5](https://valkey.io/commands/zrangebyscore/); deprecated in Redis since 6.2.0 in
 -- favour of 'zrangeWith' with 'ByScore'. \(O(\log n + m)\) on the server for m members of n.
---
--- @since 0.1.0.0
 zrangebyscore :: ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
 zrangebyscore = zrangebyscoreWith zrangebyscoreDefaults
 
 -- | The options of 'zrangebyscoreWith', 'zrevrangebyscoreWith' and their variants with scores.
---
--- @since 0.1.0.0
 newtype ZrangebyscoreOptions = ZrangebyscoreOptions
   { zrangebyscoreLimit :: RangeLimit
   }
   deriving stock (Eq, Show)
 
 -- | The whole range.
---
--- @since 0.1.0.0
 zrangebyscoreDefaults :: ZrangebyscoreOptions
 zrangebyscoreDefaults = ZrangebyscoreOptions {zrangebyscoreLimit = WholeRange}
 
 -- | @ZRANGEBYSCORE key min max [LIMIT offset count]@: like 'zrangebyscore', but only a part of the
 -- range.
---
--- @since 0.1.0.0
 zrangebyscoreWith :: ZrangebyscoreOptions -> ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
 zrangebyscoreWith ZrangebyscoreOptions {zrangebyscoreLimit} name from to =
   command "ZRANGEBYSCORE" (key name : scoreBound from : scoreBound to : rangeLimit zrangebyscoreLimit) (Decode.list Decode.bytes)
 
 -- | @ZRANGEBYSCORE key min max WITHSCORES@: like 'zrangebyscore', with the scores.
 -- [Since 2.0.0](https://valkey.io/commands/zrangebyscore/).
---
--- @since 0.1.0.0
 zrangebyscoreWithscores :: ByteString -> ScoreBound -> ScoreBound -> Command [(ByteString, Double)]
 zrangebyscoreWithscores = zrangebyscoreWithscoresWith zrangebyscoreDefaults
 
 -- | @ZRANGEBYSCORE key min max WITHSCORES [LIMIT offset count]@: like 'zrangebyscoreWith', with the
 -- scores. [Since 2.0.0](https://valkey.io/commands/zrangebyscore/).
---
--- @since 0.1.0.0
 zrangebyscoreWithscoresWith :: ZrangebyscoreOptions -> ByteString -> ScoreBound -> ScoreBound -> Command [(ByteString, Double)]
 zrangebyscoreWithscoresWith ZrangebyscoreOptions {zrangebyscoreLimit} name from to =
   command "ZRANGEBYSCORE" (key name : scoreBound from : scoreBound to : arg "WITHSCORES" : rangeLimit zrangebyscoreLimit) Decode.scored
@@ -313,29 +265,21 @@ zrangebyscoreWithscoresWith ZrangebyscoreOptions {zrangebyscoreLimit} name from 
 -- | @ZRANGEBYLEX key min max@: the members between the bounds, from the lowest up.
 -- [Since 2.8.9](https://valkey.io/commands/zrangebylex/); deprecated in Redis since 6.2.0 in favour
 -- of 'zrangeWith' with 'ByLex'. \(O(\log n + m)\) on the server for m members of n.
---
--- @since 0.1.0.0
 zrangebylex :: ByteString -> LexBound -> LexBound -> Command [ByteString]
 zrangebylex = zrangebylexWith zrangebylexDefaults
 
 -- | The options of 'zrangebylexWith' and 'zrevrangebylexWith'.
---
--- @since 0.1.0.0
 newtype ZrangebylexOptions = ZrangebylexOptions
   { zrangebylexLimit :: RangeLimit
   }
   deriving stock (Eq, Show)
 
 -- | The whole range.
---
--- @since 0.1.0.0
 zrangebylexDefaults :: ZrangebylexOptions
 zrangebylexDefaults = ZrangebylexOptions {zrangebylexLimit = WholeRange}
 
 -- | @ZRANGEBYLEX key min max [LIMIT offset count]@: like 'zrangebylex', but only a part of the
 -- range.
---
--- @since 0.1.0.0
 zrangebylexWith :: ZrangebylexOptions -> ByteString -> LexBound -> LexBound -> Command [ByteString]
 zrangebylexWith ZrangebylexOptions {zrangebylexLimit} name from to =
   command "ZRANGEBYLEX" (key name : lexBound from : lexBound to : rangeLimit zrangebylexLimit) (Decode.list Decode.bytes)
@@ -344,14 +288,10 @@ zrangebylexWith ZrangebylexOptions {zrangebylexLimit} name from to =
 -- from the highest. [Since 1.2.0](https://valkey.io/commands/zrevrange/); deprecated in Redis since
 -- 6.2.0 in favour of 'zrangeWith' with 'zrangeRev'. \(O(\log n + m)\) on the server for m members
 -- of n.
---
--- @since 0.1.0.0
 zrevrange :: ByteString -> Int64 -> Int64 -> Command [ByteString]
 zrevrange name start stop = command "ZREVRANGE" [key name, int start, int stop] (Decode.list Decode.bytes)
 
 -- | @ZREVRANGE key start stop WITHSCORES@: like 'zrevrange', with the scores.
---
--- @since 0.1.0.0
 zrevrangeWithscores :: ByteString -> Int64 -> Int64 -> Command [(ByteString, Double)]
 zrevrangeWithscores name start stop =
   command "ZREVRANGE" [key name, int start, int stop, arg "WITHSCORES"] Decode.scored
@@ -360,29 +300,21 @@ zrevrangeWithscores name start stop =
 -- upper bound comes first. [Since 2.2.0](https://valkey.io/commands/zrevrangebyscore/); deprecated
 -- in Redis since 6.2.0 in favour of 'zrangeWith' with 'zrangeRev' and 'ByScore'. \(O(\log n + m)\)
 -- on the server for m members of n.
---
--- @since 0.1.0.0
 zrevrangebyscore :: ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
 zrevrangebyscore = zrevrangebyscoreWith zrangebyscoreDefaults
 
 -- | @ZREVRANGEBYSCORE key max min [LIMIT offset count]@: like 'zrevrangebyscore', but only a part
 -- of the range.
---
--- @since 0.1.0.0
 zrevrangebyscoreWith :: ZrangebyscoreOptions -> ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
 zrevrangebyscoreWith ZrangebyscoreOptions {zrangebyscoreLimit} name from to =
   command "ZREVRANGEBYSCORE" (key name : scoreBound from : scoreBound to : rangeLimit zrangebyscoreLimit) (Decode.list Decode.bytes)
 
 -- | @ZREVRANGEBYSCORE key max min WITHSCORES@: like 'zrevrangebyscore', with the scores.
---
--- @since 0.1.0.0
 zrevrangebyscoreWithscores :: ByteString -> ScoreBound -> ScoreBound -> Command [(ByteString, Double)]
 zrevrangebyscoreWithscores = zrevrangebyscoreWithscoresWith zrangebyscoreDefaults
 
 -- | @ZREVRANGEBYSCORE key max min WITHSCORES [LIMIT offset count]@: like 'zrevrangebyscoreWith',
 -- with the scores.
---
--- @since 0.1.0.0
 zrevrangebyscoreWithscoresWith :: ZrangebyscoreOptions -> ByteString -> ScoreBound -> ScoreBound -> Command [(ByteString, Double)]
 zrevrangebyscoreWithscoresWith ZrangebyscoreOptions {zrangebyscoreLimit} name from to =
   command
@@ -394,15 +326,11 @@ zrevrangebyscoreWithscoresWith ZrangebyscoreOptions {zrangebyscoreLimit} name fr
 -- comes first. [Since 2.8.9](https://valkey.io/commands/zrevrangebylex/); deprecated in Redis since
 -- 6.2.0 in favour of 'zrangeWith' with 'zrangeRev' and 'ByLex'. \(O(\log n + m)\) on the server for
 -- m members of n.
---
--- @since 0.1.0.0
 zrevrangebylex :: ByteString -> LexBound -> LexBound -> Command [ByteString]
 zrevrangebylex = zrevrangebylexWith zrangebylexDefaults
 
 -- | @ZREVRANGEBYLEX key max min [LIMIT offset count]@: like 'zrevrangebylex', but only a part of
 -- the range.
---
--- @since 0.1.0.0
 zrevrangebylexWith :: ZrangebylexOptions -> ByteString -> LexBound -> LexBound -> Command [ByteString]
 zrevrangebylexWith ZrangebylexOptions {zrangebylexLimit} name from to =
   command "ZREVRANGEBYLEX" (key name : lexBound from : lexBound to : rangeLimit zrangebylexLimit) (Decode.list Decode.bytes)

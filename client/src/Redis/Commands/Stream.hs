@@ -65,14 +65,10 @@ import Redis.Internal.Command.Stream
 -- | @XADD key * field value …@: adds an entry at the end, and creates the stream if there is none;
 -- returns the id that the server gave the entry. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/xadd/).
---
--- @since 0.1.0.0
 xadd :: ByteString -> NonEmpty (ByteString, ByteString) -> Command StreamId
 xadd name fields = command "XADD" (xaddArguments xaddDefaults name fields) readId
 
 -- | The options of 'xaddWith'.
---
--- @since 0.1.0.0
 data XaddOptions = XaddOptions
   { -- | The id of the new entry.
     xaddId :: NewId,
@@ -84,14 +80,10 @@ data XaddOptions = XaddOptions
   deriving stock (Eq, Show)
 
 -- | The server chooses the id, creates the stream if there is none, and drops nothing.
---
--- @since 0.1.0.0
 xaddDefaults :: XaddOptions
 xaddDefaults = XaddOptions {xaddId = NextId, xaddNomkstream = False, xaddTrim = Nothing}
 
 -- | The id of a new entry.
---
--- @since 0.1.0.0
 data NewId
   = -- | @*@: the server chooses it, by its clock and greater than all ids before.
     NextId
@@ -107,8 +99,6 @@ data NewId
 -- [since 5.0.0](https://valkey.io/commands/xadd/).
 --
 -- > xaddWith xaddDefaults {xaddTrim = Just (Maxlen (TrimRoughly Nothing) 1000)} "events" (("kind", "login") :| [])
---
--- @since 0.1.0.0
 xaddWith :: XaddOptions -> ByteString -> NonEmpty (ByteString, ByteString) -> Command (Maybe StreamId)
 xaddWith options name fields = command "XADD" (xaddArguments options name fields) (Decode.nullable readId)
 
@@ -124,8 +114,6 @@ xaddArguments XaddOptions {xaddId, xaddNomkstream, xaddTrim} name fields =
       GivenId given -> idArgument given
 
 -- | The entries that a stream keeps; older ones are dropped.
---
--- @since 0.1.0.0
 data StreamTrim
   = -- | MAXLEN: the newest entries, this many.
     Maxlen TrimPrecision Int64
@@ -134,8 +122,6 @@ data StreamTrim
   deriving stock (Eq, Show)
 
 -- | How exactly the server trims a stream.
---
--- @since 0.1.0.0
 data TrimPrecision
   = -- | Exactly.
     TrimExactly
@@ -156,36 +142,26 @@ trim = \case
 
 -- | @XTRIM key MAXLEN|MINID [~] threshold [LIMIT n]@: drops the oldest entries; returns how many it
 -- dropped. \(O(n)\) on the server in that number, [since 5.0.0](https://valkey.io/commands/xtrim/).
---
--- @since 0.1.0.0
 xtrim :: ByteString -> StreamTrim -> Command Int64
 xtrim name keeping = command "XTRIM" (key name : trim keeping) Decode.integer
 
 -- | @XDEL key id …@: deletes entries; returns how many of them existed. Deleted entries that are
 -- pending in a group stay pending. \(O(1)\) per entry on the server,
 -- [since 5.0.0](https://valkey.io/commands/xdel/).
---
--- @since 0.1.0.0
 xdel :: ByteString -> NonEmpty StreamId -> Command Int64
 xdel name ids = command "XDEL" (key name : map idArgument (toList ids)) Decode.integer
 
 -- | @XLEN key@: the number of entries; 0 if there is no stream. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/xlen/).
---
--- @since 0.1.0.0
 xlen :: ByteString -> Command Int64
 xlen name = command "XLEN" [key name] Decode.integer
 
 -- | @XRANGE key start end@: the entries between two ids, both included. \(O(n)\) on the server in
 -- the length of the reply, [since 5.0.0](https://valkey.io/commands/xrange/).
---
--- @since 0.1.0.0
 xrange :: ByteString -> StreamBound -> StreamBound -> Command [StreamEntry]
 xrange = xrangeWith xrangeDefaults
 
 -- | The options of 'xrangeWith' and 'xrevrangeWith'.
---
--- @since 0.1.0.0
 newtype XrangeOptions = XrangeOptions
   { -- | COUNT: at most this many entries; 'Nothing' means all.
     xrangeCount :: Maybe Int64
@@ -193,15 +169,11 @@ newtype XrangeOptions = XrangeOptions
   deriving stock (Eq, Show)
 
 -- | The whole range.
---
--- @since 0.1.0.0
 xrangeDefaults :: XrangeOptions
 xrangeDefaults = XrangeOptions {xrangeCount = Nothing}
 
 -- | @XRANGE key start end [COUNT n]@: like 'xrange', but at most so many entries. To continue,
 -- start with 'ExcludingId' of the last entry's id.
---
--- @since 0.1.0.0
 xrangeWith :: XrangeOptions -> ByteString -> StreamBound -> StreamBound -> Command [StreamEntry]
 xrangeWith XrangeOptions {xrangeCount} name start end =
   command "XRANGE" ([key name, bound start, bound end] <> option "COUNT" int xrangeCount) readEntries
@@ -211,21 +183,15 @@ xrangeWith XrangeOptions {xrangeCount} name start end =
 -- [Since 5.0.0](https://valkey.io/commands/xrevrange/).
 --
 -- > xrevrangeWith xrangeDefaults {xrangeCount = Just 1} "events" HighestId LowestId
---
--- @since 0.1.0.0
 xrevrange :: ByteString -> StreamBound -> StreamBound -> Command [StreamEntry]
 xrevrange = xrevrangeWith xrangeDefaults
 
 -- | @XREVRANGE key end start [COUNT n]@: like 'xrevrange', but at most so many entries.
---
--- @since 0.1.0.0
 xrevrangeWith :: XrangeOptions -> ByteString -> StreamBound -> StreamBound -> Command [StreamEntry]
 xrevrangeWith XrangeOptions {xrangeCount} name end start =
   command "XREVRANGE" ([key name, bound end, bound start] <> option "COUNT" int xrangeCount) readEntries
 
 -- | The position in a stream from which to read.
---
--- @since 0.1.0.0
 data ReadFrom
   = -- | After this id, usually that of the last entry that was read; after 0-0 for all entries.
     ReadAfter StreamId
@@ -239,14 +205,10 @@ data ReadFrom
 -- | @XREAD STREAMS key … id …@: the entries of each stream after the given id, with the stream's
 -- key. Streams without such entries are left out. In a cluster the keys must share a slot. \(O(n)\)
 -- on the server in the length of the reply, [since 5.0.0](https://valkey.io/commands/xread/).
---
--- @since 0.1.0.0
 xread :: NonEmpty (ByteString, ReadFrom) -> Command [(ByteString, [StreamEntry])]
 xread = xreadWith xreadDefaults
 
 -- | The options of 'xreadWith'.
---
--- @since 0.1.0.0
 data XreadOptions = XreadOptions
   { -- | COUNT: at most this many entries of each stream; 'Nothing' means all, and so does a number
     -- below 1.
@@ -256,16 +218,12 @@ data XreadOptions = XreadOptions
   deriving stock (Eq, Show)
 
 -- | All entries that are there, without waiting.
---
--- @since 0.1.0.0
 xreadDefaults :: XreadOptions
 xreadDefaults = XreadOptions {xreadCount = Nothing, xreadBlock = DoNotWait}
 
 -- | @XREAD [COUNT n] [BLOCK milliseconds] STREAMS key … id …@: like 'xread', with options. With
 -- BLOCK the server waits until one of the streams has an entry; the result is empty if none has one
 -- within the time.
---
--- @since 0.1.0.0
 xreadWith :: XreadOptions -> NonEmpty (ByteString, ReadFrom) -> Command [(ByteString, [StreamEntry])]
 xreadWith XreadOptions {xreadCount, xreadBlock} streams =
   command
@@ -285,14 +243,10 @@ xreadWith XreadOptions {xreadCount, xreadBlock} streams =
 -- | @XSETID key id@: sets the last id of a stream, for programs that copy streams; the next entry's
 -- id must be greater. The server refuses an id that is less than that of an existing entry.
 -- \(O(1)\) on the server, [since 5.0.0](https://valkey.io/commands/xsetid/).
---
--- @since 0.1.0.0
 xsetid :: ByteString -> StreamId -> Command ()
 xsetid = xsetidWith xsetidDefaults
 
 -- | The options of 'xsetidWith': more about the stream's past.
---
--- @since 0.1.0.0
 data XsetidOptions = XsetidOptions
   { -- | ENTRIESADDED (since 7.0.0): the number of entries that were ever added.
     xsetidEntriesadded :: Maybe Int64,
@@ -302,14 +256,10 @@ data XsetidOptions = XsetidOptions
   deriving stock (Eq, Show)
 
 -- | No options.
---
--- @since 0.1.0.0
 xsetidDefaults :: XsetidOptions
 xsetidDefaults = XsetidOptions {xsetidEntriesadded = Nothing, xsetidMaxdeletedid = Nothing}
 
 -- | @XSETID key id [ENTRIESADDED n] [MAXDELETEDID id]@: like 'xsetid', with options.
---
--- @since 0.1.0.0
 xsetidWith :: XsetidOptions -> ByteString -> StreamId -> Command ()
 xsetidWith XsetidOptions {xsetidEntriesadded, xsetidMaxdeletedid} name lastId =
   command

@@ -79,8 +79,6 @@ import Redis.Internal.Command.Argument (unixMilliseconds)
 import Redis.Internal.Command.Stream
 
 -- | A consumer: the name of its group, and its own name.
---
--- @since 0.1.0.0
 data Consumer = Consumer
   { consumerGroup :: ByteString,
     consumerName :: ByteString
@@ -95,14 +93,10 @@ consumer Consumer {consumerGroup, consumerName} = [arg consumerGroup, arg consum
 -- (@NOGROUP@ otherwise); the server creates the consumer if needed. In a cluster the keys must
 -- share a slot. \(O(n)\) on the server in the length of the reply,
 -- [since 5.0.0](https://valkey.io/commands/xreadgroup/).
---
--- @since 0.1.0.0
 xreadgroup :: Consumer -> NonEmpty ByteString -> Command [(ByteString, [StreamEntry])]
 xreadgroup = xreadgroupWith xreadgroupDefaults
 
 -- | The options of 'xreadgroupWith' and 'xreadgroupFromWith'.
---
--- @since 0.1.0.0
 data XreadgroupOptions = XreadgroupOptions
   { -- | COUNT: at most this many entries of each stream; 'Nothing' means all, and so does a number
     -- below 1.
@@ -117,23 +111,17 @@ data XreadgroupOptions = XreadgroupOptions
   deriving stock (Eq, Show)
 
 -- | All entries that are there, without waiting; they become pending.
---
--- @since 0.1.0.0
 xreadgroupDefaults :: XreadgroupOptions
 xreadgroupDefaults =
   XreadgroupOptions {xreadgroupCount = Nothing, xreadgroupBlock = DoNotWait, xreadgroupNoack = False}
 
 -- | @XREADGROUP GROUP group consumer [COUNT n] [BLOCK milliseconds] [NOACK] STREAMS key … > …@:
 -- like 'xreadgroup', with options.
---
--- @since 0.1.0.0
 xreadgroupWith :: XreadgroupOptions -> Consumer -> NonEmpty ByteString -> Command [(ByteString, [StreamEntry])]
 xreadgroupWith options reader names =
   command "XREADGROUP" (xreadgroupArguments options reader (fmap (\name -> (name, Undelivered)) names)) (readStreams readEntry)
 
 -- | The entries of a stream that a consumer reads.
---
--- @since 0.1.0.0
 data GroupRead
   = -- | @>@: the entries that no consumer of the group has read yet.
     Undelivered
@@ -143,8 +131,6 @@ data GroupRead
   deriving stock (Eq, Show)
 
 -- | An entry that a consumer reads.
---
--- @since 0.1.0.0
 data DeliveredEntry
   = Delivered StreamEntry
   | -- | An entry that is still pending, although it has been deleted from the stream.
@@ -156,15 +142,11 @@ data DeliveredEntry
 -- [Since 5.0.0](https://valkey.io/commands/xreadgroup/).
 --
 -- > xreadgroupFrom (Consumer "mailers" "one") (("events", PendingAfter (StreamId 0 0)) :| [])
---
--- @since 0.1.0.0
 xreadgroupFrom :: Consumer -> NonEmpty (ByteString, GroupRead) -> Command [(ByteString, [DeliveredEntry])]
 xreadgroupFrom = xreadgroupFromWith xreadgroupDefaults
 
 -- | @XREADGROUP GROUP group consumer [COUNT n] [BLOCK milliseconds] [NOACK] STREAMS key … id …@:
 -- like 'xreadgroupFrom', with options.
---
--- @since 0.1.0.0
 xreadgroupFromWith ::
   XreadgroupOptions -> Consumer -> NonEmpty (ByteString, GroupRead) -> Command [(ByteString, [DeliveredEntry])]
 xreadgroupFromWith options reader streams =
@@ -190,14 +172,10 @@ xreadgroupArguments XreadgroupOptions {xreadgroupCount, xreadgroupBlock, xreadgr
 
 -- | @XACK key group id …@: acknowledges entries, which are then no longer pending; returns how many
 -- were pending. \(O(1)\) per entry on the server, [since 5.0.0](https://valkey.io/commands/xack/).
---
--- @since 0.1.0.0
 xack :: ByteString -> ByteString -> NonEmpty StreamId -> Command Int64
 xack name group ids = command "XACK" (key name : arg group : map idArgument (toList ids)) Decode.integer
 
 -- | A summary of a group's pending entries.
---
--- @since 0.1.0.0
 data PendingSummary = PendingSummary
   { pendingSummaryCount :: Int64,
     -- | The lowest and the highest id, if any entry is pending.
@@ -209,8 +187,6 @@ data PendingSummary = PendingSummary
 
 -- | @XPENDING key group@: a summary of the pending entries. \(O(n)\) on the server in the number of
 -- consumers, [since 5.0.0](https://valkey.io/commands/xpending/).
---
--- @since 0.1.0.0
 xpending :: ByteString -> ByteString -> Command PendingSummary
 xpending name group = command "XPENDING" [key name, arg group] $ \reply -> do
   elements <- Decode.list Decode.value reply
@@ -226,8 +202,6 @@ xpending name group = command "XPENDING" [key name, arg group] $ \reply -> do
       }
 
 -- | A pending entry.
---
--- @since 0.1.0.0
 data PendingEntry = PendingEntry
   { pendingEntryId :: StreamId,
     -- | The name of the consumer with which it is pending.
@@ -242,14 +216,10 @@ data PendingEntry = PendingEntry
 -- | @XPENDING key group - + count@: at most that many pending entries, the lowest ids first.
 -- \(O(n)\) on the server in the length of the reply,
 -- [since 5.0.0](https://valkey.io/commands/xpending/).
---
--- @since 0.1.0.0
 xpendingRange :: ByteString -> ByteString -> Int64 -> Command [PendingEntry]
 xpendingRange = xpendingRangeWith xpendingRangeDefaults
 
 -- | The options of 'xpendingRangeWith': a selection of the pending entries.
---
--- @since 0.1.0.0
 data XpendingRangeOptions = XpendingRangeOptions
   { -- | IDLE (since 6.2.0): entries that were last delivered at least this long ago.
     xpendingRangeIdle :: Maybe Duration,
@@ -261,8 +231,6 @@ data XpendingRangeOptions = XpendingRangeOptions
   deriving stock (Eq, Show)
 
 -- | All ids and all consumers.
---
--- @since 0.1.0.0
 xpendingRangeDefaults :: XpendingRangeOptions
 xpendingRangeDefaults =
   XpendingRangeOptions
@@ -275,8 +243,6 @@ xpendingRangeDefaults =
 -- | @XPENDING key group [IDLE milliseconds] start end count [consumer]@: like 'xpendingRange', for
 -- a selection of the pending entries. With IDLE, \(O(n)\) on the server in the number of entries
 -- that it looks at. To continue, start with 'ExcludingId' of the last entry's id.
---
--- @since 0.1.0.0
 xpendingRangeWith :: XpendingRangeOptions -> ByteString -> ByteString -> Int64 -> Command [PendingEntry]
 xpendingRangeWith options name group count =
   command
@@ -302,14 +268,10 @@ pendingEntry reply = do
 -- entries that it assigned. Entries that were deleted from the stream are left out and,
 -- [since 7.0.0](https://valkey.io/commands/xclaim/), are no longer pending. \(O(\log n)\) per entry
 -- on the server in the number of pending entries, since 5.0.0.
---
--- @since 0.1.0.0
 xclaim :: ByteString -> Consumer -> Duration -> NonEmpty StreamId -> Command [StreamEntry]
 xclaim = xclaimWith xclaimDefaults
 
 -- | The options of 'xclaimWith' and 'xclaimJustidWith'.
---
--- @since 0.1.0.0
 data XclaimOptions = XclaimOptions
   { -- | The time at which the entries count as delivered to the new consumer; 'Nothing' means now.
     xclaimIdle :: Maybe ClaimIdle,
@@ -324,8 +286,6 @@ data XclaimOptions = XclaimOptions
   deriving stock (Eq, Show)
 
 -- | The time at which a claimed entry counts as delivered.
---
--- @since 0.1.0.0
 data ClaimIdle
   = -- | IDLE: this long ago.
     ClaimIdleFor Duration
@@ -334,16 +294,12 @@ data ClaimIdle
   deriving stock (Eq, Show)
 
 -- | The entries count as delivered now; one more delivery is counted.
---
--- @since 0.1.0.0
 xclaimDefaults :: XclaimOptions
 xclaimDefaults =
   XclaimOptions {xclaimIdle = Nothing, xclaimRetrycount = Nothing, xclaimForce = False, xclaimLastid = Nothing}
 
 -- | @XCLAIM key group consumer milliseconds id … [IDLE milliseconds|TIME time] [RETRYCOUNT n]
 -- [FORCE] [LASTID id]@: like 'xclaim', with options.
---
--- @since 0.1.0.0
 xclaimWith :: XclaimOptions -> ByteString -> Consumer -> Duration -> NonEmpty StreamId -> Command [StreamEntry]
 xclaimWith options name claimer idle ids =
   command "XCLAIM" (xclaimArguments options name claimer idle ids) claimed
@@ -367,22 +323,16 @@ xclaimArguments XclaimOptions {xclaimIdle, xclaimRetrycount, xclaimForce, xclaim
 
 -- | @XCLAIM key group consumer milliseconds id … JUSTID@: like 'xclaim', but returns only the ids,
 -- and counts no delivery. [Since 5.0.0](https://valkey.io/commands/xclaim/).
---
--- @since 0.1.0.0
 xclaimJustid :: ByteString -> Consumer -> Duration -> NonEmpty StreamId -> Command [StreamId]
 xclaimJustid = xclaimJustidWith xclaimDefaults
 
 -- | @XCLAIM key group consumer milliseconds id … [IDLE milliseconds|TIME time] [RETRYCOUNT n]
 -- [FORCE] [LASTID id] JUSTID@: like 'xclaimJustid', with options.
---
--- @since 0.1.0.0
 xclaimJustidWith :: XclaimOptions -> ByteString -> Consumer -> Duration -> NonEmpty StreamId -> Command [StreamId]
 xclaimJustidWith options name claimer idle ids =
   command "XCLAIM" (xclaimArguments options name claimer idle ids <> [arg "JUSTID"]) (Decode.list readId)
 
 -- | One step of a walk over the pending entries.
---
--- @since 0.1.0.0
 data Autoclaimed entry = Autoclaimed
   { -- | The id at which to continue; 'Nothing' at the end of the walk.
     autoclaimedNext :: Maybe StreamId,
@@ -399,14 +349,10 @@ data Autoclaimed entry = Autoclaimed
 -- with 0-0. \(O(1)\) per step on the server, [since 6.2.0](https://valkey.io/commands/xautoclaim/).
 --
 -- > xautoclaim "events" (Consumer "mailers" "two") (minutes 5) (StreamId 0 0)
---
--- @since 0.1.0.0
 xautoclaim :: ByteString -> Consumer -> Duration -> StreamId -> Command (Autoclaimed StreamEntry)
 xautoclaim = xautoclaimWith xautoclaimDefaults
 
 -- | The options of 'xautoclaimWith' and 'xautoclaimJustidWith'.
---
--- @since 0.1.0.0
 newtype XautoclaimOptions = XautoclaimOptions
   { -- | COUNT: at most this many entries in one step, in which the server looks at no more than ten
     -- times as many; 'Nothing' means 100. A count below 1 is refused before the command is sent.
@@ -415,15 +361,11 @@ newtype XautoclaimOptions = XautoclaimOptions
   deriving stock (Eq, Show)
 
 -- | The server's default count.
---
--- @since 0.1.0.0
 xautoclaimDefaults :: XautoclaimOptions
 xautoclaimDefaults = XautoclaimOptions {xautoclaimCount = Nothing}
 
 -- | @XAUTOCLAIM key group consumer milliseconds start [COUNT n]@: like 'xautoclaim', with another
 -- count.
---
--- @since 0.1.0.0
 xautoclaimWith ::
   XautoclaimOptions -> ByteString -> Consumer -> Duration -> StreamId -> Command (Autoclaimed StreamEntry)
 xautoclaimWith options name claimer idle start =
@@ -448,15 +390,11 @@ autoclaimed entries reply = do
 
 -- | @XAUTOCLAIM key group consumer milliseconds start JUSTID@: like 'xautoclaim', but returns only
 -- the ids, and counts no delivery. [Since 6.2.0](https://valkey.io/commands/xautoclaim/).
---
--- @since 0.1.0.0
 xautoclaimJustid :: ByteString -> Consumer -> Duration -> StreamId -> Command (Autoclaimed StreamId)
 xautoclaimJustid = xautoclaimJustidWith xautoclaimDefaults
 
 -- | @XAUTOCLAIM key group consumer milliseconds start [COUNT n] JUSTID@: like 'xautoclaimJustid',
 -- with another count.
---
--- @since 0.1.0.0
 xautoclaimJustidWith ::
   XautoclaimOptions -> ByteString -> Consumer -> Duration -> StreamId -> Command (Autoclaimed StreamId)
 xautoclaimJustidWith options name claimer idle start =
@@ -466,8 +404,6 @@ xautoclaimJustidWith options name claimer idle start =
     (autoclaimed (Decode.list readId))
 
 -- | The position in a stream from which a group reads.
---
--- @since 0.1.0.0
 data GroupFrom
   = -- | After this id; after 0-0 for all entries.
     GroupAfter StreamId
@@ -483,14 +419,10 @@ groupFrom = \case
 -- | @XGROUP CREATE key group id|$@: creates a group. An error if there is no stream,
 -- and @BUSYGROUP@ if the group exists. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/xgroup-create/).
---
--- @since 0.1.0.0
 xgroupCreate :: ByteString -> ByteString -> GroupFrom -> Command ()
 xgroupCreate = xgroupCreateWith xgroupCreateDefaults
 
 -- | The options of 'xgroupCreateWith'.
---
--- @since 0.1.0.0
 data XgroupCreateOptions = XgroupCreateOptions
   { -- | MKSTREAM: also creates the stream if there is none.
     xgroupCreateMkstream :: Bool,
@@ -501,14 +433,10 @@ data XgroupCreateOptions = XgroupCreateOptions
   deriving stock (Eq, Show)
 
 -- | Only for an existing stream.
---
--- @since 0.1.0.0
 xgroupCreateDefaults :: XgroupCreateOptions
 xgroupCreateDefaults = XgroupCreateOptions {xgroupCreateMkstream = False, xgroupCreateEntriesread = Nothing}
 
 -- | @XGROUP CREATE key group id|$ [MKSTREAM] [ENTRIESREAD n]@: like 'xgroupCreate', with options.
---
--- @since 0.1.0.0
 xgroupCreateWith :: XgroupCreateOptions -> ByteString -> ByteString -> GroupFrom -> Command ()
 xgroupCreateWith XgroupCreateOptions {xgroupCreateMkstream, xgroupCreateEntriesread} name group from =
   command
@@ -522,14 +450,10 @@ xgroupCreateWith XgroupCreateOptions {xgroupCreateMkstream, xgroupCreateEntriesr
 -- | @XGROUP SETID key group id|$@: sets the position from which the group reads on; @NOGROUP@ if
 -- there is no such group. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/xgroup-setid/).
---
--- @since 0.1.0.0
 xgroupSetid :: ByteString -> ByteString -> GroupFrom -> Command ()
 xgroupSetid = xgroupSetidWith xgroupSetidDefaults
 
 -- | The options of 'xgroupSetidWith'.
---
--- @since 0.1.0.0
 newtype XgroupSetidOptions = XgroupSetidOptions
   { -- | ENTRIESREAD (since 7.0.0): the number of entries before the new position.
     xgroupSetidEntriesread :: Maybe Int64
@@ -537,14 +461,10 @@ newtype XgroupSetidOptions = XgroupSetidOptions
   deriving stock (Eq, Show)
 
 -- | No options.
---
--- @since 0.1.0.0
 xgroupSetidDefaults :: XgroupSetidOptions
 xgroupSetidDefaults = XgroupSetidOptions {xgroupSetidEntriesread = Nothing}
 
 -- | @XGROUP SETID key group id|$ [ENTRIESREAD n]@: like 'xgroupSetid', with options.
---
--- @since 0.1.0.0
 xgroupSetidWith :: XgroupSetidOptions -> ByteString -> ByteString -> GroupFrom -> Command ()
 xgroupSetidWith XgroupSetidOptions {xgroupSetidEntriesread} name group from =
   command
@@ -555,30 +475,22 @@ xgroupSetidWith XgroupSetidOptions {xgroupSetidEntriesread} name group from =
 -- | @XGROUP DESTROY key group@: deletes a group with its pending entries; returns whether it
 -- existed. \(O(n)\) on the server in the number of pending entries,
 -- [since 5.0.0](https://valkey.io/commands/xgroup-destroy/).
---
--- @since 0.1.0.0
 xgroupDestroy :: ByteString -> ByteString -> Command Bool
 xgroupDestroy name group = command "XGROUP DESTROY" [key name, arg group] Decode.boolean
 
 -- | @XGROUP CREATECONSUMER key group consumer@: creates a consumer; returns whether it is new.
 -- Reading creates a consumer as well. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/xgroup-createconsumer/).
---
--- @since 0.1.0.0
 xgroupCreateconsumer :: ByteString -> Consumer -> Command Bool
 xgroupCreateconsumer name new = command "XGROUP CREATECONSUMER" (key name : consumer new) Decode.boolean
 
 -- | @XGROUP DELCONSUMER key group consumer@: deletes a consumer with its pending entries, which can
 -- then no longer be claimed; returns their number. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/xgroup-delconsumer/).
---
--- @since 0.1.0.0
 xgroupDelconsumer :: ByteString -> Consumer -> Command Int64
 xgroupDelconsumer name old = command "XGROUP DELCONSUMER" (key name : consumer old) Decode.integer
 
 -- | @XGROUP HELP@: the server's help text for these commands.
 -- [Since 5.0.0](https://valkey.io/commands/xgroup-help/).
---
--- @since 0.1.0.0
 xgroupHelp :: Command [ByteString]
 xgroupHelp = command "XGROUP HELP" [] (Decode.list Decode.bytes)

@@ -43,8 +43,6 @@ import Redis.Internal.Command.Stream
 import Redis.Value (Value)
 
 -- | The server's description of a stream.
---
--- @since 0.1.0.0
 data StreamInfo = StreamInfo
   { -- | The number of entries.
     streamInfoLength :: Int64,
@@ -69,8 +67,6 @@ data StreamInfo = StreamInfo
 
 -- | @XINFO STREAM key@: the description of a stream; an error if there is no such stream. \(O(1)\)
 -- on the server, [since 5.0.0](https://valkey.io/commands/xinfo-stream/).
---
--- @since 0.1.0.0
 xinfoStream :: ByteString -> Command StreamInfo
 xinfoStream name = command "XINFO STREAM" [key name] $ \reply -> do
   fields <- Decode.record reply
@@ -122,8 +118,6 @@ maybeField :: ByteString -> Decoder (Maybe a) -> [(ByteString, Value)] -> Either
 maybeField name decoder = fmap join . Decode.optionalField name decoder
 
 -- | The server's full description of a stream.
---
--- @since 0.1.0.0
 data StreamDetails = StreamDetails
   { streamDetailsLength :: Int64,
     streamDetailsRadixTreeKeys :: Int64,
@@ -145,8 +139,6 @@ data StreamDetails = StreamDetails
   deriving stock (Eq, Show)
 
 -- | The server's full description of a group.
---
--- @since 0.1.0.0
 data GroupDetails = GroupDetails
   { groupDetailsName :: ByteString,
     groupDetailsLastDeliveredId :: StreamId,
@@ -165,8 +157,6 @@ data GroupDetails = GroupDetails
   deriving stock (Eq, Show)
 
 -- | The server's full description of a consumer.
---
--- @since 0.1.0.0
 data ConsumerDetails = ConsumerDetails
   { consumerDetailsName :: ByteString,
     -- | When the consumer last tried to read or to claim entries.
@@ -183,8 +173,6 @@ data ConsumerDetails = ConsumerDetails
   deriving stock (Eq, Show)
 
 -- | A pending entry.
---
--- @since 0.1.0.0
 data PendingDelivery = PendingDelivery
   { pendingDeliveryId :: StreamId,
     -- | The name of the consumer with which it is pending.
@@ -199,14 +187,10 @@ data PendingDelivery = PendingDelivery
 -- | @XINFO STREAM key FULL@: the full description of a stream, with its groups and consumers, the
 -- first ten entries, and the first ten pending entries of each group and consumer. \(O(n)\) on the
 -- server in the length of the reply, [since 6.0.0](https://valkey.io/commands/xinfo-stream/).
---
--- @since 0.1.0.0
 xinfoStreamFull :: ByteString -> Command StreamDetails
 xinfoStreamFull = xinfoStreamFullWith xinfoStreamFullDefaults
 
 -- | The options of 'xinfoStreamFullWith'.
---
--- @since 0.1.0.0
 newtype XinfoStreamFullOptions = XinfoStreamFullOptions
   { -- | COUNT: the number of entries and of pending entries; 0 means all, 'Nothing' means ten.
     xinfoStreamFullCount :: Maybe Int64
@@ -214,14 +198,10 @@ newtype XinfoStreamFullOptions = XinfoStreamFullOptions
   deriving stock (Eq, Show)
 
 -- | Ten of each.
---
--- @since 0.1.0.0
 xinfoStreamFullDefaults :: XinfoStreamFullOptions
 xinfoStreamFullDefaults = XinfoStreamFullOptions {xinfoStreamFullCount = Nothing}
 
 -- | @XINFO STREAM key FULL [COUNT n]@: like 'xinfoStreamFull', with another number of entries.
---
--- @since 0.1.0.0
 xinfoStreamFullWith :: XinfoStreamFullOptions -> ByteString -> Command StreamDetails
 xinfoStreamFullWith XinfoStreamFullOptions {xinfoStreamFullCount} name =
   command "XINFO STREAM" ([key name, arg "FULL"] <> option "COUNT" int xinfoStreamFullCount) streamDetails
@@ -318,8 +298,6 @@ pendingDelivery pendingDeliveryConsumer timeAt elements = do
   pure PendingDelivery {pendingDeliveryId, pendingDeliveryConsumer, pendingDeliveryTime, pendingDeliveryCount}
 
 -- | The server's description of a group.
---
--- @since 0.1.0.0
 data GroupInfo = GroupInfo
   { groupInfoName :: ByteString,
     -- | The number of consumers.
@@ -338,8 +316,6 @@ data GroupInfo = GroupInfo
 
 -- | @XINFO GROUPS key@: the groups of a stream; an error if there is no such stream. \(O(n)\) on
 -- the server in the number of groups, [since 5.0.0](https://valkey.io/commands/xinfo-groups/).
---
--- @since 0.1.0.0
 xinfoGroups :: ByteString -> Command [GroupInfo]
 xinfoGroups name = command "XINFO GROUPS" [key name] . Decode.list $ \reply -> do
   fields <- Decode.record reply
@@ -361,8 +337,6 @@ xinfoGroups name = command "XINFO GROUPS" [key name] . Decode.list $ \reply -> d
       }
 
 -- | The server's description of a consumer.
---
--- @since 0.1.0.0
 data ConsumerInfo = ConsumerInfo
   { consumerInfoName :: ByteString,
     -- | The number of entries that are pending with this consumer.
@@ -379,8 +353,6 @@ data ConsumerInfo = ConsumerInfo
 -- | @XINFO CONSUMERS key group@: the consumers of a group; @NOGROUP@ if there is no such group.
 -- \(O(n)\) on the server in the number of consumers,
 -- [since 5.0.0](https://valkey.io/commands/xinfo-consumers/).
---
--- @since 0.1.0.0
 xinfoConsumers :: ByteString -> ByteString -> Command [ConsumerInfo]
 xinfoConsumers name group = command "XINFO CONSUMERS" [key name, arg group] . Decode.list $ \reply -> do
   fields <- Decode.record reply
@@ -399,7 +371,5 @@ xinfoConsumers name group = command "XINFO CONSUMERS" [key name, arg group] . De
 
 -- | @XINFO HELP@: the server's help text for these commands.
 -- [Since 5.0.0](https://valkey.io/commands/xinfo-help/).
---
--- @since 0.1.0.0
 xinfoHelp :: Command [ByteString]
 xinfoHelp = command "XINFO HELP" [] (Decode.list Decode.bytes)

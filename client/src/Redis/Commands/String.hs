@@ -77,23 +77,17 @@ import Redis.Internal.Command.Expiry
 
 -- | @GET key@: the value, or 'Nothing' if the key does not exist. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/get/).
---
--- @since 0.1.0.0
 get :: ByteString -> Command (Maybe ByteString)
 get name = command "GET" [key name] (Decode.nullable Decode.bytes)
 
 -- | @SET key value@: sets the value, whatever the key held before, and removes an expiry. \(O(1)\)
 -- on the server, [since 1.0.0](https://valkey.io/commands/set/).
---
--- @since 0.1.0.0
 set :: ByteString -> ByteString -> Command ()
 set name new = command "SET" [key name, arg new] Decode.okay
 
 -- | The options of 'setWith' and 'setGetWith': change the fields of 'setDefaults'.
 --
 -- > setWith setDefaults {setExpiry = ExpireIn (seconds 300)} "key" "value"
---
--- @since 0.1.0.0
 data SetOptions = SetOptions
   { -- | The condition under which the value is set; 'Nothing' means always.
     setCondition :: Maybe SetCondition,
@@ -103,14 +97,10 @@ data SetOptions = SetOptions
   deriving stock (Eq, Show)
 
 -- | No condition and no expiry, as with 'set'.
---
--- @since 0.1.0.0
 setDefaults :: SetOptions
 setDefaults = SetOptions {setCondition = Nothing, setExpiry = NoExpiry}
 
 -- | The condition under which SET sets the value.
---
--- @since 0.1.0.0
 data SetCondition
   = -- | NX
     OnlyIfAbsent
@@ -129,24 +119,18 @@ data SetCondition
 -- | @SET key value [NX|XX|IFEQ v|…] [EX|PX|PXAT|KEEPTTL]@: like 'set', with options; returns
 -- whether the value was set. \(O(1)\) on the server,
 -- [since 2.6.12](https://valkey.io/commands/set/).
---
--- @since 0.1.0.0
 setWith :: SetOptions -> ByteString -> ByteString -> Command Bool
 setWith options name new =
   command "SET" (key name : arg new : setArguments options) (Decode.present Decode.okay)
 
 -- | @SET key value GET@: sets the value; returns the value before, if there was one. \(O(1)\) on
 -- the server, [since 6.2.0](https://valkey.io/commands/set/).
---
--- @since 0.1.0.0
 setGet :: ByteString -> ByteString -> Command (Maybe ByteString)
 setGet = setGetWith setDefaults
 
 -- | @SET key value … GET@: like 'setGet', with options. The result is the value before: with a
 -- condition it tells whether the new value was set only as far as that follows from the value
 -- before. [Since 6.2.0](https://valkey.io/commands/set/); together with NX since 7.0.0.
---
--- @since 0.1.0.0
 setGetWith :: SetOptions -> ByteString -> ByteString -> Command (Maybe ByteString)
 setGetWith options name new =
   command "SET" (key name : arg new : setArguments options <> [arg "GET"]) (Decode.nullable Decode.bytes)
@@ -165,8 +149,6 @@ setArguments SetOptions {setCondition, setExpiry} = condition <> newLifetime set
 
 -- | @SETNX key value@: sets the value only if the key does not exist; returns whether it was set.
 -- \(O(1)\) on the server, [since 1.0.0](https://valkey.io/commands/setnx/).
---
--- @since 0.1.0.0
 setnx :: ByteString -> ByteString -> Command Bool
 setnx name new = command "SETNX" [key name, arg new] Decode.boolean
 
@@ -175,43 +157,31 @@ setnx name new = command "SETNX" [key name, arg new] Decode.boolean
 -- [since 2.0.0](https://valkey.io/commands/setex/).
 --
 -- > setex "session" (seconds 1800) "…"
---
--- @since 0.1.0.0
 setex :: ByteString -> Duration -> ByteString -> Command ()
 setex name lifetime new = command "SETEX" [key name, wholeSeconds lifetime, arg new] Decode.okay
 
 -- | @PSETEX key milliseconds value@: like 'setex', but to the millisecond. \(O(1)\) on the server,
 -- [since 2.6.0](https://valkey.io/commands/psetex/).
---
--- @since 0.1.0.0
 psetex :: ByteString -> Duration -> ByteString -> Command ()
 psetex name lifetime new = command "PSETEX" [key name, wholeMilliseconds lifetime, arg new] Decode.okay
 
 -- | @GETSET key value@: sets the value; returns the value before, if there was one.
 -- [Since 6.2.0](https://valkey.io/commands/getset/) 'setGet' does the same. \(O(1)\) on the server,
 -- since 1.0.0.
---
--- @since 0.1.0.0
 getset :: ByteString -> ByteString -> Command (Maybe ByteString)
 getset name new = command "GETSET" [key name, arg new] (Decode.nullable Decode.bytes)
 
 -- | @GETDEL key@: deletes the key; returns its value, if it existed. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/getdel/).
---
--- @since 0.1.0.0
 getdel :: ByteString -> Command (Maybe ByteString)
 getdel name = command "GETDEL" [key name] (Decode.nullable Decode.bytes)
 
 -- | @GETEX key@: the value; its expiry stays as it is. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/getex/).
---
--- @since 0.1.0.0
 getex :: ByteString -> Command (Maybe ByteString)
 getex = getexWith getexDefaults
 
 -- | The options of 'getexWith'.
---
--- @since 0.1.0.0
 newtype GetexOptions = GetexOptions
   { -- | The new expiry. 'NoExpiry' sends PERSIST, which removes it.
     getexExpiry :: Expiry
@@ -219,8 +189,6 @@ newtype GetexOptions = GetexOptions
   deriving stock (Eq, Show)
 
 -- | The expiry stays as it is.
---
--- @since 0.1.0.0
 getexDefaults :: GetexOptions
 getexDefaults = GetexOptions {getexExpiry = KeepExpiry}
 
@@ -228,46 +196,34 @@ getexDefaults = GetexOptions {getexExpiry = KeepExpiry}
 -- [since 6.2.0](https://valkey.io/commands/getex/).
 --
 -- > getexWith getexDefaults {getexExpiry = ExpireIn (seconds 1800)} "session"
---
--- @since 0.1.0.0
 getexWith :: GetexOptions -> ByteString -> Command (Maybe ByteString)
 getexWith GetexOptions {getexExpiry} name = command "GETEX" (key name : changedLifetime getexExpiry) (Decode.nullable Decode.bytes)
 
 -- | @DELIFEQ key value@: deletes the key only if it holds this value; returns whether it was
 -- deleted. Use it to release a lock. \(O(1)\) on the server, Valkey
 -- [since 9.0.0](https://valkey.io/commands/delifeq/).
---
--- @since 0.1.0.0
 delifeq :: ByteString -> ByteString -> Command Bool
 delifeq name old = command "DELIFEQ" [key name, arg old] Decode.boolean
 
 -- | @APPEND key value@: appends to the value; returns the new length in bytes. \(O(1)\) amortised
 -- on the server, [since 2.0.0](https://valkey.io/commands/append/).
---
--- @since 0.1.0.0
 append :: ByteString -> ByteString -> Command Int64
 append name suffix = command "APPEND" [key name, arg suffix] Decode.integer
 
 -- | @STRLEN key@: the length of the value in bytes; 0 if the key does not exist. \(O(1)\) on the
 -- server, [since 2.2.0](https://valkey.io/commands/strlen/).
---
--- @since 0.1.0.0
 strlen :: ByteString -> Command Int64
 strlen name = command "STRLEN" [key name] Decode.integer
 
 -- | @GETRANGE key start end@: the bytes from start to end, both included; a negative index counts
 -- from the end. \(O(n)\) in the length of the reply on the server,
 -- [since 2.4.0](https://valkey.io/commands/getrange/).
---
--- @since 0.1.0.0
 getrange :: ByteString -> Int64 -> Int64 -> Command ByteString
 getrange name start end =
   command "GETRANGE" [key name, int start, int end] Decode.bytes
 
 -- | @SUBSTR key start end@: the old name of 'getrange', from before 2.0.0. \(O(n)\) in the length
 -- of the reply on the server, [since 1.0.0](https://valkey.io/commands/substr/).
---
--- @since 0.1.0.0
 substr :: ByteString -> Int64 -> Int64 -> Command ByteString
 substr name start end =
   command "SUBSTR" [key name, int start, int end] Decode.bytes
@@ -275,70 +231,52 @@ substr name start end =
 -- | @SETRANGE key offset value@: overwrites the value from an offset on, and fills a gap with zero
 -- bytes; returns the new length. \(O(n)\) in the length of the value on the server,
 -- [since 2.2.0](https://valkey.io/commands/setrange/).
---
--- @since 0.1.0.0
 setrange :: ByteString -> Int64 -> ByteString -> Command Int64
 setrange name offset part =
   command "SETRANGE" [key name, int offset, arg part] Decode.integer
 
 -- | @INCR key@: adds one; returns the new number. A missing key counts as 0. \(O(1)\) on the
 -- server, [since 1.0.0](https://valkey.io/commands/incr/).
---
--- @since 0.1.0.0
 incr :: ByteString -> Command Int64
 incr name = command "INCR" [key name] Decode.integer
 
 -- | @INCRBY key increment@: adds the increment; returns the new number. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/incrby/).
---
--- @since 0.1.0.0
 incrby :: ByteString -> Int64 -> Command Int64
 incrby name by = command "INCRBY" [key name, int by] Decode.integer
 
 -- | @INCRBYFLOAT key increment@: adds the increment; returns the new number. The server refuses an
 -- infinity; a NaN is refused before the command is sent. \(O(1)\) on the server,
 -- [since 2.6.0](https://valkey.io/commands/incrbyfloat/).
---
--- @since 0.1.0.0
 incrbyfloat :: ByteString -> Double -> Command Double
 incrbyfloat name by =
   command "INCRBYFLOAT" [key name, double by] Decode.double
 
 -- | @DECR key@: subtracts one; returns the new number. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/decr/).
---
--- @since 0.1.0.0
 decr :: ByteString -> Command Int64
 decr name = command "DECR" [key name] Decode.integer
 
 -- | @DECRBY key decrement@: subtracts the decrement; returns the new number. \(O(1)\) on the
 -- server, [since 1.0.0](https://valkey.io/commands/decrby/).
---
--- @since 0.1.0.0
 decrby :: ByteString -> Int64 -> Command Int64
 decrby name by = command "DECRBY" [key name, int by] Decode.integer
 
 -- | @MGET key …@: the values, in the order of the keys. \(O(n)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/mget/). If the keys are in several slots, one MGET is
 -- sent per slot, and these run at different times.
---
--- @since 0.1.0.0
 mget :: NonEmpty ByteString -> Command [Maybe ByteString]
 mget names = command "MGET" (keys names) (Decode.listOf (length names) (Decode.nullable Decode.bytes))
 
 -- | @MSET key value …@: sets all values. \(O(n)\) on the server,
 -- [since 1.0.1](https://valkey.io/commands/mset/). If the keys are in several slots, one MSET is
 -- sent per slot, and these run at different times: the command is then not atomic.
---
--- @since 0.1.0.0
 mset :: NonEmpty (ByteString, ByteString) -> Command ()
 mset entries = command "MSET" (keysWithValues entries) Decode.okay
 
 -- | @MSETNX key value …@: sets all values or, if one of the keys exists, none; returns whether they
 -- were set. In a cluster the keys must share a slot. \(O(n)\) on the server,
 -- [since 1.0.1](https://valkey.io/commands/msetnx/).
---
--- @since 0.1.0.0
 msetnx :: NonEmpty (ByteString, ByteString) -> Command Bool
 msetnx entries = command "MSETNX" (keysWithValues entries) Decode.boolean
 
@@ -348,14 +286,10 @@ keysWithValues = concatMap (\(name, new) -> [key name, arg new])
 -- | @MSETEX n key value …@: sets all values. Unlike with 'mset', in a cluster the keys must share a
 -- slot. \(O(n)\) on the server, Valkey [since 9.1.0](https://valkey.io/commands/msetex/), Redis
 -- since 8.4.0.
---
--- @since 0.1.0.0
 msetex :: NonEmpty (ByteString, ByteString) -> Command ()
 msetex = void . msetexWith msetexDefaults
 
 -- | The options of 'msetexWith'.
---
--- @since 0.1.0.0
 data MsetexOptions = MsetexOptions
   { -- | The condition under which the values are set; 'Nothing' means always.
     msetexCondition :: Maybe MsetexCondition,
@@ -365,14 +299,10 @@ data MsetexOptions = MsetexOptions
   deriving stock (Eq, Show)
 
 -- | No condition and no expiry.
---
--- @since 0.1.0.0
 msetexDefaults :: MsetexOptions
 msetexDefaults = MsetexOptions {msetexCondition = Nothing, msetexExpiry = NoExpiry}
 
 -- | The condition under which MSETEX sets the values.
---
--- @since 0.1.0.0
 data MsetexCondition
   = -- | NX
     OnlyIfAllAbsent
@@ -382,8 +312,6 @@ data MsetexCondition
 
 -- | @MSETEX n key value … [NX|XX] [EX|PX|PXAT|KEEPTTL]@: like 'msetex', with options: sets all
 -- values or none; returns whether they were set.
---
--- @since 0.1.0.0
 msetexWith :: MsetexOptions -> NonEmpty (ByteString, ByteString) -> Command Bool
 msetexWith MsetexOptions {msetexCondition, msetexExpiry} entries =
   command "MSETEX" (int (fromIntegral (length entries)) : keysWithValues entries <> condition <> newLifetime msetexExpiry) Decode.boolean
@@ -396,26 +324,18 @@ msetexWith MsetexOptions {msetexCondition, msetexExpiry} entries =
 -- | @LCS key key@: the longest common subsequence of both values, which need not be contiguous; a
 -- missing key counts as empty. In a cluster both keys must share a slot. \(O(n m)\) on the server
 -- in the lengths of both, [since 7.0.0](https://valkey.io/commands/lcs/).
---
--- @since 0.1.0.0
 lcs :: ByteString -> ByteString -> Command ByteString
 lcs one other = command "LCS" [key one, key other] Decode.bytes
 
 -- | @LCS key key LEN@: like 'lcs', but returns only the length.
---
--- @since 0.1.0.0
 lcsLen :: ByteString -> ByteString -> Command Int64
 lcsLen one other = command "LCS" [key one, key other, arg "LEN"] Decode.integer
 
 -- | @LCS key key IDX@: like 'lcs', but returns the positions of the matching pieces.
---
--- @since 0.1.0.0
 lcsIdx :: ByteString -> ByteString -> Command LcsMatches
 lcsIdx = lcsIdxWith lcsDefaults
 
 -- | The options of 'lcsIdxWith'.
---
--- @since 0.1.0.0
 newtype LcsOptions = LcsOptions
   { -- | MINMATCHLEN: only pieces of at least this many bytes.
     lcsMinmatchlen :: Int64
@@ -423,14 +343,10 @@ newtype LcsOptions = LcsOptions
   deriving stock (Eq, Show)
 
 -- | All pieces.
---
--- @since 0.1.0.0
 lcsDefaults :: LcsOptions
 lcsDefaults = LcsOptions {lcsMinmatchlen = 0}
 
 -- | The longest common subsequence of two values, as positions.
---
--- @since 0.1.0.0
 data LcsMatches = LcsMatches
   { -- | The pieces, from the last to the first.
     lcsMatches :: [LcsMatch],
@@ -440,8 +356,6 @@ data LcsMatches = LcsMatches
   deriving stock (Eq, Show)
 
 -- | A matching piece. Its ranges tell its length, so WITHMATCHLEN would add nothing.
---
--- @since 0.1.0.0
 data LcsMatch = LcsMatch
   { -- | Its position in the first value.
     lcsInFirst :: ByteRange,
@@ -451,8 +365,6 @@ data LcsMatch = LcsMatch
   deriving stock (Eq, Show)
 
 -- | From byte to byte, counted from 0, both included.
---
--- @since 0.1.0.0
 data ByteRange = ByteRange
   { rangeFrom :: Int64,
     rangeTo :: Int64
@@ -460,8 +372,6 @@ data ByteRange = ByteRange
   deriving stock (Eq, Show)
 
 -- | @LCS key key IDX [MINMATCHLEN n]@: like 'lcsIdx', but can leave out short pieces.
---
--- @since 0.1.0.0
 lcsIdxWith :: LcsOptions -> ByteString -> ByteString -> Command LcsMatches
 lcsIdxWith LcsOptions {lcsMinmatchlen} one other =
   command "LCS" ([key one, key other, arg "IDX"] <> shortest) $ \reply -> do

@@ -40,22 +40,16 @@ import Redis.Internal.Config (Credentials (..), revealSecret)
 -- | @DUMP key@: the value in the server's own format, for 'restore'; 'Nothing' if the key does not
 -- exist. \(O(n)\) on the server in the size of the value,
 -- [since 2.6.0](https://valkey.io/commands/dump/).
---
--- @since 0.1.0.0
 dump :: ByteString -> Command (Maybe ByteString)
 dump name = command "DUMP" [key name] (Decode.nullable Decode.bytes)
 
 -- | @RESTORE key 0 payload@: stores the result of a 'dump' at a key that does not exist, without an
 -- expiry. \(O(n)\) on the server in the size of the value,
 -- [since 2.6.0](https://valkey.io/commands/restore/).
---
--- @since 0.1.0.0
 restore :: ByteString -> ByteString -> Command ()
 restore = restoreWith restoreDefaults
 
 -- | The options of 'restoreWith'.
---
--- @since 0.1.0.0
 data RestoreOptions = RestoreOptions
   { -- | How long the value lives: for a time from now, to the millisecond, or until a point in time
     -- (ABSTTL, since 5.0.0). 'KeepExpiry' means no expiry here, since a dump does not contain one.
@@ -70,8 +64,6 @@ data RestoreOptions = RestoreOptions
 
 -- | How a value was used before it was restored. The server keeps what its eviction policy counts,
 -- and ignores the other.
---
--- @since 0.1.0.0
 data RestoredUse
   = -- | IDLETIME: unused for this long, rounded up to seconds.
     IdleFor Duration
@@ -80,14 +72,10 @@ data RestoredUse
   deriving stock (Eq, Show)
 
 -- | No expiry; replaces nothing.
---
--- @since 0.1.0.0
 restoreDefaults :: RestoreOptions
 restoreDefaults = RestoreOptions {restoreExpiry = NoExpiry, restoreReplace = False, restoreUse = Nothing}
 
 -- | @RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME s|FREQ n]@: like 'restore', with options.
---
--- @since 0.1.0.0
 restoreWith :: RestoreOptions -> ByteString -> ByteString -> Command ()
 restoreWith RestoreOptions {restoreExpiry, restoreReplace, restoreUse} name payload =
   command
@@ -117,14 +105,10 @@ restoreWith RestoreOptions {restoreExpiry, restoreReplace, restoreUse} name payl
 -- [since 2.6.0](https://valkey.io/commands/migrate/), several keys since 3.0.6.
 --
 -- After an error with the code @IOERR@ a key may be on both servers.
---
--- @since 0.1.0.0
 migrate :: Host -> Port -> NonEmpty ByteString -> Command Bool
 migrate = migrateWith migrateDefaults
 
 -- | The options of 'migrateWith'.
---
--- @since 0.1.0.0
 data MigrateOptions = MigrateOptions
   { -- | The number of the database on the other server.
     migrateDatabase :: Int,
@@ -141,8 +125,6 @@ data MigrateOptions = MigrateOptions
   deriving stock (Eq, Show)
 
 -- | Database 0, a timeout of one second, no COPY, no REPLACE, and no credentials.
---
--- @since 0.1.0.0
 migrateDefaults :: MigrateOptions
 migrateDefaults =
   MigrateOptions
@@ -155,8 +137,6 @@ migrateDefaults =
 
 -- | @MIGRATE host port key|"" db timeout [COPY] [REPLACE] [AUTH password|AUTH2 user password] [KEYS
 -- key …]@: like 'migrate', with options.
---
--- @since 0.1.0.0
 migrateWith :: MigrateOptions -> Host -> Port -> NonEmpty ByteString -> Command Bool
 migrateWith MigrateOptions {migrateDatabase, migrateTimeout, migrateCopy, migrateReplace, migrateCredentials} host port names =
   command "MIGRATE" (arg host : int (fromIntegral port) : arguments) $ \reply ->
@@ -181,7 +161,5 @@ migrateWith MigrateOptions {migrateDatabase, migrateTimeout, migrateCopy, migrat
 -- moved, which needs the key here and none of that name there. A cluster's nodes have one database
 -- only, except with Valkey [since 9.0.0](https://valkey.io/commands/move/). \(O(1)\) on the server,
 -- since 1.0.0.
---
--- @since 0.1.0.0
 move :: ByteString -> Int -> Command Bool
 move name database = command "MOVE" [key name, int (fromIntegral database)] Decode.boolean

@@ -73,8 +73,6 @@ import Redis.Value (Value (..), withoutAttributes)
 -- times, and in every way.
 --
 -- 'show' prints it as one types it at a prompt, without its secrets.
---
--- @since 0.1.0.0
 data Command a = Command
   { -- | The name and the arguments.
     commandRequest :: Request,
@@ -98,22 +96,16 @@ instance Show (Command a) where
   showsPrec _ = showString . Char8.unpack . shownWords . commandWords
 
 -- | The name and the arguments, as they are sent. \(O(n)\).
---
--- @since 0.1.0.0
 commandWords :: Command a -> [ByteString]
 commandWords = requestWords . commandRequest
 
 -- | The command's name in capitals; two words for a subcommand. \(O(\log n)\) in the
 -- size of the command table.
---
--- @since 0.1.0.0
 commandName :: Command a -> ByteString
 commandName = commandWordsName . commandWords
 
 -- | The keys that decide where the command goes, in the order of its words. Empty if it
 -- has none, or if only the server knows them. \(O(n)\).
---
--- @since 0.1.0.0
 commandKeys :: Command a -> [ByteString]
 commandKeys given = case commandRoute given of
   OneKey key -> [key]
@@ -134,8 +126,6 @@ commandKeys given = case commandRoute given of
 
 -- | Declares that this command may be sent again even if it may already have run. With
 -- it the caller promises that running the command twice does no harm.
---
--- @since 0.1.0.0
 repeatable :: Command a -> Command a
 repeatable given =
   given {commandFacts = (commandFacts given) {factRepeatable = True}}
@@ -152,8 +142,6 @@ repeatable given =
 --
 -- A limit costs no timer: a connection checks the deadlines of all its commands
 -- together.
---
--- @since 0.1.0.0
 timeLimit :: Duration -> Command a -> Command a
 timeLimit limit given =
   given {commandFacts = (commandFacts given) {factTimeLimit = Just limit}}
@@ -167,8 +155,6 @@ timeLimit limit given =
 -- write, a command that blocks, a step of a walk (HSCAN, SSCAN, ZSCAN), a command
 -- without a key, a transaction, and a command on a lent connection stay with the
 -- primary. 'onNode' and 'onEvery' override it.
---
--- @since 0.1.0.0
 readFrom :: ReadFrom -> Command a -> Command a
 readFrom source given =
   given {commandFacts = (commandFacts given) {factReadFrom = Just source}}
@@ -176,8 +162,6 @@ readFrom source given =
 -- | Reads the command's reply with this decoder.
 --
 -- > eval script ["key"] [] `decodedBy` integer
---
--- @since 0.1.0.0
 decodedBy :: Command Value -> (Value -> Either DecodeError a) -> Command a
 decodedBy given decoder = readBy decoder given
 
@@ -191,8 +175,6 @@ infixl 1 `decodedBy`
 -- Where the function returns 'Left', the command fails with 'UnexpectedReply', which names the command
 -- and says what the function said. The command has run then, and is not sent again. The function is
 -- called for each result, also for one that the cache kept.
---
--- @since 0.1.0.0
 refine :: (a -> Either Text b) -> Command a -> Command b
 refine reading = readBy (first refused . reading)
   where
@@ -257,8 +239,6 @@ mapTogether change = \case
   AskServer keys named -> AskServer keys (mapTogether change <$> named)
 
 -- | A set of nodes of a cluster. A standalone server belongs to every audience.
---
--- @since 0.1.0.0
 data Audience
   = -- | The primaries that serve slots.
     Primaries
@@ -273,8 +253,6 @@ data Audience
 -- endpoint outside the cluster is refused.
 --
 -- > run client (onNode node info)
---
--- @since 0.1.0.0
 onNode :: Endpoint -> Command a -> Command a
 onNode endpoint given = given {commandRoute = routeToNamed given (OneNode endpoint)}
 
@@ -282,8 +260,6 @@ onNode endpoint given = given {commandRoute = routeToNamed given (OneNode endpoi
 -- on any of them; the error names every node on which it failed.
 --
 -- > run client (onEvery Primaries info)
---
--- @since 0.1.0.0
 onEvery :: Audience -> Command a -> Command (Map Endpoint a)
 onEvery audience given =
   perNode audience given $ \results ->
@@ -294,8 +270,6 @@ onEvery audience given =
 
 -- | Sends the command to all nodes of the audience at the same time; returns the result
 -- or the error of each node.
---
--- @since 0.1.0.0
 onEach :: Audience -> Command a -> Command (Map Endpoint (Either Error a))
 onEach audience given = perNode audience given Right
 
@@ -320,8 +294,6 @@ routeToNamed given named = case commandRoute given of
 
 -- | Reads a reply, which is not an error, with the command's decoder. For tests of
 -- programs and of their own commands.
---
--- @since 0.1.0.0
 decoded :: Command a -> Value -> Either Error a
 decoded given value = case commandDecode given value of
   Right result -> Right result
@@ -413,8 +385,6 @@ failureOfNodes facts failed asked =
 
 -- | What the server does with a command. These facts decide about retries, replicas and
 -- connections, so that the caller need not.
---
--- @since 0.1.0.0
 data Facts = Facts
   { -- | It changes nothing, and any replica may answer it. False for a step of a walk,
     -- whose cursor is valid on one node only.
@@ -439,8 +409,6 @@ data Facts = Facts
   deriving stock (Eq, Show)
 
 -- | Whether the server keeps the caller of a command waiting, and for how long.
---
--- @since 0.1.0.0
 data Blocking
   = -- | The server replies as soon as the command has run.
     NonBlocking
@@ -451,8 +419,6 @@ data Blocking
   deriving stock (Eq, Show)
 
 -- | The connection that a command needs.
---
--- @since 0.1.0.0
 data Scope
   = -- | A connection that it shares with the commands of other callers.
     SharedConnection

@@ -41,8 +41,6 @@ import Redis.Internal.Hooks (Hooks, noHooks)
 import System.IO.Unsafe (unsafePerformIO)
 
 -- | Everything a client needs to know before it connects.
---
--- @since 0.1.0.0
 data Config = Config
   { -- | The servers to connect to.
     configTopology :: Topology,
@@ -123,8 +121,6 @@ topologySeeds = \case
   Sentinels _ seeds -> seeds
 
 -- | A password, or anything else that must not be printed.
---
--- @since 0.1.0.0
 newtype Secret = Secret ByteString
   deriving newtype (Eq)
 
@@ -133,8 +129,6 @@ instance Show Secret where
   show _ = "<secret>"
 
 -- | Makes a secret of bytes, as they are sent.
---
--- @since 0.1.0.0
 toSecret :: ByteString -> Secret
 toSecret = Secret
 
@@ -143,8 +137,6 @@ revealSecret :: Secret -> ByteString
 revealSecret (Secret bytes) = bytes
 
 -- | A user and a password.
---
--- @since 0.1.0.0
 data Credentials = Credentials
   { -- | A user of the server's ACL; 'Nothing' for @default@, and for a server
     -- that has no users.
@@ -172,8 +164,6 @@ instance Show CredentialsSource where
 
 -- | Credentials that were issued just now. Begin with 'issuedCredentials' and set
 -- the other fields.
---
--- @since 0.1.0.0
 data IssuedCredentials = IssuedCredentials
   { -- | The credentials.
     issuedAs :: Credentials,
@@ -185,8 +175,6 @@ data IssuedCredentials = IssuedCredentials
 -- | Issued credentials whose validity is not known.
 --
 -- > (issuedCredentials credentials) {issuedFor = Just (minutes 60)}
---
--- @since 0.1.0.0
 issuedCredentials :: Credentials -> IssuedCredentials
 issuedCredentials known = IssuedCredentials {issuedAs = known, issuedFor = Nothing}
 
@@ -197,8 +185,6 @@ fixedCredentials = \case
   _ -> Nothing
 
 -- | How to speak TLS. Begin with 'defaultTlsConfig' and set its fields.
---
--- @since 0.1.0.0
 data TlsConfig = TlsConfig
   { -- | Whether the server's certificate must be valid for the host.
     tlsVerify :: Bool,
@@ -212,15 +198,11 @@ data TlsConfig = TlsConfig
   deriving stock (Eq, Show)
 
 -- | Verification on, the system's certificate authorities, no client certificate.
---
--- @since 0.1.0.0
 defaultTlsConfig :: TlsConfig
 defaultTlsConfig =
   TlsConfig {tlsVerify = True, tlsServerName = Nothing, tlsCaFile = Nothing, tlsCertificate = Nothing}
 
 -- | The protocol to request.
---
--- @since 0.1.0.0
 data ProtocolVersion
   = -- | RESP3, and RESP2 where the server has no HELLO.
     PreferResp3
@@ -230,8 +212,6 @@ data ProtocolVersion
 
 -- | Whether a connection that waits for replies polls its socket before it
 -- asks the runtime's IO manager to wake it.
---
--- @since 0.1.0.0
 data Polling
   = -- | It polls for at most this long, and only while replies come within that time on average.
     PollUpTo Duration
@@ -248,8 +228,6 @@ data Polling
 -- may see different states. If a replica cannot answer, because it has lost its primary, loads its
 -- data or was lost, the command goes to the primary; also if the replica has not answered in half
 -- of the command's time.
---
--- @since 0.1.0.0
 data ReadFrom
   = -- | The primary: every read sees all writes that came before.
     ReadPrimary
@@ -292,8 +270,6 @@ mappedAddress (AddressMapping mapping) named =
 
 -- | What a client keeps of the replies to commands that are run with "Redis.Cache".
 -- Begin with 'defaultCaching' and set its fields.
---
--- @since 0.1.0.0
 data Caching = Caching
   { -- | The most bytes that the cache takes: those of the replies, and some 500 more for each reply.
     cachingBytes :: Int,
@@ -303,8 +279,6 @@ data Caching = Caching
   deriving stock (Eq, Show)
 
 -- | How a server knows which changes to report to a client.
---
--- @since 0.1.0.0
 data Tracking
   = -- | The server remembers which keys each connection has read for the cache, and reports changes
     -- of those (@CLIENT TRACKING ON OPTIN@). That takes memory of the server, up to a limit
@@ -316,15 +290,11 @@ data Tracking
   deriving stock (Eq, Show)
 
 -- | 64 MiB, with 'TrackReads'.
---
--- @since 0.1.0.0
 defaultCaching :: Caching
 defaultCaching = Caching {cachingBytes = 64 * 1024 * 1024, cachingTracking = TrackReads}
 
 -- | Bounds on what one connection holds. Begin with 'defaultLimits' and set its
 -- fields.
---
--- @since 0.1.0.0
 data Limits = Limits
   { -- | The most commands that are submitted and not yet answered; at most \(2^{30}\).
     limitInFlight :: Int,
@@ -342,8 +312,6 @@ data Limits = Limits
 
 -- | 16384 commands, 16 MiB queued; 512 MiB per string (what a server holds in
 -- one), 128 Mi elements, 16384 levels (scripts can make replies of about 8000).
---
--- @since 0.1.0.0
 defaultLimits :: Limits
 defaultLimits =
   Limits
@@ -356,8 +324,6 @@ defaultLimits =
 
 -- | Capped exponential backoff. Each delay is drawn at random between half of its value
 -- and the whole. Begin with 'defaultBackoff' and set its fields.
---
--- @since 0.1.0.0
 data Backoff = Backoff
   { -- | The value after the first failure; each further one doubles it.
     backoffFirst :: Duration,
@@ -367,8 +333,6 @@ data Backoff = Backoff
   deriving stock (Eq, Show)
 
 -- | From 10 ms to 1 s.
---
--- @since 0.1.0.0
 defaultBackoff :: Backoff
 defaultBackoff = Backoff {backoffFirst = milliseconds 10, backoffCap = seconds 1}
 

@@ -20,8 +20,6 @@ import Redis.Internal.Config
 import Redis.Internal.Name (isName)
 
 -- | A setting, or a part of a URL, that cannot be used.
---
--- @since 0.1.0.0
 data ConfigError = ConfigError
   { -- | The setting, option or part of the URL.
     configErrorPart :: String,
@@ -49,8 +47,6 @@ instance Exception ThrownConfigError where
 
 -- | Checks a configuration. Returns it unchanged if every setting makes sense, otherwise the first
 -- error. \(O(n)\) in the number of seeds.
---
--- @since 0.1.0.0
 validateConfig :: Config -> Either ConfigError Config
 validateConfig config = do
   for_ endpoints endpointIsUsable

@@ -66,8 +66,6 @@ import Text.Read (readMaybe)
 -- [@verify@] @true@ or @false@: whether the certificate must be valid, for TLS.
 --
 -- \(O(n)\).
---
--- @since 0.1.0.0
 configFromUrl :: ByteString -> Either ConfigError Config
 configFromUrl url = do
   (scheme, rest) <- schemeAndRest url

@@ -34,8 +34,6 @@ import Redis.Value (Value)
 -- events. A slow hook delays the events behind it, and nothing else. A hook may use the client.
 -- Exceptions of a hook are dropped. At most 131072 events may wait; further events are dropped and
 -- counted ('EventsDropped').
---
--- @since 0.1.0.0
 data Hooks = Hooks
   { -- | Called when connections come and go, and when a cluster's map changes.
     hookConnection :: Maybe (ConnectionEvent -> IO ()),
@@ -51,8 +49,6 @@ instance Show Hooks where
   show _ = "<hooks>"
 
 -- | No hooks: the client calls nothing.
---
--- @since 0.1.0.0
 noHooks :: Hooks
 noHooks = Hooks {hookConnection = Nothing, hookCommand = Nothing, hookPush = Nothing}
 
@@ -85,8 +81,6 @@ guarded action =
       Nothing -> pure ()
 
 -- | Something that happened to a connection, or to the map of a cluster.
---
--- @since 0.1.0.0
 data ConnectionEvent
   = -- | A connection is open and ready, after this time.
     Connected Endpoint Duration
@@ -122,8 +116,6 @@ data ConnectionEvent
 -- dropped.
 --
 -- '<>' joins two hooks: both are called, at the end in the same order, unless the first throws.
---
--- @since 0.1.0.0
 type CommandHook = CommandBegun -> IO (CommandEnded -> IO ())
 
 -- | A command that begins, or several that count as one.
@@ -132,8 +124,6 @@ type CommandHook = CommandBegun -> IO (CommandEnded -> IO ())
 -- first awaited, and never if nobody awaits it. A pipeline ("Redis.Pipeline") counts as one command,
 -- and so does a transaction ("Redis.Transaction"), a command that is split, and a command that
 -- several nodes answer. Commands that the library sends by itself do not count.
---
--- @since 0.1.0.0
 data CommandBegun = CommandBegun
   { -- | The command's name, in capitals. @PIPELINE@ or @MULTI@ for several, with the name
     -- of the commands behind it if it is the same for all.
@@ -157,8 +147,6 @@ data CommandBegun = CommandBegun
   deriving stock (Eq, Show)
 
 -- | How a command ended.
---
--- @since 0.1.0.0
 data CommandEnded = CommandEnded
   { endedOutcome :: CommandOutcome,
     -- | The node that answered, or that was tried last. 'Nothing' if there was none, or if the
@@ -182,8 +170,6 @@ data CommandEnded = CommandEnded
   deriving stock (Eq, Show)
 
 -- | The result of a command, as a trace tells it.
---
--- @since 0.1.0.0
 data CommandOutcome
   = CommandSucceeded
   | -- | The command failed; its caller gets this error, for a pipeline the first.

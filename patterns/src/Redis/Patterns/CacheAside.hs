@@ -76,22 +76,16 @@ import System.Random (randomRIO)
 
 -- | How to write values as bytes, and how to read them back. 'Nothing': the bytes are not readable,
 -- for example after a change of the format; the value is then computed and stored again.
---
--- @since 0.1.0.0
 data Codec a = Codec
   { encodeWith :: a -> ByteString,
     decodeWith :: ByteString -> Maybe a
   }
 
 -- | The codec of bytes that are stored as they are.
---
--- @since 0.1.0.0
 plainBytes :: Codec ByteString
 plainBytes = Codec {encodeWith = id, decodeWith = Just}
 
 -- | The settings of a cache. Made by 'keeping', and changed by its fields.
---
--- @since 0.1.0.0
 data Keeping a = Keeping
   { keepingName :: ByteString,
     keepingCodec :: Codec a,
@@ -120,8 +114,6 @@ data Keeping a = Keeping
   }
 
 -- | A cache of this name, with the default settings: the key of @k@ is @NAME:k@.
---
--- @since 0.1.0.0
 keeping :: ByteString -> Codec a -> Keeping a
 keeping name codec =
   Keeping
@@ -138,8 +130,6 @@ keeping name codec =
     }
 
 -- | A cache, and the computations that this process runs for it at the moment.
---
--- @since 0.1.0.0
 data Cache a = Cache
   { cacheClient :: Client,
     cacheKeeping :: Keeping a,
@@ -158,8 +148,6 @@ data Landing a
     Vanished
 
 -- | Creates a cache; do this once for each kind of value. Costs nothing and does not connect.
---
--- @since 0.1.0.0
 newCache :: Client -> Keeping a -> IO (Cache a)
 newCache client how = Cache client how <$> newToken 16 <*> newIORef 0 <*> newTVarIO Map.empty
 
@@ -169,8 +157,6 @@ newCache client how = Cache client how <$> newToken 16 <*> newIORef 0 <*> newTVa
 -- computes the value. If the action throws, 'cached' throws the same exception, and so do the
 -- callers in this process that wait for it. An early computation is the exception: if that fails,
 -- the stored value is returned.
---
--- @since 0.1.0.0
 cached :: Cache a -> ByteString -> IO (Maybe a) -> IO (Maybe a)
 cached cache@Cache {cacheClient, cacheKeeping, cacheToken, cacheCalls} key compute = mask $ \restore -> do
   call <- atomicModifyIORef' cacheCalls (\count -> (count + 1, count))
@@ -278,8 +264,6 @@ unpack Keeping {keepingCodec} bytes = case Char8.uncons bytes of
 -- running computations of it from being stored. Call it after the change of the value's source. One
 -- round trip. Throws 'Error': then the old value may still be returned, until another call
 -- succeeds, or the value's time is over.
---
--- @since 0.1.0.0
 invalidate :: Cache a -> ByteString -> IO ()
 invalidate Cache {cacheClient, cacheKeeping} key = void (run cacheClient (repeatable (Commands.unlink (pure (keyOf cacheKeeping key)))))
 

@@ -55,8 +55,6 @@ import Redis.Patterns.Lock
 
 -- | An election's name and settings, with the candidate's own name. Made by 'election', and changed
 -- by its fields.
---
--- @since 0.1.0.0
 data Election = Election
   { -- | The name. The keys are those of the lock @election:NAME@.
     electionName :: ByteString,
@@ -68,20 +66,14 @@ data Election = Election
   deriving stock (Eq, Show)
 
 -- | The election of this name, with the default settings.
---
--- @since 0.1.0.0
 election :: ByteString -> Election
 election name = Election {electionName = name, electionLease = seconds 10, electionCandidate = ""}
 
 -- | A period in which one candidate leads. Later terms are greater.
---
--- @since 0.1.0.0
 newtype Term = Term Int64
   deriving stock (Eq, Ord, Show)
 
 -- | A candidate of an election.
---
--- @since 0.1.0.0
 data Candidate = Candidate
   { candidateTerm :: TVar (Maybe (Term, Held)),
     -- | The last term that the candidate gave up, if it did.
@@ -92,8 +84,6 @@ data Candidate = Candidate
 -- resigned, the candidate waits for one lease and then stands again. When the action ends, this
 -- gives up the leadership and waits until that is done. A thread stands for election and renews the
 -- lease; while the server cannot be reached, it keeps trying.
---
--- @since 0.1.0.0
 withCandidate :: Client -> Election -> (Candidate -> IO a) -> IO a
 withCandidate client which action = do
   candidate <- Candidate <$> newTVarIO Nothing <*> newTVarIO Nothing
@@ -128,15 +118,11 @@ standFor client Election {electionName, electionLease, electionCandidate} Candid
 --
 -- It becomes 'Nothing' as soon as the leadership may be lost, or as soon after that as the thread
 -- that watches the lease gets to run. 'whileLeading' also compares with the clock.
---
--- @since 0.1.0.0
 leadership :: Candidate -> STM (Maybe Term)
 leadership Candidate {candidateTerm} = fmap fst <$> readTVar candidateTerm
 
 -- | Gives up the leadership, and does not stand again for one lease, so that another candidate can
 -- take over. Does not wait for the server. Does nothing if the candidate does not lead.
---
--- @since 0.1.0.0
 resign :: Candidate -> IO ()
 resign candidate@Candidate {candidateResigned} = atomically $ leadership candidate >>= mapM_ (writeTVar candidateResigned . Just)
 
@@ -145,8 +131,6 @@ resign candidate@Candidate {candidateResigned} = atomically $ leadership candida
 -- interrupted, and should return soon after that is 'False'. If it returns while the candidate
 -- leads, the leadership is given up. 'whileLeading' does not return; an exception of the action
 -- ends it.
---
--- @since 0.1.0.0
 whileLeading :: Candidate -> (Term -> IO Bool -> IO ()) -> IO a
 whileLeading candidate@Candidate {candidateTerm} action = do
   (term, held) <- atomically (readTVar candidateTerm >>= maybe retry pure)
@@ -158,8 +142,6 @@ whileLeading candidate@Candidate {candidateTerm} action = do
   whileLeading candidate action
 
 -- | The leader of an election.
---
--- @since 0.1.0.0
 data Leader = Leader
   { -- | The leader's 'electionCandidate'.
     leaderCandidate :: ByteString,
@@ -169,8 +151,6 @@ data Leader = Leader
 
 -- | Looks up the leader that the server knows, if there is one. One round trip. The leader may have
 -- changed by the time the caller reads the result.
---
--- @since 0.1.0.0
 currentLeader :: Election -> Command (Maybe Leader)
 currentLeader Election {electionName} = fmap leader <$> lockHolder ("election:" <> electionName)
   where

@@ -80,8 +80,6 @@ import Redis.Patterns.Jobs.Scripts
 import Redis.Patterns.Worker
 
 -- | The result of 'enqueue'.
---
--- @since 0.1.0.0
 data Enqueued
   = -- | A new job was created.
     Enqueued JobId
@@ -95,8 +93,6 @@ data Enqueued
 -- A job has its name before it is sent. So if it is unknown whether the request has arrived, it is
 -- sent again and creates no second job, unless the first one has ended and been deleted by then
 -- ('jobRetention').
---
--- @since 0.1.0.0
 enqueue :: Client -> Queue -> JobOptions -> ByteString -> IO Enqueued
 enqueue client queue JobOptions {jobId, jobDue, jobPriority, jobTries, jobUnique, jobRetention, jobFailedRetention} payload = do
   call <- newToken 10
@@ -118,8 +114,6 @@ enqueue client queue JobOptions {jobId, jobDue, jobPriority, jobTries, jobUnique
       DueAt time -> ["at", unixWord time]
 
 -- | A job that is put into the queue again and again. All workers share one schedule.
---
--- @since 0.1.0.0
 data Schedule = Schedule
   { scheduleName :: ByteString,
     -- | The time between two jobs.
@@ -141,8 +135,6 @@ data Schedule = Schedule
 -- next job is due at the first of them that is not in the past. A new schedule whose first time is in
 -- the past makes a job due at once. If due times pass while no worker runs, one job makes up for all
 -- of them. One round trip.
---
--- @since 0.1.0.0
 schedule :: Client -> Queue -> Schedule -> IO ()
 schedule client queue Schedule {scheduleName, scheduleEvery, scheduleFirst, scheduleOptions, schedulePayload} =
   run client (repeatable (callScriptWith queue scheduleScript [scheduleKey queue scheduleName] words') `decodedBy` Decode.ignored)
@@ -159,8 +151,6 @@ schedule client queue Schedule {scheduleName, scheduleEvery, scheduleFirst, sche
       ]
 
 -- | Ends a schedule; returns whether there was one. Jobs that it has already created stay.
---
--- @since 0.1.0.0
 unschedule :: Client -> Queue -> ByteString -> IO Bool
 unschedule client queue name = run client (callScriptWith queue unscheduleScript [scheduleKey queue name] [name] `decodedBy` Decode.boolean)
 

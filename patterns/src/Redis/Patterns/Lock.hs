@@ -78,8 +78,6 @@ import Redis.Patterns.Internal.Token
 import Redis.Script
 
 -- | A lock's name and settings. Made by 'lock', and changed by its fields.
---
--- @since 0.1.0.0
 data Lock = Lock
   { -- | The name. The keys are @{lock:NAME}@ and @{lock:NAME}:fence@, which share a slot.
     lockName :: ByteString,
@@ -95,14 +93,10 @@ data Lock = Lock
   deriving stock (Eq, Show)
 
 -- | The lock of this name, with the default settings.
---
--- @since 0.1.0.0
 lock :: ByteString -> Lock
 lock name = Lock {lockName = name, lockLease = seconds 10, lockPatience = Just (seconds 10), lockOwner = ""}
 
 -- | A lock that is held.
---
--- @since 0.1.0.0
 data Hold = Hold
   { -- | The fencing token: greater than that of every holder before, and in the range that
     -- @redis@'s own numbers and those of most stores can hold (less than \(2^{53}\)). To be sent along
@@ -123,8 +117,6 @@ data Hold = Hold
 --
 -- Throws 'Error' if the last attempt within 'lockPatience' failed, or at once if the server
 -- refuses. The lock was not taken then, or, if the error is 'MaybeExecuted', for at most one lease.
---
--- @since 0.1.0.0
 withLock :: Client -> Lock -> (Hold -> IO a) -> IO (Maybe a)
 withLock client which action = do
   token <- newToken 16
@@ -200,8 +192,6 @@ releaseScript =
     \return 0"
 
 -- | The holder of a lock.
---
--- @since 0.1.0.0
 data Holder = Holder
   { -- | The holder's 'lockOwner'.
     holderOwner :: ByteString,
@@ -212,8 +202,6 @@ data Holder = Holder
 
 -- | Looks up the holder of the lock of this name, if there is one. One round trip, or a part of a
 -- pipeline. The holder may have changed by the time the caller reads the result.
---
--- @since 0.1.0.0
 lockHolder :: ByteString -> Command (Maybe Holder)
 lockHolder name = Build.command "GET" [Build.key (lockKey name)] (Decode.nullable holder)
   where

@@ -63,8 +63,6 @@ import Redis.Duration
 import Redis.Script
 
 -- | A limit: how many requests in which period, and the way of counting.
---
--- @since 0.1.0.0
 data RateLimit = RateLimit
   { limitCounting :: Counting,
     -- | The number of requests allowed in a period.
@@ -82,27 +80,19 @@ data Counting
 
 -- | A limit of this many in each period, evenly spaced, and with a burst of the same size after a
 -- pause. The number is at least one; the rate is at most one each microsecond.
---
--- @since 0.1.0.0
 gcra :: Int64 -> Duration -> RateLimit
 gcra count = gcraWithBurst count count
 
 -- | Like 'gcra', but with another burst size: @gcraWithBurst burst count period@.
---
--- @since 0.1.0.0
 gcraWithBurst :: Int64 -> Int64 -> Duration -> RateLimit
 gcraWithBurst burst count = RateLimit (Spaced (max 1 burst)) (max 1 count) . max (microseconds 1)
 
 -- | A limit of this many in any time of this length. Each allowed request takes about 60 bytes for
 -- twice that long, so use it for limits of up to a few thousand.
---
--- @since 0.1.0.0
 slidingWindow :: Int64 -> Duration -> RateLimit
 slidingWindow count = RateLimit Looking (max 1 count) . max (microseconds 1)
 
 -- | The answer to a request.
---
--- @since 0.1.0.0
 data Allowance = Allowance
   { -- | Whether the request was allowed, and counted. A request that is not allowed is not counted.
     allowed :: Bool,
@@ -121,22 +111,16 @@ data Allowance = Allowance
 -- nothing; a negative number counts as zero. The key is used as it is. Do not use it for anything
 -- else, nor for another way of counting. One round trip; \(O(1)\) for 'gcra'; for 'slidingWindow'
 -- \(O(\log n)\) for each one that is taken and each entry that has become too old. 'repeatable'.
---
--- @since 0.1.0.0
 attempt :: RateLimit -> ByteString -> Int64 -> Command Allowance
 attempt = asked ""
 
 -- | Like 'attempt', but at a time given by the caller, since 1970: for programs whose clocks are
 -- better than their servers', and for tests. All callers of a key must then give a time, from
 -- clocks that agree. Keys still expire by the server's clock.
---
--- @since 0.1.0.0
 attemptAt :: Duration -> RateLimit -> ByteString -> Int64 -> Command Allowance
 attemptAt now = asked (number (inMicroseconds now))
 
 -- | Resets this key, as if it had never been used. 'True' if the key existed.
---
--- @since 0.1.0.0
 forget :: ByteString -> Command Bool
 forget key = repeatable ((> 0) <$> Commands.unlink (pure key))
 

@@ -45,8 +45,6 @@ import Redis.Patterns.Internal.Token
 import Redis.Script
 
 -- | A semaphore's name and settings. Made by 'semaphore', and changed by its fields.
---
--- @since 0.1.0.0
 data Semaphore = Semaphore
   { -- | The name. The key is @semaphore:NAME@.
     semaphoreName :: ByteString,
@@ -61,16 +59,12 @@ data Semaphore = Semaphore
   deriving stock (Eq, Show)
 
 -- | The semaphore of this name with this many permits.
---
--- @since 0.1.0.0
 semaphore :: ByteString -> Int64 -> Semaphore
 semaphore name permits = Semaphore {semaphoreName = name, semaphorePermits = permits, semaphoreLease = seconds 10, semaphorePatience = Just (seconds 10)}
 
 -- | Takes a permit, runs the action, and gives the permit back. 'Nothing': all permits were taken
 -- for all of 'semaphorePatience', and the action did not run. Blocks, costs and throws like
 -- 'Redis.Patterns.Lock.withLock'; \(O(\log n)\) on the server for \(n\) permits taken.
---
--- @since 0.1.0.0
 withPermit :: Client -> Semaphore -> (Held -> IO a) -> IO (Maybe a)
 withPermit client which action = do
   token <- newToken 16
@@ -87,8 +81,6 @@ withPermit client which action = do
 
 -- | The number of permits that are taken at the moment. One round trip; \(O(\log n)\); servers
 -- since 7.0.
---
--- @since 0.1.0.0
 permitsTaken :: Semaphore -> Command Int64
 permitsTaken which = evalScriptRo countScript [keyOf which] [] `decodedBy` Decode.integer
 

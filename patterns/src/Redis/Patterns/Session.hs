@@ -74,8 +74,6 @@ import Redis.Patterns.Internal.Token
 import Redis.Script
 
 -- | The settings of sessions. Start from 'sessions', and change its fields.
---
--- @since 0.1.0.0
 data Sessions = Sessions
   { -- | The name of the cookie, prefixed with @__Host-@ if it is secure, and of the
     -- keys, @NAME:ID@. Default: @session@.
@@ -96,8 +94,6 @@ data Sessions = Sessions
   deriving stock (Eq, Show)
 
 -- | Which requests from other sites carry the cookie.
---
--- @since 0.1.0.0
 data SameSite
   = -- | None.
     Strict
@@ -108,8 +104,6 @@ data SameSite
   deriving stock (Eq, Show)
 
 -- | The default settings, which suit most applications.
---
--- @since 0.1.0.0
 sessions :: Sessions
 sessions =
   Sessions
@@ -123,8 +117,6 @@ sessions =
 
 -- | The session of a request. Its functions may be called from several threads, which take turns.
 -- Each of them throws 'Error'.
---
--- @since 0.1.0.0
 data Session = Session
   { sessionClient :: Client,
     sessionKept :: Sessions,
@@ -155,8 +147,6 @@ data Cookie
   | Cleared
 
 -- | Gives each request its session. Costs nothing until the application uses the session.
---
--- @since 0.1.0.0
 withSessions :: Client -> Sessions -> (Session -> Application) -> Application
 withSessions client kept application request respond = do
   state <- newMVar (State (maybe (Vacant Nothing) Presented (presentedId kept request)) Silent)
@@ -166,8 +156,6 @@ withSessions client kept application request respond = do
 
 -- | Reads the field of this name. The first use of the session in a request costs one round trip,
 -- later reads cost none.
---
--- @since 0.1.0.0
 sessionGet :: Session -> ByteString -> IO (Maybe ByteString)
 sessionGet session field = modifyMVar (sessionState session) $ \state -> do
   loaded <- load session state
@@ -181,8 +169,6 @@ sessionGet session field = modifyMVar (sessionState session) $ \state -> do
 -- | Stores a field under this name, and creates the session if there is none. 'False': another request
 -- has ended or rotated the session since this one first used it, or in the last five minutes;
 -- nothing was stored, nor will be until 'sessionRotate'. One round trip.
---
--- @since 0.1.0.0
 sessionPut :: Session -> ByteString -> ByteString -> IO Bool
 sessionPut session field content = change session $ \case
   Seated known fields -> do
@@ -196,8 +182,6 @@ sessionPut session field content = change session $ \case
 
 -- | Removes the field of this name. 'False': there is no session, or it has ended since this
 -- request first used it. One round trip.
---
--- @since 0.1.0.0
 sessionDelete :: Session -> ByteString -> IO Bool
 sessionDelete session field = change session $ \case
   Seated known fields -> do
@@ -213,8 +197,6 @@ sessionDelete session field = change session $ \case
 -- Fields that were stored before are in the new session. A write by another request at the same
 -- time is either refused ('sessionPut' returns 'False') or is in the new session. If this throws,
 -- the session may have ended.
---
--- @since 0.1.0.0
 sessionRotate :: Session -> IO ()
 sessionRotate session@Session {sessionClient, sessionKept} = void . change session $ \seat -> do
   new <- newToken 32
@@ -228,8 +210,6 @@ sessionRotate session@Session {sessionClient, sessionKept} = void . change sessi
 -- | Ends the session, for a logout, and has the browser delete the cookie. Nothing else does that: a
 -- session that was not found may have been rotated by another request, whose response has set the
 -- new cookie already. One round trip.
---
--- @since 0.1.0.0
 sessionEnd :: Session -> IO ()
 sessionEnd Session {sessionClient, sessionKept, sessionState} = modifyMVar_ sessionState $ \State {stateSeat} -> do
   mapM_ (run sessionClient . ending sessionKept) (sentId stateSeat)

@@ -58,8 +58,6 @@ import Redis.Patterns.Worker.Settings
 --
 -- An exception thrown to the calling thread stops the worker without grace. Throws an 'Redis.Error'
 -- that would come again: the client is closed, a key is no stream, the user lacks the permission.
---
--- @since 0.1.0.0
 runWorker :: Client -> Worker -> (Entry -> IO ()) -> IO ()
 runWorker client settings handle =
   runEngine client settings Handling {handlingRun = \_ entry -> Acknowledged <$ handle entry}

@@ -291,8 +291,6 @@ noteUncached :: CacheStore -> IO ()
 noteUncached store = tally (storeTallies store) tallyUncached
 
 -- | The gauges and counters of a client's cache. Counters are since the client was made.
---
--- @since 0.1.0.0
 data CacheGauges = CacheGauges
   { -- | Reads that were answered without asking the server.
     cacheHits :: Int,

@@ -56,8 +56,6 @@ data Core = Core
 
 -- | Connections to a server or a cluster. Any number of threads may use one client at the
 -- same time; a program needs one client for each server or cluster.
---
--- @since 0.1.0.0
 newtype Client = Client Core
 
 -- | Keeps the client alive up to this point. Every action that waits calls it afterwards,

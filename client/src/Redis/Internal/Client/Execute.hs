@@ -76,8 +76,6 @@ data Started a
   | Started (IO (Either Error a))
 
 -- | A command that was submitted.
---
--- @since 0.1.0.0
 newtype Pending a = Pending (Started a)
 
 -- | A started command whose result will be in this cell.

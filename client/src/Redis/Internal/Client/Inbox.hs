@@ -36,8 +36,6 @@ import Redis.Error
 import Redis.Internal.Client.Topic
 
 -- | An event of a subscription.
---
--- @since 0.1.0.0
 data Event
   = -- | A message was published.
     Message {-# UNPACK #-} Message
@@ -46,8 +44,6 @@ data Event
   deriving stock (Eq, Show)
 
 -- | A message that was published.
---
--- @since 0.1.0.0
 data Message = MessageOf
   { -- | The topic that the message matches. If several topics match, each one brings the message.
     messageTopic :: Topic,
@@ -58,8 +54,6 @@ data Message = MessageOf
   deriving stock (Eq, Show)
 
 -- | A time within which messages may have been missed.
---
--- @since 0.1.0.0
 data Gap = GapOf
   { -- | Everything that was published to these topics before this time has come. By this
     -- machine's clock.
@@ -73,8 +67,6 @@ data Gap = GapOf
   deriving stock (Eq, Show)
 
 -- | Why messages may be missing.
---
--- @since 0.1.0.0
 data GapReason
   = -- | The server could not send them to this client: the connection was lost, or the topic
     -- moved to another node.
@@ -99,8 +91,6 @@ spanning one other =
     }
 
 -- | How a subscription treats events that find its queue full.
---
--- @since 0.1.0.0
 data WhenFull
   = -- | The client stops reading until there is room. The server keeps what it cannot send,
     -- up to its @client-output-buffer-limit pubsub@; then it closes the connection, which is

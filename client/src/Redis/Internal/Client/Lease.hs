@@ -43,8 +43,6 @@ import Redis.Internal.Routing.Router qualified as Router
 
 -- | A connection that no other caller uses. The type variable ties it to the action that
 -- it was lent to: it cannot be used after that action.
---
--- @since 0.1.0.0
 data Dedicated s = Dedicated
   { dedicatedMux :: Multiplexer,
     dedicatedCore :: Core,
@@ -68,8 +66,6 @@ data Loan = Loan
   }
 
 -- | Which node a dedicated connection should lead to.
---
--- @since 0.1.0.0
 data Where
   = -- | The primary that serves the key.
     AtKey ByteString
@@ -145,8 +141,6 @@ learnFrom core place slot facts failure = do
   sequence_ [carryOut (coreRouter core) 0 effect | effect@(Tell _) <- verdictEffects]
 
 -- | Runs a command on a dedicated connection, once.
---
--- @since 0.1.0.0
 tryRunOn :: Dedicated s -> Command a -> IO (Either Error a)
 tryRunOn dedicated given = tracedOn dedicated (oneCommand (commandWords given)) (runUntracedOn dedicated given)
 

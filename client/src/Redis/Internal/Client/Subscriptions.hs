@@ -142,8 +142,6 @@ closeHub hub = do
   atomically (readTVar (hubGroups hub) >>= check . IntMap.null)
 
 -- | Gauges of a client's subscriptions, all together.
---
--- @since 0.1.0.0
 data SubscriptionGauges = SubscriptionGauges
   { -- | Subscriptions that have not ended.
     gaugeSubscriptions :: Int,

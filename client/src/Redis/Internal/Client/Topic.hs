@@ -17,8 +17,6 @@ import Data.Set (Set)
 import Data.Set qualified as Set
 
 -- | One thing to listen to.
---
--- @since 0.1.0.0
 data Topic
   = -- | The messages published to this channel (SUBSCRIBE).
     Channel ByteString
@@ -31,8 +29,6 @@ data Topic
   deriving stock (Eq, Ord, Show)
 
 -- | A set of topics. '<>' joins two sets; a topic counts once.
---
--- @since 0.1.0.0
 newtype Topics = Topics (Set Topic)
   deriving newtype (Eq, Semigroup, Monoid)
 
@@ -40,14 +36,10 @@ instance Show Topics where
   showsPrec level = showsPrec level . topicList
 
 -- | The set of one topic. \(O(1)\).
---
--- @since 0.1.0.0
 topic :: Topic -> Topics
 topic = Topics . Set.singleton
 
 -- | All topics of a set, ascending. \(O(n)\).
---
--- @since 0.1.0.0
 topicList :: Topics -> [Topic]
 topicList (Topics topics) = Set.toAscList topics
 

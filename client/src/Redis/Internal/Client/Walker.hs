@@ -27,8 +27,6 @@ import Redis.Internal.Routing.Position
 
 -- | A walk in progress, and its position. One thread at a time pulls; other threads wait for
 -- it. A walk may be dropped at any time.
---
--- @since 0.1.0.0
 data Walk item = Walk
   { walkPull :: IO (Maybe [item]),
     walkStands :: IO Position
@@ -51,8 +49,6 @@ newWalk beginning renewed pull position = do
       }
 
 -- | The options of a walk.
---
--- @since 0.1.0.0
 data WalkOptions = WalkOptions
   { -- | Where the walk goes on. 'Nothing' is the beginning. A position of a walk over
     -- something else counts as the beginning, too.
@@ -64,8 +60,6 @@ data WalkOptions = WalkOptions
   deriving stock (Eq, Show)
 
 -- | From the beginning, with a patience of one minute.
---
--- @since 0.1.0.0
 walkDefaults :: WalkOptions
 walkDefaults = WalkOptions {walkFrom = Nothing, walkPatience = seconds 60}
 

@@ -17,8 +17,6 @@ import Redis.Internal.Command.Lines
 import Redis.Value (Value)
 
 -- | One connection, as its server describes it.
---
--- @since 0.1.0.0
 data ClientInfo = ClientInfo
   { -- | The server's number for the connection; no other connection ever gets it.
     clientInfoId :: Int64,

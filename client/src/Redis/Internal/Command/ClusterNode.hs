@@ -25,8 +25,6 @@ import Redis.Internal.Command.Make (Argument (..))
 import Redis.Value (Value (BulkString))
 
 -- | A range of slots, both ends included.
---
--- @since 0.1.0.0
 data SlotRange = SlotRange
   { slotRangeFirst :: Int,
     slotRangeLast :: Int
@@ -61,8 +59,6 @@ readText :: Decoder a -> ByteString -> Maybe a
 readText decoder = either (const Nothing) Just . decoder . BulkString
 
 -- | A node, as another node describes it.
---
--- @since 0.1.0.0
 data ClusterNode = ClusterNode
   { -- | The node's id: 40 letters and digits.
     clusterNodeId :: ByteString,

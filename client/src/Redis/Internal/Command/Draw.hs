@@ -9,8 +9,6 @@ import Data.Int (Int64)
 import Redis.Command.Build
 
 -- | How many elements to draw at random. A negative number counts as 0.
---
--- @since 0.1.0.0
 data Draw
   = -- | This many different elements, or all if there are fewer. Sent as a positive
     -- count.

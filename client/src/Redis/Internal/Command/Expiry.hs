@@ -14,8 +14,6 @@ import Redis.Duration (Duration, inMilliseconds, inWholeSeconds)
 import Redis.Internal.Command.Argument (unixMilliseconds)
 
 -- | How long a value lives after it is set.
---
--- @since 0.1.0.0
 data Expiry
   = -- | Without an expiry, whatever expiry the replaced value had.
     NoExpiry
@@ -47,8 +45,6 @@ lifetime none same = \case
 
 -- | The condition under which an expiry is changed. GT and LT treat a value without an
 -- expiry as one that expires later than any other.
---
--- @since 0.1.0.0
 data ExpireCondition
   = -- | NX: only if there is no expiry.
     OnlyIfNoExpiry

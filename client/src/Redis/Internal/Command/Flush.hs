@@ -10,8 +10,6 @@ where
 import Redis.Command.Build (Argument, arg)
 
 -- | How the server frees the memory.
---
--- @since 0.1.0.0
 data FlushMode
   = -- | SYNC: at once, while all other clients wait.
     FlushSync
@@ -20,8 +18,6 @@ data FlushMode
   deriving stock (Eq, Show)
 
 -- | The options of commands that delete everything: keys, scripts or functions.
---
--- @since 0.1.0.0
 newtype FlushOptions = FlushOptions
   { -- | 'Nothing' means as the server is configured.
     flushMode :: Maybe FlushMode
@@ -29,8 +25,6 @@ newtype FlushOptions = FlushOptions
   deriving stock (Eq, Show)
 
 -- | As the server is configured.
---
--- @since 0.1.0.0
 flushDefaults :: FlushOptions
 flushDefaults = FlushOptions {flushMode = Nothing}
 

@@ -8,8 +8,6 @@ where
 import Data.ByteString (ByteString)
 
 -- | The type of a key's value.
---
--- @since 0.1.0.0
 data KeyType
   = -- | Bytes, a number, a bitmap, or a HyperLogLog.
     StringKey

@@ -44,8 +44,6 @@ import Redis.Value (Value)
 -- | The name of a command, such as @GET@ or @CONFIG GET@, with the command table's
 -- entry for it. A string literal is a name. A name that is made once and kept costs
 -- each command nothing.
---
--- @since 0.1.0.0
 data Name = Name
   { nameHeader :: Header,
     -- | The table's entry; 'Nothing' if the table lacks the command, or if the command has
@@ -61,8 +59,6 @@ instance IsString Name where
 
 -- | Makes a name from words that are separated by spaces. Servers do not distinguish
 -- upper and lower case. \(O(\log n)\) in the size of the command table.
---
--- @since 0.1.0.0
 nameOf :: ByteString -> Name
 nameOf text =
   Name
@@ -77,8 +73,6 @@ nameOf text =
     nameEntry = mfilter (not . entryContainer) (lookupCommand nameWords)
 
 -- | One argument of a command.
---
--- @since 0.1.0.0
 data Argument
   = -- | A key: it decides where the command goes.
     Key ByteString
@@ -111,8 +105,6 @@ argumentKeys = concatMap $ \case
 --
 -- If the table lacks the command, as it lacks those of modules, each client asks its
 -- server once for a description (@COMMAND INFO@). \(O(n)\) in the number of arguments.
---
--- @since 0.1.0.0
 command :: Name -> [Argument] -> Decoder a -> Command a
 command name arguments decoder = case nameFacts name of
   Just facts ->

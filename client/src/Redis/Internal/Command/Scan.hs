@@ -15,21 +15,15 @@ import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 
 -- | The position of a walk. Only the server that issued a cursor understands it.
---
--- @since 0.1.0.0
 newtype ScanCursor = ScanCursor ByteString
   deriving stock (Eq, Show)
 
 -- | The beginning of a walk.
---
--- @since 0.1.0.0
 scanStart :: ScanCursor
 scanStart = ScanCursor "0"
 
 -- | The result of one step of a walk: of 'Redis.Commands.Keys.scan' over keys, of
 -- 'Redis.Commands.Hash.hscan' over fields and values, and so on.
---
--- @since 0.1.0.0
 data ScanPage item = ScanPage
   { -- | The cursor of the next step; 'Nothing' at the end of the walk.
     scanNext :: Maybe ScanCursor,

@@ -36,8 +36,6 @@ import Redis.Duration (Duration, inMilliseconds)
 -- | The id of an entry, @milliseconds-sequence@. The entries of a stream are ordered by their
 -- ids. An id that the server makes consists of its clock's milliseconds since 1970, and of a
 -- number that distinguishes the ids of one millisecond.
---
--- @since 0.1.0.0
 data StreamId = StreamId
   { streamIdMilliseconds :: Word64,
     streamIdSequence :: Word64
@@ -48,16 +46,12 @@ data StreamId = StreamId
 -- as 1970.
 --
 -- > xtrim "events" (Minid TrimExactly (streamIdAt yesterday))
---
--- @since 0.1.0.0
 streamIdAt :: UTCTime -> StreamId
 streamIdAt time = StreamId (fromInteger (max 0 (min longest (ceiling (utcTimeToPOSIXSeconds time * 1000))))) 0
   where
     longest = toInteger (maxBound :: Word64)
 
 -- | The time at which the server made this id.
---
--- @since 0.1.0.0
 streamIdTime :: StreamId -> UTCTime
 streamIdTime = posixSecondsToUTCTime . (/ 1000) . fromIntegral . streamIdMilliseconds
 
@@ -95,8 +89,6 @@ digits text
     number add = Char8.foldl' (\total char -> add total (ord char - ord '0')) 0 text
 
 -- | An entry of a stream.
---
--- @since 0.1.0.0
 data StreamEntry = StreamEntry
   { streamEntryId :: StreamId,
     -- | Fields and values in the order in which they were added. A field may occur twice.
@@ -122,8 +114,6 @@ orNone :: Decoder [a] -> Decoder [a]
 orNone decoder = fmap (fromMaybe []) . Decode.nullable decoder
 
 -- | An end of a range of ids.
---
--- @since 0.1.0.0
 data StreamBound
   = -- | @-@: the lowest of all.
     LowestId
@@ -144,8 +134,6 @@ bound = \case
   ExcludingId one -> arg ("(" <> idWord one)
 
 -- | Whether to wait if there are no entries yet.
---
--- @since 0.1.0.0
 data StreamWait
   = -- | Replies at once.
     DoNotWait

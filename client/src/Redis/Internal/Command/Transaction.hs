@@ -33,8 +33,6 @@ import Redis.Value (Value (..))
 
 -- | Commands that run together, with no other client's command in between, and a function
 -- that makes a result of their replies.
---
--- @since 0.1.0.0
 data Transaction a = Transaction (Seq Queued) (Results -> Reading a)
 
 -- | A command of a transaction.
@@ -76,8 +74,6 @@ instance Applicative Transaction where
 
 -- | A transaction of one command. If the command fails when it runs, the transaction fails with
 -- its error; the commands beside it have run all the same.
---
--- @since 0.1.0.0
 queued :: Command a -> Transaction a
 queued given = Transaction (Seq.singleton (queuedOf given)) $ \results@(Results count _) ->
   let (result, rest) = next given results
@@ -91,8 +87,6 @@ queued given = Transaction (Seq.singleton (queuedOf given)) $ \results@(Results 
 -- | A transaction of one command, with the command's own result or 'Error'. If the
 -- command fails, the transaction does not. The error's delivery is that of this command
 -- alone.
---
--- @since 0.1.0.0
 tryQueued :: Command a -> Transaction (Either Error a)
 tryQueued given = Transaction (Seq.singleton (queuedOf given)) $ \results ->
   let (result, rest) = next given results in (Right result, rest)

@@ -338,8 +338,6 @@ lost pool life = do
   atomically (modifyTVar' (dedicatedReconnect pool) (connectionLost (configBackoff (setupConfig (dedicatedSetup pool))) now random life))
 
 -- | The numbers of a node's dedicated connections and of their callers.
---
--- @since 0.1.0.0
 data DedicatedGauges = DedicatedGauges
   { -- | Connections lent out.
     gaugeLent :: Int,

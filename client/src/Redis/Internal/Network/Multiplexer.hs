@@ -406,8 +406,6 @@ isOpen mux = (== Open) <$> lifeOf mux
 {-# INLINE isOpen #-}
 
 -- | The sizes of one connection's queues.
---
--- @since 0.1.0.0
 data MuxGauges = MuxGauges
   { -- | Commands submitted and not yet answered, sent or not. A command that its caller no longer
     -- waits for counts until its reply has come.

@@ -25,8 +25,6 @@ import Redis.Duration (Duration, seconds)
 
 -- | The times that replies took, from handing the command to the socket to having read its reply:
 -- the network and the server, without the time that a command waited in this client. '<>' adds.
---
--- @since 0.1.0.0
 data RoundTrips = RoundTrips
   { -- | The sum, in nanoseconds.
     totalNanos :: Int,
@@ -54,22 +52,16 @@ roundTripsOf :: Int -> [Int] -> RoundTrips
 roundTripsOf total buckets = RoundTrips {totalNanos = total, tripBuckets = primArrayFromListN bucketCount (take bucketCount (buckets <> repeat 0))}
 
 -- | The number of round trips. \(O(1)\).
---
--- @since 0.1.0.0
 roundTripCount :: RoundTrips -> Int
 roundTripCount = foldlPrimArray' (+) 0 . tripBuckets
 
 -- | The sum of all round trips, as if they had come one after the other, though many overlapped.
---
--- @since 0.1.0.0
 roundTripTotal :: RoundTrips -> Duration
 roundTripTotal = durationOf . totalNanos
 
 -- | A time within which this fraction of the round trips was over: 0.5 gives the median, 0.99 the
 -- time that one in a hundred exceeded. It is at most an eighth too long. 'Nothing' if there were
 -- none, or if it is more than 68 seconds. \(O(1)\).
---
--- @since 0.1.0.0
 roundTripWithin :: Double -> RoundTrips -> Maybe Duration
 roundTripWithin part trips
   | count <= 0 = Nothing

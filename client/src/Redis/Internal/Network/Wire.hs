@@ -33,8 +33,6 @@ import Redis.Value (Value (Push))
 import System.IO.Error (ioeGetErrorString)
 
 -- | An open connection. One thread may send and another receive at the same time.
---
--- @since 0.1.0.0
 data Wire = Wire
   { wireTransport :: Transport,
     wireLimits :: DecodeLimits,
@@ -98,8 +96,6 @@ closeWire Wire {wireTransport} = mask_ $ do
 
 -- | Sends all the bytes. Blocks while the peer takes nothing; if that is interrupted, a part of them
 -- may have been sent. Throws 'ConnectionError' if the connection breaks.
---
--- @since 0.1.0.0
 sendBytes :: Wire -> ByteString -> IO ()
 sendBytes Wire {wireTransport} bytes =
   unbroken wireTransport $
@@ -114,8 +110,6 @@ sendBytes Wire {wireTransport} bytes =
 -- | Receives the bytes that have come, up to so many (at least one); empty when the peer has
 -- finished. Blocks until there is something; if that is interrupted, no bytes are lost. Throws
 -- 'ConnectionError' if the connection breaks.
---
--- @since 0.1.0.0
 receiveBytes :: Wire -> Int -> IO ByteString
 receiveBytes Wire {wireTransport, wireUnread} wanted = mask_ $ do
   unread <- readIORef wireUnread
@@ -135,8 +129,6 @@ receiveBytes Wire {wireTransport, wireUnread} wanted = mask_ $ do
 -- whole; if that is interrupted, the next call receives the same reply. Throws 'ConnectionError' if
 -- the connection breaks, if the peer has finished, or if the bytes are no reply or exceed a limit of
 -- the configuration; then the wire cannot be used any more.
---
--- @since 0.1.0.0
 receiveReply :: Wire -> IO (Value, ByteString)
 receiveReply wire = mask_ (received [] >>= go startExact)
   where

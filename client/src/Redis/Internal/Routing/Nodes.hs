@@ -222,8 +222,6 @@ nodePoolFor = \case
 
 -- | The state of a node's connections now, and counts since the client first knew the node.
 -- Counts only grow; a node that left the cluster and comes back begins anew.
---
--- @since 0.1.0.0
 data NodeSnapshot = NodeSnapshot
   { -- | The address of the node.
     gaugeEndpoint :: Endpoint,
@@ -268,8 +266,6 @@ data NodeSnapshot = NodeSnapshot
   deriving stock (Eq, Show)
 
 -- | Counts of errors, by what their callers may conclude about the command.
---
--- @since 0.1.0.0
 data ErrorCounts = ErrorCounts
   { errorsNotSent :: Int,
     errorsRefused :: Int,

@@ -25,8 +25,6 @@ import Redis.Internal.Protocol.Slot (slotCount)
 import Redis.Internal.Routing.Walk
 
 -- | The position at which a walk goes on.
---
--- @since 0.1.0.0
 data Position = Position
   { -- | The subject of the walk: a command, and a key if the command has one.
     positionOf :: [ByteString],
@@ -55,8 +53,6 @@ data ItemsWalk
 
 -- | The position as text: ASCII letters, digits, spaces and a few other signs. \(O(n)\) in
 -- the ranges of slots and in the nodes.
---
--- @since 0.1.0.0
 positionText :: Position -> ByteString
 positionText Position {positionOf, positionStanding} = Char8.intercalate "," (map record records)
   where
@@ -101,8 +97,6 @@ encodedPath :: FilePath -> ByteString
 encodedPath = Char8.intercalate "." . map (number . fromEnum)
 
 -- | Reads a position. 'Nothing' if 'positionText' did not make the text. \(O(n)\).
---
--- @since 0.1.0.0
 positionFromText :: ByteString -> Maybe Position
 positionFromText text = do
   records <- traverse (traverse unescaped . Char8.split ' ') (Char8.split ',' text)

@@ -387,8 +387,6 @@ audienceEventually router deadline audience = case router of
     byEndpoint nodes = [(endpoint, OneNode endpoint) | endpoint <- Set.toAscList nodes]
 
 -- | A node in the client's slot map.
---
--- @since 0.1.0.0
 data ClientNode = ClientNode
   { clientNodeEndpoint :: Endpoint,
     clientNodeRole :: NodeRole,
@@ -399,8 +397,6 @@ data ClientNode = ClientNode
   deriving stock (Eq, Ord, Show)
 
 -- | The role of a node in its shard.
---
--- @since 0.1.0.0
 data NodeRole
   = -- | The node owns slots, or is a standalone server.
     PrimaryNode

@@ -35,8 +35,6 @@ import Redis.Duration
 import Redis.Patterns.Internal.Time
 
 -- | A lock or permit that is held for a time.
---
--- @since 0.1.0.0
 data Held = Held
   { heldUntil :: TVar Instant,
     heldLost :: TVar Bool
@@ -47,15 +45,11 @@ data Held = Held
 --
 -- The answer is out of date as soon as it is returned. Work that must not happen twice needs a
 -- resource that compares fencing tokens.
---
--- @since 0.1.0.0
 stillHeld :: Held -> IO Bool
 stillHeld held = (> mempty) <$> heldFor held
 
 -- | How long it is certainly held from now on, even if no further renewal succeeds. 'mempty' if it
 -- may be lost. Does not ask the server.
---
--- @since 0.1.0.0
 heldFor :: Held -> IO Duration
 heldFor Held {heldUntil, heldLost} = do
   (deadline, lost) <- atomically ((,) <$> readTVar heldUntil <*> readTVar heldLost)
@@ -66,8 +60,6 @@ heldFor Held {heldUntil, heldLost} = do
 -- transactions:
 --
 -- > atomically ((Left <$> awaitLost held) `orElse` (Right <$> takeTMVar next))
---
--- @since 0.1.0.0
 awaitLost :: Held -> STM ()
 awaitLost Held {heldLost} = readTVar heldLost >>= check
 

@@ -25,8 +25,6 @@ import Redis.Patterns.Jobs.Scripts
 import Redis.Script (evalScriptRo)
 
 -- | The state of a job.
---
--- @since 0.1.0.0
 data JobState
   = -- | Due later, for the first time or again.
     JobDelayed
@@ -40,8 +38,6 @@ data JobState
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
 -- | The details of a job.
---
--- @since 0.1.0.0
 data JobInfo = JobInfo
   { jobInfoState :: JobState,
     jobInfoPayload :: ByteString,
@@ -64,8 +60,6 @@ data JobInfo = JobInfo
   deriving stock (Eq, Show)
 
 -- | The details of a job; 'Nothing' if there is no such job, or no longer. One round trip.
---
--- @since 0.1.0.0
 jobInfo :: Client -> Queue -> JobId -> IO (Maybe JobInfo)
 jobInfo client queue job = run client (raw ["HGETALL", jobKey queue job] `decodedBy` info)
 
@@ -126,31 +120,23 @@ state reply =
 -- | Cancels a job; returns its previous state, if there is such a job. A job that is delayed or
 -- waits will not run. A job that runs learns of it when it next reports its progress; if it throws
 -- after that, or its worker stops, it is not tried again. A job that has ended stays as it is. One round trip.
---
--- @since 0.1.0.0
 cancelJob :: Client -> Queue -> JobId -> IO (Maybe JobState)
 cancelJob client queue job =
   run client (callScriptWith queue cancelScript [jobKey queue job] [jobIdBytes job, jobGroup] `decodedBy` Decode.nullable state)
 
 -- | Puts a job that failed for good, or was cancelled, back into the queue with all its tries;
 -- returns whether it did. One round trip.
---
--- @since 0.1.0.0
 retryJob :: Client -> Queue -> JobId -> IO Bool
 retryJob client queue job =
   run client (callScriptWith queue retryScript [jobKey queue job] [jobIdBytes job] `decodedBy` Decode.boolean)
 
 -- | The jobs that failed for good and are still kept, at most this many; those that will be deleted
 -- first come first. One round trip, \(O(\log n + m)\) on the server.
---
--- @since 0.1.0.0
 failedJobs :: Client -> Queue -> Int64 -> IO [JobId]
 failedJobs client queue count =
   map JobId <$> run client (repeatable (callScript queue failuresScript [Char8.pack (show (max 1 count))]) `decodedBy` Decode.list Decode.bytes)
 
 -- | The jobs of one priority.
---
--- @since 0.1.0.0
 data PriorityState = PriorityState
   { -- | Jobs that are ready, and that no worker has yet.
     stateWaiting :: Int64,
@@ -162,8 +148,6 @@ data PriorityState = PriorityState
   deriving stock (Eq, Show)
 
 -- | A queue at one moment.
---
--- @since 0.1.0.0
 data JobsState = JobsState
   { stateUrgent :: PriorityState,
     stateNormal :: PriorityState,
@@ -181,8 +165,6 @@ data JobsState = JobsState
 
 -- | The state of a queue: one script, one round trip, one moment. \(O(\log n)\) on the server, and
 -- \(O(w)\) for \(w\) workers.
---
--- @since 0.1.0.0
 jobsState :: Client -> Queue -> IO JobsState
 jobsState client queue =
   run client (evalScriptRo stateScript (fixedKeys queue) [jobGroup, recent] `decodedBy` page)

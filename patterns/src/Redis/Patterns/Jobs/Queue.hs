@@ -30,26 +30,18 @@ import Redis.Duration (days, hours)
 
 -- | A queue, given by its name, which must not contain braces. All its keys begin with the name in
 -- braces, so in a cluster one queue is on one node, and several queues spread over several.
---
--- @since 0.1.0.0
 newtype Queue = Queue {queueName :: ByteString}
   deriving stock (Eq, Ord, Show)
 
 -- | The name of a job. A job without a given name gets a random one.
---
--- @since 0.1.0.0
 newtype JobId = JobId {jobIdBytes :: ByteString}
   deriving stock (Eq, Ord, Show)
 
 -- | Which jobs are taken first. Within one priority, the jobs that have waited longest come first.
---
--- @since 0.1.0.0
 data Priority = Urgent | Normal | Later
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
 -- | When a job may run, by the server's clock.
---
--- @since 0.1.0.0
 data Due
   = -- | At once.
     DueNow
@@ -61,8 +53,6 @@ data Due
 
 -- | A key that only one job may have: for this long after a job was put into the queue, no other
 -- job with the same key is put there.
---
--- @since 0.1.0.0
 data Unique = Unique
   { uniqueKey :: ByteString,
     uniqueFor :: Duration
@@ -70,8 +60,6 @@ data Unique = Unique
   deriving stock (Eq, Show)
 
 -- | The options of a job, besides its payload. Change the fields of 'jobDefaults'.
---
--- @since 0.1.0.0
 data JobOptions = JobOptions
   { -- | The job's name. If a job of that name exists, it stays as it is, and no new one is created.
     jobId :: Maybe JobId,
@@ -88,8 +76,6 @@ data JobOptions = JobOptions
   deriving stock (Eq, Show)
 
 -- | Due at once, 'Normal', five tries, kept for an hour when done and for 30 days when failed.
---
--- @since 0.1.0.0
 jobDefaults :: JobOptions
 jobDefaults =
   JobOptions

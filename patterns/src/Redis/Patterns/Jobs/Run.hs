@@ -29,8 +29,6 @@ import Redis.Patterns.Worker.Settings
 import Redis.Script
 
 -- | A job that is running.
---
--- @since 0.1.0.0
 data Running = Running
   { runningId :: JobId,
     runningPayload :: ByteString,
@@ -47,8 +45,6 @@ data Running = Running
 -- its number of tries and what happens after the last one, so 'workerTries', 'workerDeadLetters'
 -- and 'workerDelete' are ignored. 'workerBackoff' is how long a job rests after it failed, and
 -- 'workerLook' how late a delayed job may become ready.
---
--- @since 0.1.0.0
 jobWorker :: Queue -> Worker
 jobWorker queue = (worker "" jobGroup) {workerStreams = readyStreams queue}
 
@@ -57,8 +53,6 @@ jobWorker queue = (worker "" jobGroup) {workerStreams = readyStreams queue}
 -- after a rest, or has failed for good.
 --
 -- Each worker also moves delayed and scheduled jobs that are due into the queue, for all workers.
---
--- @since 0.1.0.0
 runJobs :: Client -> Queue -> Worker -> (Running -> IO ByteString) -> IO ()
 runJobs client queue settings handler =
   withAsync (named "redis promote" >> promoting client queue settings) . const $
@@ -120,8 +114,6 @@ begin client queue turn = run client (repeatable (callScriptWith queue beginScri
 -- | Reports the progress of a job, from 0 to 1, with a note. Smaller and greater numbers count as 0
 -- and 1, and NaN as 0. 'False' if the job was cancelled, or does not run any more because another
 -- worker took it over and settled it: the handler may then end with an exception. One round trip.
---
--- @since 0.1.0.0
 reportProgress :: Running -> Double -> ByteString -> IO Bool
 reportProgress Running {runningId, runningQueue, runningClient} progress note =
   run runningClient (repeatable (callScriptWith runningQueue progressScript [jobKey runningQueue runningId] [number amount, note]) `decodedBy` Decode.boolean)

@@ -41,8 +41,6 @@ import Redis.Patterns.RateLimit
 import Text.Read (readMaybe)
 
 -- | The settings of the limiter. Made by 'limiting', and changed by its fields.
---
--- @since 0.1.0.0
 data Limiting = Limiting
   { limitingRule :: RateLimit,
     -- | The key of a request; requests of one key are counted together, under @limit:KEY@.
@@ -60,8 +58,6 @@ data Limiting = Limiting
   }
 
 -- | What happens to a request if it is unknown whether it is within the limit.
---
--- @since 0.1.0.0
 data WithoutAnswer
   = -- | It is served.
     FailOpen
@@ -70,8 +66,6 @@ data WithoutAnswer
   deriving stock (Eq, Show)
 
 -- | This limit, applied to each key, with the default settings.
---
--- @since 0.1.0.0
 limiting :: RateLimit -> (Request -> Maybe ByteString) -> Limiting
 limiting rule key =
   Limiting
@@ -91,8 +85,6 @@ limiting rule key =
 --
 -- The limit is only as good as the source of the header: one that clients choose freely limits nobody.
 -- \(O(n)\) in the number of headers.
---
--- @since 0.1.0.0
 byHeader :: HeaderName -> (Request -> Maybe ByteString) -> Request -> Maybe ByteString
 byHeader name without request =
   maybe (without request) (Just . ("header:" <>)) (lookup name (requestHeaders request))
@@ -100,8 +92,6 @@ byHeader name without request =
 -- | The address of the peer, as the key @address:ADDRESS@: of who has opened the connection, which
 -- behind a proxy is the proxy (then see 'byForwarded'). An IPv6 address counts by its first 64 bits,
 -- since one host may choose the others. All peers at Unix sockets have one key. \(O(1)\).
---
--- @since 0.1.0.0
 byPeer :: Request -> Maybe ByteString
 byPeer = Just . addressKey . fmap fst . fromSockAddr . remoteHost
 
@@ -113,8 +103,6 @@ byPeer = Just . addressKey . fmap fst . fromSockAddr . remoteHost
 -- great, clients choose their keys; if it is too small, all clients of a proxy have one. If there are fewer
 -- addresses than proxies, the first one counts; if there is none, or it is no address, that of the peer.
 -- \(O(n)\) in the length of the headers.
---
--- @since 0.1.0.0
 byForwarded :: Int -> Request -> Maybe ByteString
 byForwarded proxies request =
   case drop (max 0 (length hops - max 0 proxies)) hops of
@@ -124,14 +112,10 @@ byForwarded proxies request =
     hops = [addressIn hop | (name, content) <- requestHeaders request, name == "X-Forwarded-For", hop <- Char8.split ',' content]
 
 -- | One key for all requests.
---
--- @since 0.1.0.0
 allTogether :: Request -> Maybe ByteString
 allTogether = const (Just "all")
 
 -- | No key: the request is not limited.
---
--- @since 0.1.0.0
 unlimited :: Request -> Maybe ByteString
 unlimited = const Nothing
 
@@ -155,8 +139,6 @@ addressKey known = "address:" <> maybe "local" (Char8.pack . text) known
         _ -> show (makeAddrRange address 64)
 
 -- | Serves the requests that are within the limit, and refuses the others.
---
--- @since 0.1.0.0
 rateLimited :: Client -> Limiting -> Middleware
 rateLimited client Limiting {limitingRule, limitingKey, limitingWithoutAnswer, limitingPatience, limitingRefused, limitingOnError} application request respond =
   case limitingKey request of

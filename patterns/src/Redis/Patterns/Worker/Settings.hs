@@ -30,8 +30,6 @@ import Redis.Duration (inMicroseconds, inSeconds, microseconds, minutes)
 
 -- | The settings of a worker: which streams it reads, and how. Made by 'worker', and changed by its
 -- fields.
---
--- @since 0.1.0.0
 data Worker = Worker
   { -- | The streams it reads: an entry of an earlier stream is taken before any of a later one. In
     -- a cluster they must share a slot.
@@ -81,8 +79,6 @@ data Worker = Worker
 -- | A worker with the default settings, for a stream and a group.
 --
 -- > runWorker client (worker "mail" "senders") {workerConcurrency = 8} $ \entry -> send entry
---
--- @since 0.1.0.0
 worker :: ByteString -> ByteString -> Worker
 worker stream group =
   Worker
@@ -104,8 +100,6 @@ worker stream group =
     }
 
 -- | An entry, as a handler gets it.
---
--- @since 0.1.0.0
 data Entry = Entry
   { -- | The key of its stream.
     entryStream :: ByteString,
@@ -118,8 +112,6 @@ data Entry = Entry
   deriving stock (Eq, Show)
 
 -- | An event of a worker. 'renderWorkerEvent' gives it in words.
---
--- @since 0.1.0.0
 data WorkerEvent
   = -- | A handler threw, and its entry rests for this long.
     HandlerFailed Entry SomeException Duration
@@ -140,8 +132,6 @@ data WorkerEvent
 -- breaks. The words may change. For a log:
 --
 -- > (worker "mail" "senders") {workerReport = putStrLn . renderWorkerEvent}
---
--- @since 0.1.0.0
 renderWorkerEvent :: WorkerEvent -> String
 renderWorkerEvent = \case
   HandlerFailed Entry {entryStream, entryId, entryDeliveries} failed pause ->
@@ -162,8 +152,6 @@ renderWorkerEvent = \case
 --
 -- > map (retryDelay defaultBackoff {backoffFirst = seconds 1, backoffCap = seconds 5}) [1 .. 4]
 -- >   == map seconds [1, 2, 4, 5]
---
--- @since 0.1.0.0
 retryDelay :: Backoff -> Int64 -> Duration
 retryDelay backoff deliveries =
   microseconds (fromInteger (min longest (first * 2 ^ exponent')))
@@ -183,8 +171,6 @@ heartbeatTime Worker {workerAbandoned} = microseconds (max 1000 (inMicroseconds 
 --
 -- > deadLettersOf (worker "mail" "senders") "mail" == "{mail}:dead"
 -- > deadLettersOf (worker "{ada}:mail" "senders") "{ada}:mail" == "{ada}:mail:dead"
---
--- @since 0.1.0.0
 deadLettersOf :: Worker -> ByteString -> ByteString
 deadLettersOf Worker {workerDeadLetters} stream = fromMaybe (sibling stream "dead") workerDeadLetters
 
