@@ -44,11 +44,11 @@ counted_check "peers of the comparison" compare/peers/check.sh redis-client clie
 counted_check "measurement of pairs" lab/pair/test_pair.py
 
 # The comparison of the libraries once, quickly: that it works, not who wins.
-check "comparison of the libraries, short" env QUICK=1 compare/run-client.sh --no-verdict
+check "comparison of the libraries, short" env QUICK=1 compare/run-client.sh --no-verdict --iterations 1 --warmup 0.2 --duration 0.3
 
 # The comparison of the REST services: that it works, not that it wins, which is status 1.
 check "comparison of the REST services, short" \
-  bash -c 'QUICK=1 OUT=build/rest/ci compare/rest/run.sh || [ "$?" -eq 1 ]'
+  bash -c 'QUICK=1 OUT=build/rest/ci compare/rest/run.sh --iterations 1 --seconds 1 --open-seconds 1 --warmup 2 || [ "$?" -eq 1 ]'
 
 # Our figures and those of redis-benchmark, each by what the server counted meanwhile:
 # what a busy machine does to speed cannot fail it, a wrong count or factor does.
