@@ -23,7 +23,7 @@ spec = around_ (within 60) . describe "a command that is not in the table" $ do
         run client (raw ["X.FETCH", "number"]) `shouldReturn` BulkString "1"
         run client (raw ["X.THING", "ENCODING", "number"]) `shouldReturn` BulkString "int"
       -- It would leave the commands of all other callers without replies.
-      tryRun client (raw ["X.CALLER", "REPLY", "OFF"]) `shouldReturn` Left (RefusedError (NeedsDedicatedConnection "X.CALLER"))
+      tryRun client (raw ["X.CALLER", "REPLY", "OFF"]) `shouldReturn` Left (RefusedError (NeedsWire "CLIENT REPLY"))
       Map.member "client|reply" <$> commandStatistics server `shouldReturn` False
       Map.member "object|encoding" <$> commandStatistics server `shouldReturn` True
       run client (Redis.echo "still there") `shouldReturn` "still there"

@@ -362,12 +362,12 @@ rawCommands = describe "raw" $ do
     commandFacts (repeatable (Build.writes module')) `shouldBe` untoldFacts {factRepeatable = True}
 
   it "that is built with its subcommand as an argument is known as if the name had it" $ do
-    let silence = Build.command "CLIENT" [Build.arg "reply", Build.arg "OFF"] Right
+    let stays = Build.command "CLIENT" [Build.arg "no-evict", Build.arg "ON"] Right
         encoding = Build.command "OBJECT" [Build.arg "ENCODING", Build.key "k"] Right
-    (described silence, commandFacts silence) `shouldBe` ("a node's own", writeFacts {factScope = ConnectionState})
+    (described stays, commandFacts stays) `shouldBe` ("a node's own", writeFacts {factScope = ConnectionState})
     (described encoding, commandFacts encoding) `shouldBe` ("one k", readFacts)
     described (Build.command "CLIENT" [Build.arg "NOSUCH"] Right) `shouldBe` "ask"
-    described (Build.onlyReads silence) `shouldBe` "a node's own"
+    described (Build.onlyReads stays) `shouldBe` "a node's own"
 
   it "that is built without any word is not sent, whatever is said of it" $
     map described [Build.command "" [] Right, Build.onlyReads (Build.command " " [] Right), Build.writes (Build.command "" (Build.keys []) Right)]

@@ -70,10 +70,8 @@ data Recoverer = Recoverer
     recovererOutboxes :: IORef (Map Destination (Seq Departure)),
     -- | How many commands found no known node and have not been sent since.
     recovererUnplaced :: IORef Int,
-    -- | From 0 to 1: how much of a pause before another attempt this client takes. One number for all its
-    -- commands: pauses of different lengths would put those that failed together out of order. Clients
-    -- differ, so they do not come back to a server all at once.
-    recovererJitter :: Double
+    -- | The number between 0 and 1 that was drawn last, and when ('jitter').
+    recovererJitter :: IORef (Nanos, Double)
   }
 
 type Destination = (Endpoint, ConnectionRole)
@@ -159,7 +157,7 @@ newRecoverer recovererConfig recovererRouter recovererClosed = mask_ $ do
   recovererEnded <- newTVarIO False
   recovererOutboxes <- newIORef Map.empty
   recovererUnplaced <- newIORef 0
-  recovererJitter <- randomRIO (0, 1)
+  recovererJitter <- newIORef (minBound, 0)
   let recoverer = Recoverer {recovererConfig, recovererRouter, recovererClosed, recovererMail, recovererEnded, recovererOutboxes, recovererUnplaced, recovererJitter}
   recoverer <$ spawn "redis recovery" (drive recoverer)
 
@@ -177,8 +175,9 @@ attend recoverer flight place outcome =
     Left failed -> do
       now <- coarseNanos
       policy <- policyOf recoverer flight
+      attempted <- failureAt recoverer place Plainly failed
       let Verdict {verdictDecision, verdictEffects, verdictCourse} =
-            decide policy (flightFacts flight) newCourse (failureAt recoverer place Plainly failed) {failedRemaining = secondsLeft now (flightDeadline flight)}
+            decide policy (flightFacts flight) newCourse attempted {failedRemaining = secondsLeft now (flightDeadline flight)}
       traverse_ (carryOut (recovererRouter recoverer) (deadlineBegan (flightDeadline flight))) verdictEffects
       case verdictDecision of
         GiveUp final -> conclude recoverer flight (Left final)
@@ -217,7 +216,7 @@ awaitPlace recoverer flight = mask_ $ do
   writeIORef (flightHolds flight) True
   atomicModifyIORef' (recovererUnplaced recoverer) (\count -> (count + 1, ()))
   policy <- policyOf recoverer flight
-  failed <- failureNowhere recoverer <$> nobodyFor (recovererRouter recoverer) (flightAim flight)
+  failed <- nobodyFor (recovererRouter recoverer) (flightAim flight) >>= failureNowhere recoverer
   enter recoverer flight (EnterUnplaced (caseOf policy flight) failed)
 
 -- | Whether commands wait for a node to be known, so that a later command might overtake
@@ -291,16 +290,27 @@ understood recoverer flight place outcome = do
         when redirected (noteRedirect journey)
         preciseNanos >>= noteTrouble journey
 
-failureAt :: Recoverer -> Place -> Sent -> Error -> FailedAttempt
-failureAt recoverer place sent failed =
-  FailedAttempt
-    { failedError = failed,
-      failedNode = Just (nodeEndpoint (placeNode place)),
-      failedRole = placeTakenFor place,
-      failedSent = sent,
-      failedRemaining = Nothing,
-      failedRandom = recovererJitter recoverer
-    }
+failureAt :: Recoverer -> Place -> Sent -> Error -> IO FailedAttempt
+failureAt recoverer place failedSent failedError = do
+  failedRandom <- jitter recoverer
+  pure
+    FailedAttempt
+      { failedError,
+        failedNode = Just (nodeEndpoint (placeNode place)),
+        failedRole = placeTakenFor place,
+        failedSent,
+        failedRemaining = Nothing,
+        failedRandom
+      }
+
+-- | A number between 0 and 1, drawn anew every 10 ms: commands that failed together wait equally long,
+-- or they would change their order.
+jitter :: Recoverer -> IO Double
+jitter recoverer = do
+  now <- coarseNanos
+  fresh <- randomRIO (0, 1)
+  atomicModifyIORef' (recovererJitter recoverer) $ \(drawn, known) ->
+    if drawn + 10000000 > now then ((drawn, known), known) else ((now, fresh), fresh)
 
 -- | Releases the commands that this one has held back, then fills the result. In this
 -- order, because a caller that has the result and submits its next command must find
@@ -408,11 +418,11 @@ perform recoverer actions = do
       case found of
         Right (Right departurePlace) ->
           pure (Right Departure {departureCase = number, departureFlight = flight, departurePlace, departureSent = manner target})
-        Right (Left failed) -> pure (Left (Failed number (failureNowhere recoverer failed)))
+        Right (Left failed) -> Left . Failed number <$> failureNowhere recoverer failed
         Left () -> do
           lasting <- nobodyLasts router
           unless lasting (missedNode router (flightAim flight))
-          Left . (if lasting then Failed else Unplaced) number . failureNowhere recoverer <$> nobodyFor router (flightAim flight)
+          Left . (if lasting then Failed else Unplaced) number <$> (nobodyFor router (flightAim flight) >>= failureNowhere recoverer)
       where
         lookUp facts =
           maybe (Left ()) (Right . Right)
@@ -424,16 +434,10 @@ perform recoverer actions = do
 
     destinationOf departure = (nodeEndpoint (placeNode (departurePlace departure)), placeRole (departurePlace departure))
 
-failureNowhere :: Recoverer -> Error -> FailedAttempt
-failureNowhere recoverer failed =
-  FailedAttempt
-    { failedError = failed,
-      failedNode = Nothing,
-      failedRole = Primary,
-      failedSent = Plainly,
-      failedRemaining = Nothing,
-      failedRandom = recovererJitter recoverer
-    }
+failureNowhere :: Recoverer -> Error -> IO FailedAttempt
+failureNowhere recoverer failedError = do
+  failedRandom <- jitter recoverer
+  pure FailedAttempt {failedError, failedNode = Nothing, failedRole = Primary, failedSent = Plainly, failedRemaining = Nothing, failedRandom}
 
 -- | Adds commands to a node's outbox, and starts a thread for it if none runs.
 launch :: Recoverer -> Destination -> Seq Departure -> IO ()
@@ -527,5 +531,5 @@ arrived recoverer Departure {departureCase, departureFlight, departurePlace, dep
       conclude recoverer departureFlight (Right value)
       void (post recoverer (Answered departureCase))
     Left failed -> do
-      taken <- post recoverer (Failed departureCase (failureAt recoverer departurePlace departureSent failed))
+      taken <- failureAt recoverer departurePlace departureSent failed >>= post recoverer . Failed departureCase
       unless taken (conclude recoverer departureFlight (Left failed))
