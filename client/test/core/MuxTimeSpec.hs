@@ -138,9 +138,7 @@ spec = do
   describe "a connection whose watchdog does not help" $ do
     it "sends what too few callers have queued for one of them to send it" . within 10 $
       withoutWatchdog plainSettings goodManners $ \fake mux -> do
-        slots <- mapM (usually submitCommandAsync mux . tokenRequest) [1 .. 64]
-        mapM_ (say fake . bulk . token) [1 .. 64]
-        mapM_ waitSlotResult slots
+        answered fake mux [1 .. 64]
         forM_ [65 .. 100] $ \n -> do
           sleeps mux
           sent <- heardBytes fake
@@ -163,9 +161,7 @@ spec = do
       let once action = writeIORef queueing (pure ()) *> action
           noticed transport = transport {transportWatchReadable = \whenReadable -> join (readIORef queueing) *> transportWatchReadable transport whenReadable}
       withoutWatchdogOver noticed plainSettings goodManners $ \fake mux -> do
-        slots <- mapM (usually submitCommandAsync mux . tokenRequest) [1 .. 64]
-        mapM_ (say fake . bulk . token) [1 .. 64]
-        mapM_ waitSlotResult slots
+        answered fake mux [1 .. 64]
         late <- newEmptyMVar
         rounds <- forM [65, 67 .. 99] $ \n -> do
           sleeps mux
@@ -290,6 +286,15 @@ spec = do
 -- | A connection with only a reader and a writer.
 withoutWatchdog :: MuxSettings -> Manners -> (Fake -> Multiplexer -> IO ()) -> IO ()
 withoutWatchdog = withoutWatchdogOver id
+
+-- | Submits commands together, and answers them once they were sent: a reply that comes before its
+-- command would end the connection.
+answered :: Fake -> Multiplexer -> [Int] -> IO ()
+answered fake mux numbers = do
+  slots <- mapM (usually submitCommandAsync mux . tokenRequest) numbers
+  eventually ((== sum (map (ByteString.length . requestBytes . tokenRequest) numbers)) <$> heardBytes fake)
+  mapM_ (say fake . bulk . token) numbers
+  mapM_ waitSlotResult slots
 
 -- | Like 'withoutWatchdog', over another transport that is made from the fake one.
 withoutWatchdogOver :: (Transport -> Transport) -> MuxSettings -> Manners -> (Fake -> Multiplexer -> IO ()) -> IO ()
