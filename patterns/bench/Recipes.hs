@@ -7,7 +7,7 @@ import Criterion.Main (Benchmark, bench, bgroup, defaultMain, nfIO)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Redis
-import Redis.Command (commandWords)
+import Redis.Command (commandArguments)
 import Redis.Patterns.CacheAside
 import Redis.Patterns.Lock
 import Redis.Patterns.RateLimit
@@ -47,7 +47,7 @@ beside client name asked =
   bgroup
     name
     [ bench "attempt" (nfIO (allowed <$> run client asked)),
-      bench "raw EVALSHA" (nfIO (void (run client (raw (commandWords asked)))))
+      bench "raw EVALSHA" (nfIO (void (run client (raw (commandArguments asked)))))
     ]
 
 -- | As little as a lock can be: set if absent, with an end and a counter; deleted if it

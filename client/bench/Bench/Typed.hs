@@ -23,7 +23,7 @@ import Data.Word (Word8)
 import Foreign.Marshal.Alloc (mallocBytes)
 import Foreign.Ptr (Ptr)
 import Redis.Commands qualified as Commands
-import Redis.Internal.Command (Command (commandRequest), commandWords)
+import Redis.Internal.Command (Command (commandRequest), commandArguments)
 import Redis.Internal.Protocol.Encode (requestPoke, requestSize)
 
 -- | A command, its arguments, and the server's reply to it. Each run reads the arguments from the
@@ -56,7 +56,7 @@ calls =
 call :: String -> (arguments -> Command a) -> arguments -> ByteString -> IO Call
 call callName callMake arguments callReply = do
   callArguments <- newIORef arguments
-  callWords <- newIORef (commandWords (callMake arguments))
+  callWords <- newIORef (commandArguments (callMake arguments))
   pure Call {callName, callMake, callArguments, callWords, callReply}
 
 -- | The memory that requests are written to.

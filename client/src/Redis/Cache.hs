@@ -86,7 +86,7 @@ tryRunCached (Client core) (MaxAge age) command = case hookCommand (configHooks 
     glance core {coreJourney = Just journey} age command >>= \case
       Answered result -> pure result
       Unanswered begin -> do
-        trace <- beginTraceOf core hook (oneCommand (commandWords command)) journey
+        trace <- beginTraceOf core hook (oneCommand (commandArguments command)) journey
         awaitTraced trace (const begin) <* keepOpen core
 
 -- | Like 'runCached', but does not wait for the reply. Blocks on a miss like 'Redis.Client.submit'.
@@ -101,7 +101,7 @@ submitCached (Client core) (MaxAge age) command = case hookCommand (configHooks 
     glance core {coreJourney = Just journey} age command >>= \case
       Answered result -> pure (Pending (settled result))
       Unanswered begin -> do
-        trace <- beginTraceOf core hook (oneCommand (commandWords command)) journey
+        trace <- beginTraceOf core hook (oneCommand (commandArguments command)) journey
         Pending . heldOpen core <$> startTraced trace (const begin)
 
 -- | What the cache holds now, and how reads have gone so far. Never blocks.

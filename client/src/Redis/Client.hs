@@ -219,7 +219,7 @@ tryRun :: Client -> Command a -> IO (Either Error a)
 tryRun (Client core) command = case hookCommand (configHooks (coreConfig core)) of
   Nothing -> execute core command <* keepOpen core
   Just hook -> do
-    trace <- beginTrace core hook (oneCommand (commandWords command))
+    trace <- beginTrace core hook (oneCommand (commandArguments command))
     executeTraced trace command <* keepOpen core
 
 -- | Submits a command without waiting for its reply. Blocks only while its
@@ -234,7 +234,7 @@ tryRun (Client core) command = case hookCommand (configHooks (coreConfig core)) 
 -- holds until it is answered. If this library does not know the command, 'submit' first asks the
 -- server about it, and waits for that answer.
 submit :: Client -> Command a -> IO (Pending a)
-submit (Client core) command = Pending <$> traced core (oneCommand (commandWords command)) (`start` command)
+submit (Client core) command = Pending <$> traced core (oneCommand (commandArguments command)) (`start` command)
 
 -- | Waits for the result of a submitted command. Throws 'Error'. May be called again and from
 -- several threads: all get the same result.

@@ -6,7 +6,7 @@
 module Redis.Command
   ( Command,
     commandName,
-    commandWords,
+    commandArguments,
     commandKeys,
     decoded,
 

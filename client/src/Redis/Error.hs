@@ -466,7 +466,7 @@ refusesBeforeRun code message
   | " script: " `ByteString.isInfixOf` message = False
   -- A script may also answer with a code of its own choice, after writing. So for
   -- codes after which a client sends the command again, the message must fit, too.
-  | Just words' <- lookup code wordsOfServers = any (`ByteString.isInfixOf` message) words'
+  | Just words' <- lookup code errorsByServer = any (`ByteString.isInfixOf` message) words'
   | otherwise = code `elem` others
   where
     others =
@@ -487,8 +487,8 @@ refusesBeforeRun code message
       ]
 
 -- | The messages that servers themselves send with these codes, as far as all servers agree on them.
-wordsOfServers :: [(ByteString, [ByteString])]
-wordsOfServers =
+errorsByServer :: [(ByteString, [ByteString])]
+errorsByServer =
   [ ("CLUSTERDOWN", ["cluster is down", "Hash slot not served"]),
     ("LOADING", [" is loading"]),
     ("MASTERDOWN", ["Link with MASTER is down"]),

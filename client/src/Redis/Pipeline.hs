@@ -24,7 +24,7 @@ import Redis.Error (Error (ClientClosed))
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Execute
 import Redis.Internal.Client.Trace
-import Redis.Internal.Command (Command, commandWords)
+import Redis.Internal.Command (Command, commandArguments)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 
@@ -47,7 +47,7 @@ passing command = \case
   Submitting core -> start core command
   Tracing trace -> pipeTraced trace command
   Listing known -> do
-    modifyIORef' known (commandWords command :)
+    modifyIORef' known (commandArguments command :)
     pure (settled (Left ClientClosed))
 {-# INLINE passing #-}
 
@@ -85,13 +85,13 @@ tryRunPipeline :: Client -> Pipeline a -> IO (Either Error a)
 tryRunPipeline (Client core) pipeline@(Pipeline begin) = case hookCommand (configHooks (coreConfig core)) of
   Nothing -> join (begin (Submitting core))
   Just hook -> do
-    listed <- pipelineWords pipeline
+    listed <- pipelineArguments pipeline
     trace <- beginTrace core hook (pipelineOf listed)
     toItsEnd trace (join (begin (Tracing trace))) <* keepOpen core
 
 -- | The words of a pipeline's commands. Sends nothing.
-pipelineWords :: Pipeline a -> IO [[ByteString]]
-pipelineWords (Pipeline begin) = do
+pipelineArguments :: Pipeline a -> IO [[ByteString]]
+pipelineArguments (Pipeline begin) = do
   listed <- newIORef []
   _ <- begin (Listing listed)
   reverse <$> readIORef listed

@@ -46,7 +46,7 @@ import Redis.Internal.Client.Lease (lease, wasLostReading)
 import Redis.Internal.Client.Recoverer (policyFor)
 import Redis.Internal.Client.Trace (Subject, transactionOf)
 import Redis.Internal.Client.Transaction
-import Redis.Internal.Command (Command, commandWords, writeFacts)
+import Redis.Internal.Command (Command, commandArguments, writeFacts)
 import Redis.Internal.Command.Transaction
 import Redis.Internal.Network.Clock (Nanos, coarseNanos, secondsLeft)
 import Redis.Internal.Protocol.Slot (keySlot)
@@ -75,7 +75,7 @@ submitTransaction :: Client -> Transaction a -> IO (Pending a)
 submitTransaction (Client core) transaction = Pending <$> traced core (subjectOf transaction) (`startTransaction` transaction)
 
 subjectOf :: Transaction a -> Subject
-subjectOf = transactionOf . map commandWords . transactionCommands
+subjectOf = transactionOf . map commandArguments . transactionCommands
 
 -- | What to do after reading the watched keys.
 data Decision a

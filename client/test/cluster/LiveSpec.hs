@@ -141,7 +141,7 @@ keysSpec = do
             ["LMPOP", "1", tagged "l", "LEFT"],
             ["MEMORY", "USAGE", tagged "z"]
           ]
-          $ \commandWords -> either (\problem -> [(commandWords, problem)]) (const []) <$> tryRun client (raw commandWords)
+          $ \commandArguments -> either (\problem -> [(commandArguments, problem)]) (const []) <$> tryRun client (raw commandArguments)
       concat problems `shouldBe` []
 
   it "runs what a thread submits to one node in that order, and a pipeline over all slots" $ \cluster ->

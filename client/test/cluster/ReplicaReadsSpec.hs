@@ -23,7 +23,7 @@ spec = describe "a client that prefers replicas" $ do
       ["EVALSHA_RO", "digest", "1", key],
       ["FCALL_RO", "function", "1", key]
     ]
-    $ \commandWords -> it ("sends " <> named commandWords <> " to one") $ goesTo Replica commandWords (raw commandWords)
+    $ \commandArguments -> it ("sends " <> named commandArguments <> " to one") $ goesTo Replica commandArguments (raw commandArguments)
 
   forM_
     [ ["XREAD", "BLOCK", "50", "STREAMS", key, "0"],
@@ -36,7 +36,7 @@ spec = describe "a client that prefers replicas" $ do
       ["ZSCAN", key, "17"],
       ["TOUCH", key]
     ]
-    $ \commandWords -> it ("never sends " <> named commandWords <> " to one") $ goesTo Primary commandWords (raw commandWords)
+    $ \commandArguments -> it ("never sends " <> named commandArguments <> " to one") $ goesTo Primary commandArguments (raw commandArguments)
 
   forM_
     [ ("EVAL_RO", Replica, Redis.evalRo "return 1" [key] []),

@@ -218,7 +218,7 @@ data AclVerdict
 -- [since 7.0.0](https://valkey.io/commands/acl-dryrun/). An error if there is no such user or
 -- command.
 aclDryrun :: ByteString -> NonEmpty ByteString -> Command AclVerdict
-aclDryrun user commandWords = command "ACL DRYRUN" (arg user : args commandWords) (fmap verdict . Decode.bytes)
+aclDryrun user commandArguments = command "ACL DRYRUN" (arg user : args commandArguments) (fmap verdict . Decode.bytes)
   where
     verdict text = if text == "OK" then AclAllowed else AclDenied text
 

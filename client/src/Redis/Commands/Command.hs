@@ -135,16 +135,16 @@ documentations = Decode.pairs Decode.bytes $ \reply -> do
 -- if it is wrong. \(O(n)\) on the server,
 -- [since 2.8.13](https://valkey.io/commands/command-getkeys/).
 commandGetkeys :: NonEmpty ByteString -> Command [ByteString]
-commandGetkeys commandWords =
-  command "COMMAND GETKEYS" (args commandWords) (Decode.list Decode.bytes)
+commandGetkeys commandArguments =
+  command "COMMAND GETKEYS" (args commandArguments) (Decode.list Decode.bytes)
 
 -- | @COMMAND GETKEYSANDFLAGS name argument …@: like 'commandGetkeys', with what the command does to
 -- each key:
 -- @RO@ for read, @RW@, @OW@ for overwritten, @access@, @update@ and so on. \(O(n)\) on the server,
 -- [since 7.0.0](https://valkey.io/commands/command-getkeysandflags/).
 commandGetkeysandflags :: NonEmpty ByteString -> Command [(ByteString, [ByteString])]
-commandGetkeysandflags commandWords =
-  command "COMMAND GETKEYSANDFLAGS" (args commandWords) (Decode.list (Decode.pair Decode.bytes (Decode.list Decode.bytes)))
+commandGetkeysandflags commandArguments =
+  command "COMMAND GETKEYSANDFLAGS" (args commandArguments) (Decode.list (Decode.pair Decode.bytes (Decode.list Decode.bytes)))
 
 -- | @COMMAND COUNT@: how many commands there are, without subcommands. \(O(1)\) on the server,
 -- [since 2.8.13](https://valkey.io/commands/command-count/).

@@ -6,7 +6,7 @@ where
 
 import Data.ByteString (ByteString)
 import Redis.Command (Command)
-import Redis.Internal.Command.Make (fromWords)
+import Redis.Internal.Command.Make (fromArguments)
 import Redis.Value (Value)
 
 -- | The command with these words; the first word is its name. What the command does and where its
@@ -17,4 +17,4 @@ import Redis.Value (Value)
 --
 -- Finding the keys costs \(O(n)\) in the number of words, and a look-up.
 raw :: [ByteString] -> Command Value
-raw = fromWords
+raw = fromArguments

@@ -6,7 +6,7 @@
 -- tell about their commands.
 module Redis.Internal.Command
   ( Command (..),
-    commandWords,
+    commandArguments,
     commandName,
     commandKeys,
     repeatable,
@@ -21,7 +21,7 @@ module Redis.Internal.Command
     withLabel,
     relabelled,
     commandLabel,
-    wordsLabel,
+    argumentsLabel,
     isUnknownCommand,
     failureOfNodes,
     unknownScript,
@@ -60,9 +60,9 @@ import Data.Text (Text)
 import Data.Text qualified as Text
 import Redis.Duration (Duration)
 import Redis.Error
-import Redis.Internal.Command.Shown (shownLabel, shownWords)
+import Redis.Internal.Command.Shown (shownLabel, shownArguments)
 import Redis.Internal.Config (ReadFrom)
-import Redis.Internal.Protocol.CommandTable (commandWordsName, lookupCommand)
+import Redis.Internal.Protocol.CommandTable (nameFromArguments, lookupCommand)
 import Redis.Internal.Protocol.CommandTable qualified as Table
 import Redis.Internal.Protocol.CommandTable.Policy (Merge)
 import Redis.Internal.Protocol.Encode
@@ -93,16 +93,16 @@ instance Functor Command where
       }
 
 instance Show (Command a) where
-  showsPrec _ = showString . Char8.unpack . shownWords . commandWords
+  showsPrec _ = showString . Char8.unpack . shownArguments . commandArguments
 
 -- | The name and the arguments, as they are sent. \(O(n)\).
-commandWords :: Command a -> [ByteString]
-commandWords = requestWords . commandRequest
+commandArguments :: Command a -> [ByteString]
+commandArguments = requestArguments . commandRequest
 
 -- | The command's name in capitals; two words for a subcommand. \(O(\log n)\) in the
 -- size of the command table.
 commandName :: Command a -> ByteString
-commandName = commandWordsName . commandWords
+commandName = nameFromArguments . commandArguments
 
 -- | The keys that decide where the command goes, in the order of its words. Empty if it
 -- has none, or if only the server knows them. \(O(n)\).
@@ -122,7 +122,7 @@ commandKeys given = case commandRoute given of
   Unsendable _ -> tableKeys
   where
     tableKeys = fromMaybe [] (lookupCommand words' >>= (`Table.commandKeys` words'))
-    words' = commandWords given
+    words' = commandArguments given
 
 -- | Declares that this command may be sent again even if it may already have run. With
 -- it the caller promises that running the command twice does no harm.
@@ -289,7 +289,7 @@ perNode audience given conclude =
 routeToNamed :: Command a -> Route b -> Route b
 routeToNamed given named = case commandRoute given of
   Unsendable why -> Unsendable why
-  AskServer keys _ | isNothing (lookupCommand (commandWords given)) -> AskServer keys (Just named)
+  AskServer keys _ | isNothing (lookupCommand (commandArguments given)) -> AskServer keys (Just named)
   _ -> named
 
 -- | Reads a reply, which is not an error, with the command's decoder. For tests of
@@ -332,8 +332,8 @@ commandLabel :: Command a -> ByteString
 commandLabel given = shownLabel (commandName given) (commandKeys given)
 
 -- | The label of the command with these words. Keys that the command table does not know are missing.
-wordsLabel :: [ByteString] -> ByteString
-wordsLabel words' = shownLabel (commandWordsName words') (fromMaybe [] (lookupCommand words' >>= (`Table.commandKeys` words')))
+argumentsLabel :: [ByteString] -> ByteString
+argumentsLabel words' = shownLabel (nameFromArguments words') (fromMaybe [] (lookupCommand words' >>= (`Table.commandKeys` words')))
 
 -- | The reply to this request without its attributes, or the error if it is an error reply. Unless
 -- the command can fail half-way, an error reply means that nothing was done, and is marked
@@ -354,7 +354,7 @@ fromReply facts asked reply = case withoutAttributes reply of
 -- fails because it called a command that the server does not know.
 isUnknownCommand :: Request -> ServerError -> Bool
 isUnknownCommand asked ServerError {serverErrorCode, serverErrorMessage} =
-  serverErrorCode == "ERR" && case requestWords asked of
+  serverErrorCode == "ERR" && case requestArguments asked of
     [] -> False
     name : rest -> names "unknown command " name || any (names "unknown subcommand ") (take 1 rest)
   where

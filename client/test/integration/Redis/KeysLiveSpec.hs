@@ -20,27 +20,27 @@ spec = describe "the keys of a command" $ do
     within 60 . withServer defaultServerOptions $ \server ->
       withServerConnection server $ \connection ->
         mapM_
-          ( \commandWords -> do
-              reply <- request connection ("COMMAND" : "GETKEYS" : commandWords)
-              (commandWords, sort <$> ours commandWords) `shouldBe` (commandWords, sort <$> theirs reply)
+          ( \commandArguments -> do
+              reply <- request connection ("COMMAND" : "GETKEYS" : commandArguments)
+              (commandArguments, sort <$> ours commandArguments) `shouldBe` (commandArguments, sort <$> theirs reply)
           )
           (map Char8.words examples <> emptyKeyExamples)
 
   it "are those that COMMAND GETKEYS names, or those that an older server takes for them by its specifications" $
     within 60 . withServer defaultServerOptions $ \server ->
       withServerConnection server $ \connection ->
-        forM_ ambiguous $ \commandWords -> do
-          described <- request connection ("COMMAND" : "INFO" : take 1 commandWords)
-          keys <- theirs <$> request connection ("COMMAND" : "GETKEYS" : commandWords)
+        forM_ ambiguous $ \commandArguments -> do
+          described <- request connection ("COMMAND" : "INFO" : take 1 commandArguments)
+          keys <- theirs <$> request connection ("COMMAND" : "GETKEYS" : commandArguments)
           let specs = case described of
                 List [description] -> maybe [] entryKeySpecs (entryFromReply (asValue description))
                 _ -> []
               -- No command has this name, so 'keyPositions' goes by the specifications alone.
-              bySpecs = case keyPositions "" specs commandWords of
-                KeysAt positions -> [keysAt positions commandWords]
+              bySpecs = case keyPositions "" specs commandArguments of
+                KeysAt positions -> [keysAt positions commandArguments]
                 KeysUnknown -> []
           map sort (maybeToList keys)
-            `shouldSatisfy` (`elem` map (pure . sort) (maybeToList (ours commandWords) <> bySpecs))
+            `shouldSatisfy` (`elem` map (pure . sort) (maybeToList (ours commandArguments) <> bySpecs))
 
   it "are described to us as the table has them" $
     within 60 . withServer defaultServerOptions $ \server ->
@@ -82,7 +82,7 @@ asValue = \case
   Decimal value -> Double value
 
 ours :: [ByteString] -> Maybe [ByteString]
-ours commandWords = lookupCommand commandWords >>= (`commandKeys` commandWords)
+ours commandArguments = lookupCommand commandArguments >>= (`commandKeys` commandArguments)
 
 theirs :: Reply -> Maybe [ByteString]
 theirs = \case

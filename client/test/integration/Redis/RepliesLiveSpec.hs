@@ -102,8 +102,8 @@ answer server connection protocol Shape {shapeGiven, shapeCommand} = do
   reply <$ Socket.close socket
 
 asked :: Socket.Socket -> [ByteString] -> IO Value
-asked socket commandWords = do
-  Socket.ByteString.sendAll socket (encodeRequest commandWords)
+asked socket commandArguments = do
+  Socket.ByteString.sendAll socket (encodeRequest commandArguments)
   whole ByteString.empty
   where
     whole received = do

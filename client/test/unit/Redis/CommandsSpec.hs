@@ -39,7 +39,7 @@ spec = describe "Redis.Commands" $ do
       requestBytes (commandRequest (del ("" :| []))) `shouldBe` "*2\r\n$3\r\nDEL\r\n$0\r\n\r\n"
     forM_ cases $ \Case {caseCommand, caseWords} ->
       it ("is " <> sentence caseWords) $ do
-        commandWords caseCommand `shouldBe` caseWords
+        commandArguments caseCommand `shouldBe` caseWords
         requestBytes (commandRequest caseCommand) `shouldBe` naiveRequest caseWords
 
   describe "agrees with what servers say of" $
@@ -333,12 +333,12 @@ rawCommands = describe "raw" $ do
     map (described . Build.inline) ["GET \"a key\"", "MGET a b"] `shouldBe` ["one a key", "split by 1: a b"]
     (described waiting, factBlocking (commandFacts waiting)) `shouldBe` ("one k", BlocksFor 0.5)
     commandName (Build.inline "config get maxmemory") `shouldBe` "CONFIG GET"
-    commandWords (Build.inline " ") `shouldBe` []
+    commandArguments (Build.inline " ") `shouldBe` []
 
   prop "sends any words as they stand, and tells them" $
     forAll (listOf (Char8.pack <$> arbitrary)) $ \words' ->
       requestBytes (commandRequest (raw words')) === naiveRequest words'
-        .&&. commandWords (raw words') === words'
+        .&&. commandArguments (raw words') === words'
 
   it "with an argument that no server takes is not sent, whatever is said of its route" $ do
     let nan = 0 / 0
@@ -377,7 +377,7 @@ rawCommands = describe "raw" $ do
     map (factScope . commandFacts) [shutdown, shutdownAbort] `shouldBe` [OwnConnection, OwnConnection]
 
   it "that restores a value without time left does not make it live for ever" $ do
-    let lifeOf expiry = take 1 (drop 2 (commandWords (restoreWith restoreDefaults {restoreExpiry = expiry} "k" "p")))
+    let lifeOf expiry = take 1 (drop 2 (commandArguments (restoreWith restoreDefaults {restoreExpiry = expiry} "k" "p")))
     map lifeOf [ExpireIn (seconds 0), ExpireIn (seconds (-0.0004)), ExpireAt (posixSecondsToUTCTime 0), ExpireIn (seconds 0.0015)]
       `shouldBe` [["1"], ["1"], ["1"], ["2"]]
 

@@ -30,7 +30,7 @@ spec = describe "Redis.Decode" $ do
     it "keeps everything but the decoder" $ do
       let original = eval "s" ["k"] ["x"]
           changed = original `decodedBy` Decode.integer
-      commandWords changed `shouldBe` commandWords original
+      commandArguments changed `shouldBe` commandArguments original
       commandKeys changed `shouldBe` commandKeys original
       commandFacts changed `shouldBe` commandFacts original
       commandDecode changed (Integer 3) `shouldBe` Right 3

@@ -3,7 +3,7 @@ module Redis.DurationSpec (spec) where
 
 import Redis.Commands
 import Redis.Duration
-import Redis.Internal.Command (commandWords)
+import Redis.Internal.Command (commandArguments)
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
@@ -28,15 +28,15 @@ spec = describe "A duration" $ do
     seconds (0 / 0) `shouldBe` mempty
 
   it "is rounded up to what a command takes" $ do
-    commandWords (expire "k" (seconds 1.5)) `shouldBe` ["EXPIRE", "k", "2"]
-    commandWords (pexpire "k" (seconds 0.0001)) `shouldBe` ["PEXPIRE", "k", "1"]
-    commandWords (expire "k" (seconds (-1.5))) `shouldBe` ["EXPIRE", "k", "-1"]
-    commandWords (setWith setDefaults {setExpiry = ExpireIn (seconds 60)} "k" "v") `shouldBe` ["SET", "k", "v", "EX", "60"]
-    commandWords (setWith setDefaults {setExpiry = ExpireIn (seconds 1.5)} "k" "v") `shouldBe` ["SET", "k", "v", "PX", "1500"]
+    commandArguments (expire "k" (seconds 1.5)) `shouldBe` ["EXPIRE", "k", "2"]
+    commandArguments (pexpire "k" (seconds 0.0001)) `shouldBe` ["PEXPIRE", "k", "1"]
+    commandArguments (expire "k" (seconds (-1.5))) `shouldBe` ["EXPIRE", "k", "-1"]
+    commandArguments (setWith setDefaults {setExpiry = ExpireIn (seconds 60)} "k" "v") `shouldBe` ["SET", "k", "v", "EX", "60"]
+    commandArguments (setWith setDefaults {setExpiry = ExpireIn (seconds 1.5)} "k" "v") `shouldBe` ["SET", "k", "v", "PX", "1500"]
 
   it "that is over is not for ever to a command that waits" $ do
-    commandWords (brpop (pure "k") (Just mempty)) `shouldBe` ["BRPOP", "k", "0.002000"]
-    commandWords (brpop (pure "k") (Just (seconds (-1)))) `shouldBe` ["BRPOP", "k", "0.002000"]
-    commandWords (brpop (pure "k") Nothing) `shouldBe` ["BRPOP", "k", "0"]
-    commandWords (wait 1 (Just mempty)) `shouldBe` ["WAIT", "1", "1"]
-    commandWords (wait 1 Nothing) `shouldBe` ["WAIT", "1", "0"]
+    commandArguments (brpop (pure "k") (Just mempty)) `shouldBe` ["BRPOP", "k", "0.002000"]
+    commandArguments (brpop (pure "k") (Just (seconds (-1)))) `shouldBe` ["BRPOP", "k", "0.002000"]
+    commandArguments (brpop (pure "k") Nothing) `shouldBe` ["BRPOP", "k", "0"]
+    commandArguments (wait 1 (Just mempty)) `shouldBe` ["WAIT", "1", "1"]
+    commandArguments (wait 1 Nothing) `shouldBe` ["WAIT", "1", "0"]

@@ -8,7 +8,7 @@ import Data.Either (isLeft)
 import Data.List.NonEmpty (NonEmpty (..))
 import Data.Map.Strict qualified as Map
 import Data.Set qualified as Set
-import Redis.Command (commandKeys, commandWords, decoded)
+import Redis.Command (commandKeys, commandArguments, decoded)
 import Redis.TestKit.Command (encodeRequest)
 import Redis.Value (Value (..))
 import Test.Hspec
@@ -34,7 +34,7 @@ take' size worker workload = do
   stream <- newStream workload worker
   replicateM size $
     next workload stream >>= \case
-      Drawn _ _ command -> pure (argumentsOf (encodeRequest (commandWords command)))
+      Drawn _ _ command -> pure (argumentsOf (encodeRequest (commandArguments command)))
       DrawnAlone _ _ -> fail "not a single command"
 
 -- | The arguments of an encoded command.
@@ -101,7 +101,7 @@ spec = describe "Tool.Bench.Workload" $ do
     next workload stream >>= \case
       Drawn kind number command -> do
         kind `shouldBe` 0
-        let key = keyOf (argumentsOf (encodeRequest (commandWords command)))
+        let key = keyOf (argumentsOf (encodeRequest (commandArguments command)))
             (own, other) = if key == workloadKey workload 0 then (0, 1) else (1, 0)
             outcome reply = verdict workload number <$> decoded command reply
         outcome (BulkString (workloadValue workload own)) `shouldBe` Right Hit

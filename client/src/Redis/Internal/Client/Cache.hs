@@ -132,7 +132,7 @@ data Part kept fetch = Part
 -- move: a small pinned string would keep alive everything that was allocated around it.
 data Reading kept fetch = Reading
   { readingTicket :: Ticket,
-    readingWords :: ShortByteString,
+    readingArguments :: ShortByteString,
     readingKey :: ShortByteString,
     readingSlot :: Int,
     readingState :: State kept fetch
@@ -226,7 +226,7 @@ find from hash wanted cache = case Map.lookup from (cacheParts cache) of
     go = \case
       [] -> Nowhere
       reading : rest
-        | requestIs (readingWords reading) wanted ->
+        | requestIs (readingArguments reading) wanted ->
           if isGone cache reading
             then Nowhere
             else case readingState reading of
@@ -270,7 +270,7 @@ place Wanted {wantedFrom, wantedHash, wantedRequest, wantedKey, wantedSlot} will
     reading =
       Reading
         { readingTicket = ticket,
-          readingWords = requestKept wantedRequest,
+          readingArguments = requestKept wantedRequest,
           readingKey = key,
           readingSlot = wantedSlot,
           readingState = Fetching fetch
@@ -336,7 +336,7 @@ abandon from hash ticket = dropReading from hash ((== ticket) . readingTicket)
 
 -- | Takes away the reading of a command.
 supersede :: Endpoint -> Hash -> Request -> Cache kept fetch -> Cache kept fetch
-supersede from hash wanted = dropReading from hash ((`requestIs` wanted) . readingWords)
+supersede from hash wanted = dropReading from hash ((`requestIs` wanted) . readingArguments)
 
 -- | Drops the readings of these keys, which have changed according to the node.
 invalidate :: Endpoint -> [ByteString] -> Cache kept fetch -> Cache kept fetch

@@ -117,7 +117,7 @@ glanceParts core asked given keys = do
       Answered result -> pure (settled result)
       Unanswered begin -> begin
     together results = decodedFrom given (mergeParts (commandFacts given) results)
-    name = take 1 (commandWords given)
+    name = take 1 (commandArguments given)
     ofKey position key =
       Part
         { partPositions = position :| [],
@@ -269,7 +269,7 @@ isKeepable store given key =
     && not (requestIsShortened encoded)
     && requestSize encoded <= largestRequest
     && mayBeKept store key
-    && maybe True (not . changesUntold) (lookupCommand (requestWords encoded))
+    && maybe True (not . changesUntold) (lookupCommand (requestArguments encoded))
   where
     facts = commandFacts given
     encoded = commandRequest given

@@ -32,9 +32,9 @@ learn :: Core -> (Command Value -> IO (Either Error Value)) -> [ByteString] -> M
 learn core ask words' given = case words' of
   [] -> pure (Left (RefusedError EmptyCommand))
   name : rest -> do
-    let title = commandWordsName [name]
+    let title = nameFromArguments [name]
         -- The name of the container command and its subcommand.
-        inner = (\subcommand -> title <> "|" <> commandWordsName [subcommand]) <$> listToMaybe rest
+        inner = (\subcommand -> title <> "|" <> nameFromArguments [subcommand]) <$> listToMaybe rest
     now <- coarseNanos
     known <- readIORef (coreLearnt core)
     described <- case Map.lookup title known <|> (inner >>= (`Map.lookup` known)) of
@@ -54,7 +54,7 @@ learn core ask words' given = case words' of
         | otherwise -> pure (Right [])
 
     askEntry title inner name =
-      ask (fromWords ["COMMAND", "INFO", name]) >>= \case
+      ask (fromArguments ["COMMAND", "INFO", name]) >>= \case
         Right (Array (description : _)) -> case (entryFromReply description, describedAs words' description) of
           (Just whole, Just entry) -> Right (Just entry) <$ note (if entryContainer whole then fromMaybe title inner else title) (Described entry)
           -- Before 7.0 a server says that there is such a command, and no more.
@@ -80,7 +80,7 @@ learn core ask words' given = case words' of
       Untold _ -> False
 
     askKeys =
-      ask (fromWords (["COMMAND", "GETKEYS"] <> words')) >>= \case
+      ask (fromArguments (["COMMAND", "GETKEYS"] <> words')) >>= \case
         Right reply -> pure (either (Left . UnexpectedReply) Right (Decode.list Decode.bytes reply))
         -- "The command has no key arguments" and similar errors.
         Left (ReplyError _) -> pure (Right [])

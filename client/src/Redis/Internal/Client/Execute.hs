@@ -407,7 +407,7 @@ startAfter core began given awaited onwards =
 -- | A command with the facts and the route that the server gives for it. The last argument is its
 -- keys, if they are known. Blocks until the server has answered.
 learned :: Core -> Nanos -> Command a -> Maybe [ByteString] -> IO (Either Error (Command a))
-learned core began given keys = fmap described <$> learn core ask (commandWords given) keys
+learned core began given keys = fmap described <$> learn core ask (commandArguments given) keys
   where
     ask question = executeFrom core began question {commandFacts = (commandFacts question) {factTimeLimit = factTimeLimit (commandFacts given)}}
     described (facts, route) = given {commandFacts = facts `withSettingsOf` commandFacts given, commandRoute = route}

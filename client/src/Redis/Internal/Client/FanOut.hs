@@ -51,7 +51,7 @@ partsOf given stride keys =
     | group <- Map.elems bySlot
   ]
   where
-    (name, arguments) = List.splitAt 1 (commandWords given)
+    (name, arguments) = List.splitAt 1 (commandArguments given)
     things = zip [0 ..] (chunksOf stride arguments)
     bySlot =
       Map.map NonEmpty.reverse $

@@ -142,7 +142,7 @@ learnFrom core place slot facts failure = do
 
 -- | Runs a command on a dedicated connection, once.
 tryRunOn :: Dedicated s -> Command a -> IO (Either Error a)
-tryRunOn dedicated given = tracedOn dedicated (oneCommand (commandWords given)) (runUntracedOn dedicated given)
+tryRunOn dedicated given = tracedOn dedicated (oneCommand (commandArguments given)) (runUntracedOn dedicated given)
 
 -- | Runs commands that belong together on a dedicated connection, and tells the user's hook.
 tracedOn :: Dedicated s -> Subject -> (IO () -> IO (Either Error a)) -> IO (Either Error a)
@@ -191,7 +191,7 @@ startOn :: Dedicated s -> Command a -> IO (Started a)
 startOn dedicated given = case dedicatedHook dedicated of
   Nothing -> startUntracedOn dedicated given (pure ())
   Just hook -> do
-    trace <- beginTraceOn dedicated hook (oneCommand (commandWords given))
+    trace <- beginTraceOn dedicated hook (oneCommand (commandArguments given))
     startTraced trace (\_ -> startUntracedOn dedicated given (enteredOn dedicated trace))
 
 -- | Like 'startOn', without the hook. The action runs when the command has been submitted.
@@ -205,7 +205,7 @@ startUntracedOn dedicated given entered
 -- | Why a command is not sent on a lent connection.
 refusedOn :: Dedicated s -> Command a -> Maybe Refusal
 refusedOn Dedicated {dedicatedCore} given
-  | null (commandWords given) = Just EmptyCommand
+  | null (commandArguments given) = Just EmptyCommand
   | not (requestIsOne (commandRequest given)) = Just NotOneLine
   | Unsendable why <- commandRoute given = Just why
   | commandRequest given `requestExceeds` longestArgument dedicatedCore = Just (ArgumentTooLong (commandName given))
@@ -232,7 +232,7 @@ submitOnLoan dedicated given = mask_ $ do
   where
     -- The long form: commands here are not sent again, and within MULTI they could not be.
     whole = requestWhole (commandRequest given)
-    effect = effectOf (commandWords given)
+    effect = effectOf (commandArguments given)
     counted outcome = case outcome of
       Reply value -> either failed (\_ -> pure ()) (fromReply (commandFacts given) whole value)
       Failure failure -> failed failure

@@ -47,8 +47,8 @@ import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Tally (Count (CommandsResent), countOne)
 import Redis.Internal.Network.Worker (expiryAt, spawn)
-import Redis.Internal.Protocol.CommandTable (commandWordsName)
-import Redis.Internal.Protocol.Encode (Request, request, requestIsShortened, requestWhole, requestWords)
+import Redis.Internal.Protocol.CommandTable (nameFromArguments)
+import Redis.Internal.Protocol.Encode (Request, request, requestIsShortened, requestWhole, requestArguments)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Recovery
 import Redis.Internal.Routing.Retry
@@ -333,7 +333,7 @@ conclude recoverer flight result = do
     -- have written before.
     named = \case
       ReplyError ServerError {serverErrorCode = "CROSSSLOT", serverErrorDelivery = RefusedBeforeRun} ->
-        RefusedError (CrossSlot (commandWordsName (requestWords begins)))
+        RefusedError (CrossSlot (nameFromArguments (requestArguments begins)))
       other -> other
     -- A transaction goes by the name of MULTI.
     begins = fromMaybe (flightRequest flight) (listToMaybe (flightQueue flight))
@@ -514,7 +514,7 @@ resultOfQueue ((_, multi) : queue) outcome = do
       | otherwise -> Failure (ReplyError (serverErrorFromText text) {serverErrorDelivery = MaybeExecuted})
     (Reply reply, _, (position, asked, text) : _)
       | ErrorReply _ <- withoutAttributes reply ->
-        Failure . withLabel (shownPart position (length queue) (wordsLabel (requestWords asked))) $
+        Failure . withLabel (shownPart position (length queue) (argumentsLabel (requestArguments asked))) $
           ReplyError (serverErrorFromText text) {serverErrorDelivery = RefusedBeforeRun}
     _ -> outcome
   where

@@ -24,11 +24,11 @@ import Data.Maybe (fromMaybe, listToMaybe)
 import Redis.Error (Endpoint)
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Journey
-import Redis.Internal.Command.Shown (shownWords)
+import Redis.Internal.Command.Shown (shownArguments)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock
-import Redis.Internal.Protocol.CommandTable (commandWordsName)
+import Redis.Internal.Protocol.CommandTable (nameFromArguments)
 import Redis.Internal.Routing.Router (ClientNode (clientNodeEndpoint), routerMembers)
 
 -- | A command, pipeline or transaction that begins.
@@ -46,7 +46,7 @@ data Extent = Alone | Scattered
 
 -- | One command with these words.
 oneCommand :: [ByteString] -> Subject
-oneCommand given = described Alone (commandWordsName given) [given]
+oneCommand given = described Alone (nameFromArguments given) [given]
 
 -- | A pipeline of these commands. A single command counts as itself.
 pipelineOf :: [[ByteString]] -> Subject
@@ -60,7 +60,7 @@ transactionOf given = described Alone (named "MULTI" given) given
 
 -- | The name of a batch, with the name of its commands if all have the same.
 named :: ByteString -> [[ByteString]] -> ByteString
-named kind given = case map commandWordsName given of
+named kind given = case map nameFromArguments given of
   first : others | all (== first) others -> kind <> " " <> first
   _ -> kind
 
@@ -73,7 +73,7 @@ described extent operation given =
         CommandBegun
           { begunOperation = operation,
             begunBatch = if length given >= 2 then Just (length given) else Nothing,
-            begunText = listed shownWords,
+            begunText = listed shownArguments,
             begunShape = listed shapeOf,
             begunProcedure = procedure,
             begunDatabase = 0,
@@ -83,14 +83,14 @@ described extent operation given =
   where
     listed shown = ByteString.intercalate "; " (map shown (take 16 given)) <> (if length (take 17 given) > 16 then "; ..." else "")
     procedure = case given of
-      [name : called : _] | commandWordsName [name] `elem` ["EVALSHA", "EVALSHA_RO", "FCALL", "FCALL_RO"] -> Just called
+      [name : called : _] | nameFromArguments [name] `elem` ["EVALSHA", "EVALSHA_RO", "FCALL", "FCALL_RO"] -> Just called
       _ -> Nothing
 
 -- | The name, and a question mark for each further word, up to 16.
 shapeOf :: [ByteString] -> ByteString
 shapeOf given = Char8.unwords (name : map (const "?") (take 16 others) <> ["..." | length (take 17 others) > 16])
   where
-    name = commandWordsName given
+    name = nameFromArguments given
     others = drop (Char8.count ' ' name + 1) given
 
 -- | The subject on a connection to this node, in this database if that is known.

@@ -16,7 +16,7 @@ import Redis.Internal.Client.Lease
 import Redis.Internal.Client.Recoverer
 import Redis.Internal.Client.Trace (transactionOf)
 import Redis.Internal.Command
-import Redis.Internal.Command.Make (fromWords)
+import Redis.Internal.Command.Make (fromArguments)
 import Redis.Internal.Command.Transaction
 import Redis.Internal.Network.Clock (coarseNanos)
 import Redis.Internal.Protocol.Slot (keySlot)
@@ -55,7 +55,7 @@ startTransaction core transaction
 -- key had changed; then nothing was done.
 tryTransactionOn :: Dedicated s -> Transaction a -> IO (Either Error (Maybe a))
 tryTransactionOn dedicated transaction =
-  tracedOn dedicated (transactionOf (map commandWords (transactionCommands transaction))) $ \entered -> case transactionRefusal bounds transaction of
+  tracedOn dedicated (transactionOf (map commandArguments (transactionCommands transaction))) $ \entered -> case transactionRefusal bounds transaction of
     Just refusal -> pure (Left (RefusedError refusal))
     Nothing -> do
       begun <- startUntracedOn dedicated multi (pure ())
@@ -80,5 +80,5 @@ tryTransactionOn dedicated transaction =
     bounds = Bounds {boundsSeveralNodes = False, boundsArgument = longestArgument (dedicatedCore dedicated)}
 
 multi, exec :: Command Value
-multi = fromWords ["MULTI"]
-exec = fromWords ["EXEC"]
+multi = fromArguments ["MULTI"]
+exec = fromArguments ["EXEC"]

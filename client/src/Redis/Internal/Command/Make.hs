@@ -10,7 +10,7 @@ module Redis.Internal.Command.Make
     command,
 
     -- * By words
-    fromWords,
+    fromArguments,
     fromLine,
 
     -- * What follows from a table's entry
@@ -85,8 +85,8 @@ data Argument
     Unfit String ByteString
 
 -- | The words that are sent.
-argumentWords :: [Argument] -> [ByteString]
-argumentWords = concatMap $ \case
+encodedArguments :: [Argument] -> [ByteString]
+encodedArguments = concatMap $ \case
   Key name -> [name]
   Keys names -> names
   Plain bytes -> [bytes]
@@ -126,7 +126,7 @@ requestFor header = \case
   [a] | Just one <- word a -> requestOf1 header one
   [a, b] | Just one <- word a, Just two <- word b -> requestOf2 header one two
   [a, b, c] | Just one <- word a, Just two <- word b, Just three <- word c -> requestOf3 header one two three
-  many -> requestOf header (argumentWords many)
+  many -> requestOf header (encodedArguments many)
   where
     word = \case
       Key name -> Just name
@@ -146,8 +146,8 @@ routeFor name = \case
 
 routeOfArguments :: Name -> [Argument] -> Route a
 routeOfArguments name arguments = case [why | Unfit why _ <- arguments] of
-  why : _ -> Unsendable (UnfitArgument (commandWordsName (headerWords (nameHeader name))) why)
-  [] -> routeOfNames name (argumentWords arguments) (argumentKeys arguments)
+  why : _ -> Unsendable (UnfitArgument (nameFromArguments (headerArguments (nameHeader name))) why)
+  [] -> routeOfNames name (encodedArguments arguments) (argumentKeys arguments)
 {-# NOINLINE routeOfArguments #-}
 
 routeOfNames :: Name -> [ByteString] -> [ByteString] -> Route a
@@ -167,15 +167,15 @@ uncommon name arguments decoder =
       commandDecode = decoder
     }
   where
-    encoded = requestOf (nameHeader name) (argumentWords arguments)
-    allWords = requestWords encoded
+    encoded = requestOf (nameHeader name) (encodedArguments arguments)
+    allWords = requestArguments encoded
     known = name {nameEntry = nameEntry name <|> lookupCommand allWords}
 {-# NOINLINE uncommon #-}
 
 -- | Makes a command from its words, the name first. Its result is the server's reply,
 -- not decoded. \(O(n)\), and a look-up in the table.
-fromWords :: [ByteString] -> Command Value
-fromWords commandWords' =
+fromArguments :: [ByteString] -> Command Value
+fromArguments commandWords' =
   Command
     { commandRequest = request commandWords',
       commandRoute = case entry of
@@ -192,7 +192,7 @@ fromWords commandWords' =
 -- commands are checked before they are sent, and is refused there.
 fromLine :: ByteString -> Command Value
 fromLine line
-  | requestIsOne encoded = (fromWords (requestWords encoded)) {commandRequest = encoded}
+  | requestIsOne encoded = (fromArguments (requestArguments encoded)) {commandRequest = encoded}
   | otherwise = Command {commandRequest = encoded, commandRoute = AskServer Nothing Nothing, commandFacts = unknownFacts, commandDecode = Right}
   where
     encoded = requestInline line
@@ -272,5 +272,5 @@ withRemaining passed given@Command {commandFacts} = case factBlocking commandFac
   _ -> given
   where
     shorten left = do
-      entry <- lookupCommand (commandWords given)
-      withTimeout entry left (commandWords given)
+      entry <- lookupCommand (commandArguments given)
+      withTimeout entry left (commandArguments given)

@@ -1,6 +1,6 @@
 -- | Commands as text for people: as one types them at a prompt, without secrets.
 module Redis.Internal.Command.Shown
-  ( shownWords,
+  ( shownArguments,
     shownLabel,
     shownPart,
     shownTransaction,
@@ -16,8 +16,8 @@ import Numeric (showHex)
 
 -- | The words on one line. Words that a prompt would split or not print are quoted, long
 -- words are cut, and secrets are replaced by a mark. \(O(n)\).
-shownWords :: [ByteString] -> ByteString
-shownWords = Char8.unwords . map quoted . redacted
+shownArguments :: [ByteString] -> ByteString
+shownArguments = Char8.unwords . map quoted . redacted
 
 -- | A command as an error names it: its name, and the first of its keys. Only the first: a line of a
 -- log stays short. \(O(n)\) in the name and that key.
@@ -40,7 +40,7 @@ shownTransaction labels = "transaction (" <> Char8.intercalate ", " (take 3 labe
 
 -- | The words with a mark in the place of each password. \(O(n)\).
 redacted :: [ByteString] -> [ByteString]
-redacted commandWords = case (map upper (take 2 commandWords), commandWords) of
+redacted commandArguments = case (map upper (take 2 commandArguments), commandArguments) of
   ("AUTH" : _, name : secrets) -> name : map (const hidden) secrets
   ("HELLO" : _, name : options) -> name : afterAuth 2 options
   (["ACL", "SETUSER"], acl : setuser : user : rules) -> acl : setuser : user : map rule rules
@@ -49,7 +49,7 @@ redacted commandWords = case (map upper (take 2 commandWords), commandWords) of
   (["SENTINEL", "CONFIG"], sentinel : config : set : settings) -> sentinel : config : set : concatMap setting (inTwos settings)
   (["SENTINEL", "SET"], sentinel : set : primary : settings) ->
     sentinel : set : primary : concatMap setting (inTwos settings)
-  _ -> commandWords
+  _ -> commandArguments
   where
     -- In HELLO, a user and a password follow AUTH; in MIGRATE, a password follows AUTH,
     -- and a user and a password follow AUTH2. A client's name may be AUTH, too.

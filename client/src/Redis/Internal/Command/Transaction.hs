@@ -116,7 +116,7 @@ queuedOf given =
   where
     refused = Just (NotInTransaction (commandName given))
     malformed longest
-      | null (commandWords given) = Just EmptyCommand
+      | null (commandArguments given) = Just EmptyCommand
       | not (requestIsOne (commandRequest given)) = Just NotOneLine
       | Unsendable why <- commandRoute given = Just why
       | commandRequest given `requestExceeds` longest = Just (ArgumentTooLong (commandName given))

@@ -162,7 +162,7 @@ handshakeBy config credentials use approach exchange = case approach of
 
     resp2 = password <> [Greeting Optional ["CLIENT", "SETNAME", name] | name <- maybeToList (configClientName config)] <> required <> courtesies
 
-    password = Greeting Required . authenticationWords <$> maybeToList credentials
+    password = Greeting Required . authenticationArguments <$> maybeToList credentials
 
     -- Part of the handshake, because no reply may be cached that was read before tracking began.
     tracking = case (use, configCaching config) of
@@ -206,10 +206,10 @@ handshakeBy config credentials use approach exchange = case approach of
 
 -- | The AUTH command for these credentials.
 authentication :: Credentials -> Request
-authentication = request . authenticationWords
+authentication = request . authenticationArguments
 
-authenticationWords :: Credentials -> [ByteString]
-authenticationWords known = case credentialsUser known of
+authenticationArguments :: Credentials -> [ByteString]
+authenticationArguments known = case credentialsUser known of
   -- One argument: servers before ACLs know no users.
   Nothing -> ["AUTH", passwordOf known]
   Just user -> ["AUTH", user, passwordOf known]

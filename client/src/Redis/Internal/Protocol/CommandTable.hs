@@ -18,7 +18,7 @@ module Redis.Internal.Protocol.CommandTable
 
     -- * What it says of a given command
     commandKeys,
-    commandWordsName,
+    nameFromArguments,
     entryBlocks,
     withTimeout,
     changesConnection,
@@ -78,8 +78,8 @@ lookupCommand = \case
 
 -- | A name for messages and metrics: capitals, two words for a subcommand.
 -- Empty for no words.
-commandWordsName :: [ByteString] -> ByteString
-commandWordsName = \case
+nameFromArguments :: [ByteString] -> ByteString
+nameFromArguments = \case
   name : subcommand : _
     | hasSubcommands name -> upper name <> " " <> upper subcommand
   name : _ -> upper name
@@ -88,23 +88,23 @@ commandWordsName = \case
 -- | The keys of a command, given its words. 'Nothing' if it is not known which words are keys.
 -- \(O(n)\).
 commandKeys :: CommandEntry -> [ByteString] -> Maybe [ByteString]
-commandKeys CommandEntry {entryName, entryArity, entryKeySpecs} commandWords
+commandKeys CommandEntry {entryName, entryArity, entryKeySpecs} commandArguments
   -- Every server will refuse the command, and say why.
   | tooShort = Just []
   | otherwise =
-    case keyPositions entryName entryKeySpecs commandWords of
-      KeysAt positions -> Just (keysAt positions commandWords)
+    case keyPositions entryName entryKeySpecs commandArguments of
+      KeysAt positions -> Just (keysAt positions commandArguments)
       KeysUnknown -> Nothing
   where
-    tooShort = length commandWords < abs entryArity
+    tooShort = length commandArguments < abs entryArity
 
 -- | The entry for a command, given its words and the element of the reply to @COMMAND INFO@ for the
 -- first word: the entry of the subcommand, if the command has subcommands. 'Nothing' if the server
 -- does not know it, or does not describe it.
 describedAs :: [ByteString] -> Value -> Maybe CommandEntry
-describedAs commandWords reply = do
+describedAs commandArguments reply = do
   entry <- entryFromReply reply
-  case commandWords of
+  case commandArguments of
     name : subcommand : _
       | entryContainer entry || hasSubcommands name -> subcommandFromReply subcommand reply
     _ -> Just entry

@@ -14,7 +14,7 @@
 -- a caller's exception.
 module Redis.Internal.Protocol.Encode
   ( Request,
-    requestWords,
+    requestArguments,
     requestSize,
     requestPoke,
     requestBytes,
@@ -36,7 +36,7 @@ module Redis.Internal.Protocol.Encode
     -- * With a name that is encoded once
     Header,
     headerOf,
-    headerWords,
+    headerArguments,
     requestOf0,
     requestOf1,
     requestOf2,
@@ -92,7 +92,7 @@ data Request
 -- or two for a subcommand.
 data Header = Header
   { -- | The words, as they are sent.
-    headerWords :: [ByteString],
+    headerArguments :: [ByteString],
     -- | The beginning of a request with no argument, one, two, or three: the count, and the name's
     -- words as bulk strings.
     headerBytes0, headerBytes1, headerBytes2, headerBytes3 :: ByteString
@@ -102,7 +102,7 @@ data Header = Header
 headerOf :: [ByteString] -> Header
 headerOf nameWords =
   Header
-    { headerWords = nameWords,
+    { headerArguments = nameWords,
       headerBytes0 = beginning 0,
       headerBytes1 = beginning 1,
       headerBytes2 = beginning 2,
@@ -117,12 +117,12 @@ headerOf nameWords =
             pokeBulks (at `plusPtr` countSize count) nameWords
 
 -- | The name and the arguments, in order; of a line, the words that a server makes of it. \(O(n)\).
-requestWords :: Request -> [ByteString]
-requestWords = \case
-  Words0 header -> headerWords header
-  Words1 _ header a -> headerWords header <> [a]
-  Words2 _ header a b -> headerWords header <> [a, b]
-  Words3 _ header a b c -> headerWords header <> [a, b, c]
+requestArguments :: Request -> [ByteString]
+requestArguments = \case
+  Words0 header -> headerArguments header
+  Words1 _ header a -> headerArguments header <> [a]
+  Words2 _ header a b -> headerArguments header <> [a, b]
+  Words3 _ header a b c -> headerArguments header <> [a, b, c]
   Words _ allWords -> allWords
   Shortened _ allWords _ -> allWords
   -- No server takes a line without such words. People see these, without the secrets.
@@ -160,14 +160,14 @@ requestPoke encoded !at = case encoded of
     pokeBulk first a
     pokeBulk second b
     pokeBulk (second `plusPtr` bulkSize b) c
-  Words _ allWords -> pokeWords at allWords
-  Shortened _ allWords _ -> pokeWords at allWords
+  Words _ allWords -> pokeArguments at allWords
+  Shortened _ allWords _ -> pokeArguments at allWords
   Line line -> do
     pokeBytes at line
     pokeCrLf (at `plusPtr` ByteString.length line)
 
-pokeWords :: Ptr Word8 -> [ByteString] -> IO ()
-pokeWords at allWords = do
+pokeArguments :: Ptr Word8 -> [ByteString] -> IO ()
+pokeArguments at allWords = do
   let count = length allWords
   pokeCount at count
   pokeBulks (at `plusPtr` countSize count) allWords
@@ -179,11 +179,11 @@ requestBytes encoded =
 
 -- | A request of any words, the name first. \(O(n)\).
 request :: [ByteString] -> Request
-request allWords = Words (wordsSize allWords) allWords
+request allWords = Words (argumentsSize allWords) allWords
 
 -- | A request with these words as its short form, and the given request as its long form. \(O(n)\).
 requestShortened :: [ByteString] -> Request -> Request
-requestShortened allWords = Shortened (wordsSize allWords) allWords
+requestShortened allWords = Shortened (argumentsSize allWords) allWords
 
 -- | Whether the request has a long form, too.
 requestIsShortened :: Request -> Bool
@@ -197,8 +197,8 @@ requestWhole = \case
   Shortened _ _ whole -> whole
   encoded -> encoded
 
-wordsSize :: [ByteString] -> Int
-wordsSize allWords = countSize (length allWords) + bulkSizes allWords
+argumentsSize :: [ByteString] -> Int
+argumentsSize allWords = countSize (length allWords) + bulkSizes allWords
 
 -- | A command without arguments.
 requestOf0 :: Header -> Request
@@ -218,7 +218,7 @@ requestOf3 header a b c = Words3 (ByteString.length (headerBytes3 header) + bulk
 
 -- | A command with any arguments. \(O(n)\).
 requestOf :: Header -> [ByteString] -> Request
-requestOf header arguments = request (headerWords header <> arguments)
+requestOf header arguments = request (headerArguments header <> arguments)
 
 -- | One line as a person would type it (@PING@), without its line break. A
 -- server splits it at spaces; the library itself never sends this form.
@@ -229,7 +229,7 @@ requestInline = Line
 -- whole request has no more bytes, otherwise \(O(n)\).
 requestExceeds :: Request -> Int -> Bool
 requestExceeds encoded most =
-  requestSize whole > most && any ((> most) . ByteString.length) (requestWords whole)
+  requestSize whole > most && any ((> most) . ByteString.length) (requestArguments whole)
   where
     whole = requestWhole encoded
 
@@ -281,9 +281,9 @@ foreign import ccall unsafe "redis_client_compare_at"
 -- known to others. The first word has no part in the hash. \(O(n)\).
 requestHash :: Int -> Request -> Int
 requestHash seed = \case
-  Words1 _ header a | [_] <- headerWords header -> hashBytes seed a
-  Words2 _ header a b | [_] <- headerWords header -> hashBytes (hashBytes seed a) b
-  encoded -> List.foldl' hashBytes seed (drop 1 (requestWords encoded))
+  Words1 _ header a | [_] <- headerArguments header -> hashBytes seed a
+  Words2 _ header a b | [_] <- headerArguments header -> hashBytes (hashBytes seed a) b
+  encoded -> List.foldl' hashBytes seed (drop 1 (requestArguments encoded))
 
 hashBytes :: Int -> ByteString -> Int
 hashBytes seed bytes =

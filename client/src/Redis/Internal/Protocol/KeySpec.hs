@@ -70,26 +70,26 @@ data KeyPositions
 -- | The positions of the keys, in the order of the specifications. Takes the name in capitals, the
 -- specifications, and the words of the command, its name included. \(O(n)\) in the number of words.
 keyPositions :: ByteString -> [KeySpec] -> [ByteString] -> KeyPositions
-keyPositions name specs commandWords =
+keyPositions name specs commandArguments =
   maybe KeysUnknown KeysAt $ case name of
     "SORT" -> sortPositions arguments
     "SORT_RO" -> guard (size > 1) >> pure [1]
     "MIGRATE" -> migratePositions arguments
-    "XREAD" -> Just (streamPositions commandWords)
-    "XREADGROUP" -> Just (streamPositions commandWords)
+    "XREAD" -> Just (streamPositions commandArguments)
+    "XREADGROUP" -> Just (streamPositions commandArguments)
     "GEORADIUS" -> geoPositions 6 arguments
     "GEORADIUSBYMEMBER" -> geoPositions 5 arguments
     _ -> concat <$> traverse (specPositions arguments) specs
   where
-    arguments = SmallArray.smallArrayFromList commandWords
+    arguments = SmallArray.smallArrayFromList commandArguments
     size = SmallArray.sizeofSmallArray arguments
 
 -- | The words at those positions. \(O(n)\) for ascending positions.
 keysAt :: [Int] -> [ByteString] -> [ByteString]
-keysAt positions commandWords =
+keysAt positions commandArguments =
   [key | position <- positions, Just key <- [wordAt arguments position]]
   where
-    arguments = SmallArray.smallArrayFromList commandWords
+    arguments = SmallArray.smallArrayFromList commandArguments
 
 specPositions :: SmallArray ByteString -> KeySpec -> Maybe [Int]
 specPositions arguments KeySpec {keySpecBegin, keySpecFind, keySpecIncomplete} = do
@@ -169,10 +169,10 @@ migratePositions arguments
 -- | @… STREAMS key … id …@: as many keys as ids. The server refuses an odd
 -- number of words.
 streamPositions :: [ByteString] -> [Int]
-streamPositions commandWords = case streamsAt (streamOptions commandWords) of
+streamPositions commandArguments = case streamsAt (streamOptions commandArguments) of
   Just first | even count -> take (count `quot` 2) [first ..]
     where
-      count = length commandWords - first
+      count = length commandArguments - first
   _ -> []
 
 -- | @GEORADIUS key … [STORE key] [STOREDIST key]@, the options from a

@@ -122,7 +122,7 @@ data Change
 -- | The effect of a command with these words, the name first. A command that the
 -- table lacks may do anything. \(O(\log n)\) in the size of the table.
 effectOf :: [ByteString] -> Change
-effectOf commandWords = case map (Char8.map upperAscii) (take 3 commandWords) of
+effectOf commandArguments = case map (Char8.map upperAscii) (take 3 commandArguments) of
   ["MULTI"] -> BeginsQueue
   ["EXEC"] -> RunsQueue
   ["DISCARD"] -> DropsQueue
@@ -130,7 +130,7 @@ effectOf commandWords = case map (Char8.map upperAscii) (take 3 commandWords) of
   ["UNWATCH"] -> TurnsOff Watching
   ["SELECT", digits]
     | Just (database, "") <- Char8.readInt digits, Char8.pack (show database) == digits -> Selects database
-  ["CLIENT", "SETNAME", _] | [_, _, name] <- commandWords -> Names name
+  ["CLIENT", "SETNAME", _] | [_, _, name] <- commandArguments -> Names name
   ["CLIENT", "TRACKING", "ON"] -> TurnsOn Tracking
   ["CLIENT", "TRACKING", "OFF"] -> TurnsOff Tracking
   ["CLIENT", "NO-TOUCH", "ON"] -> TurnsOn NotTouching
@@ -146,7 +146,7 @@ effectOf commandWords = case map (Char8.map upperAscii) (take 3 commandWords) of
   "WAIT" : _ -> Harmless
   "WAITAOF" : _ -> Harmless
   _
-    | Just entry <- lookupCommand commandWords, not (changesConnection entry) -> Harmless
+    | Just entry <- lookupCommand commandArguments, not (changesConnection entry) -> Harmless
     | otherwise -> Spoils
   where
     upperAscii character

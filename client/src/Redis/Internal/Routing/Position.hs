@@ -66,9 +66,9 @@ positionText Position {positionOf, positionStanding} = Char8.intercalate "," (ma
             <> concatMap leg (Map.toList (walkLegs walk))
         OverItems Unbegun -> [["unbegun"]]
         OverItems Finished -> [["finished"]]
-        OverItems (Within endpoint identity cursor) -> [["within", identity, fromMaybe "" cursor] <> endpointWords endpoint]
+        OverItems (Within endpoint identity cursor) -> [["within", identity, fromMaybe "" cursor] <> endpointArguments endpoint]
     leg (endpoint, Leg {legIdentity, legCursor, legOwned, legLeaving, legComing}) =
-      (["l", legIdentity, fromMaybe "" legCursor] <> endpointWords endpoint) :
+      (["l", legIdentity, fromMaybe "" legCursor] <> endpointArguments endpoint) :
       ranges "o" legOwned
         <> ranges "g" legLeaving
         <> [["i", number slot, number stamp] | (slot, stamp) <- IntMap.toList legComing]
@@ -87,8 +87,8 @@ runsOf = \case
       next : rest | next == final + 1 -> go first next rest
       rest -> (first, final) : runsOf rest
 
-endpointWords :: Endpoint -> [ByteString]
-endpointWords = \case
+endpointArguments :: Endpoint -> [ByteString]
+endpointArguments = \case
   TcpEndpoint host port -> ["tcp", host, number (fromIntegral port)]
   UnixEndpoint path -> ["unix", encodedPath path]
 

@@ -115,19 +115,19 @@ partsOfCommand given = case commandRoute given of
   _ -> []
 
 wordsOfParts :: Command a -> [[ByteString]]
-wordsOfParts = map (commandWords . partCommand) . partsOfCommand
+wordsOfParts = map (commandArguments . partCommand) . partsOfCommand
 
 -- | The result of a command whose parts get these replies. The function takes the words of a part.
 -- The parts are answered in the reverse order.
 played :: Command a -> ([ByteString] -> Value) -> Either Error a
-played given answer = merged given [(part, Right (answer (commandWords (partCommand part)))) | part <- reverse (partsOfCommand given)]
+played given answer = merged given [(part, Right (answer (commandArguments (partCommand part)))) | part <- reverse (partsOfCommand given)]
 
 -- | The result of a command, after this change of the parts' replies.
 playedWith :: Command a -> ([Either Error Value] -> [Either Error Value]) -> Either Error a
 playedWith given change = merged given (zip parts (change (map answer parts)))
   where
     parts = partsOfCommand given
-    answer part = Right (if factReadOnly (commandFacts given) then Array (map BulkString (drop 1 (commandWords (partCommand part)))) else SimpleString "OK")
+    answer part = Right (if factReadOnly (commandFacts given) then Array (map BulkString (drop 1 (commandArguments (partCommand part)))) else SimpleString "OK")
 
 merged :: Command a -> [(Part, Either Error Value)] -> Either Error a
 merged given results = mergeParts (commandFacts given) results >>= decoded given

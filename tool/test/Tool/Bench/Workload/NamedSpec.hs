@@ -9,7 +9,7 @@ import Data.Char (isDigit)
 import Data.List.NonEmpty (NonEmpty (..))
 import Data.Text qualified as Text
 import Recording (withRecording)
-import Redis.Command (commandWords)
+import Redis.Command (commandArguments)
 import Redis.TestKit.Command (encodeRequest)
 import Redis.TestKit.Server (defaultServerOptions, serverPort, withServer)
 import System.Exit (ExitCode (..))
@@ -32,7 +32,7 @@ ours name = do
   workload <- either fail pure (makeWorkload Nothing shape ((1, TaskNamed name) :| []))
   stream <- newStream workload 0
   next workload stream >>= \case
-    Drawn _ _ command -> pure (wire (commandWords command))
+    Drawn _ _ command -> pure (wire (commandArguments command))
     DrawnAlone _ _ -> fail "more than one command"
   where
     -- A line is one word.

@@ -28,12 +28,12 @@ import Text.Read (readMaybe)
 -- A timeout that is not a number counts as no timeout: the server will refuse the command, and
 -- until then no limit is certain.
 entryBlocks :: CommandEntry -> [ByteString] -> Maybe (Maybe Double)
-entryBlocks entry commandWords = case waitingOf entry commandWords of
+entryBlocks entry commandArguments = case waitingOf entry commandArguments of
   NoWait -> Nothing
   Waits -> Just Nothing
   WaitsAt position unit -> Just ((* unitSeconds unit) <$> (at position >>= seconds))
   where
-    at position = case drop position commandWords of
+    at position = case drop position commandArguments of
       word : _ -> Just word
       [] -> Nothing
 
@@ -41,9 +41,9 @@ entryBlocks entry commandWords = case waitingOf entry commandWords of
 -- it is not known where. The timeout is never zero, which would be for ever. Servers understand
 -- fractions of a second since 6.0.0, and until 7.0.8 took one millisecond for zero.
 withTimeout :: CommandEntry -> Double -> [ByteString] -> Maybe [ByteString]
-withTimeout entry left commandWords = case waitingOf entry commandWords of
+withTimeout entry left commandArguments = case waitingOf entry commandArguments of
   WaitsAt position unit
-    | (before, _ : after) <- splitAt position commandWords -> Just (before <> (rendered unit : after))
+    | (before, _ : after) <- splitAt position commandArguments -> Just (before <> (rendered unit : after))
   _ -> Nothing
   where
     millis = max 1 (ceiling (min 1e12 left * 1000)) :: Integer
@@ -63,18 +63,18 @@ unitSeconds = \case
   Milliseconds -> 0.001
 
 waitingOf :: CommandEntry -> [ByteString] -> Waiting
-waitingOf CommandEntry {entryName, entryBlocking} commandWords
+waitingOf CommandEntry {entryName, entryBlocking} commandArguments
   | entryName `Set.member` blockUntold =
-    maybe NoWait (\(position, _) -> WaitsAt (position + 1) Milliseconds) (List.find ((== "BLOCK") . Char8.map toUpper . snd) (drop 3 (zip [0 ..] commandWords)))
+    maybe NoWait (\(position, _) -> WaitsAt (position + 1) Milliseconds) (List.find ((== "BLOCK") . Char8.map toUpper . snd) (drop 3 (zip [0 ..] commandArguments)))
   | not entryBlocking = NoWait
   | entryName `Set.member` timeoutLast = WaitsAt lastPosition Seconds
   | entryName `Set.member` timeoutFirst = WaitsAt 1 Seconds
   | entryName `Set.member` millisLast = WaitsAt lastPosition Milliseconds
   | entryName `Set.member` blockOption =
-    maybe NoWait (`WaitsAt` Milliseconds) (blockMillisAt (streamOptions commandWords))
+    maybe NoWait (`WaitsAt` Milliseconds) (blockMillisAt (streamOptions commandArguments))
   | otherwise = Waits
   where
-    lastPosition = max 0 (length commandWords - 1)
+    lastPosition = max 0 (length commandArguments - 1)
 
 -- | The timeout in seconds is the last word.
 timeoutLast :: Set ByteString

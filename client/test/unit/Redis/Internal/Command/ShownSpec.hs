@@ -9,7 +9,7 @@ import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis.Command.Build qualified as Build
 import Redis.Commands
 import Redis.Config
-import Redis.Internal.Command (commandLabel, wordsLabel)
+import Redis.Internal.Command (commandLabel, argumentsLabel)
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
@@ -26,7 +26,7 @@ spec = describe "A command that is shown" $ do
 
   it "has in an error its name and its first key, and nothing else" $ do
     [commandLabel (set "a key" "value"), commandLabel (del ("k" :| [])), commandLabel (raw ["config", "get", "save"])] `shouldBe` ["SET \"a key\"", "DEL k", "CONFIG GET"]
-    [commandLabel (mset (("a", "1") :| [("b", "2")])), wordsLabel ["mset", "a", "1", "b", "2"]] `shouldBe` ["MSET a ...", "MSET a ..."]
+    [commandLabel (mset (("a", "1") :| [("b", "2")])), argumentsLabel ["mset", "a", "1", "b", "2"]] `shouldBe` ["MSET a ...", "MSET a ..."]
     commandLabel (Build.command "X.SET" [Build.arg "value", Build.key "k"] Right) `shouldBe` "X.SET k"
     Char8.length (commandLabel (get (Char8.replicate 1000 'x'))) `shouldSatisfy` (< 100)
 
@@ -42,7 +42,7 @@ spec = describe "A command that is shown" $ do
           | words' <- carrying secretWord,
             cased <- [id, Char8.map lower],
             let given = map (\word -> if word == secretWord then word else cased word) words',
-            text <- [show (raw given), Char8.unpack (wordsLabel given), Char8.unpack (commandLabel (raw given))]
+            text <- [show (raw given), Char8.unpack (argumentsLabel given), Char8.unpack (commandLabel (raw given))]
         ]
 
   it "never has the password of a typed command in it" $ do

@@ -67,7 +67,7 @@ spec = describe "Redis.Internal.Protocol.CommandTable" $ do
     (entryName <$> lookupCommand []) `shouldBe` Nothing
 
   it "names a command with its subcommand" $
-    map commandWordsName [["get", "k"], ["config", "get", "k"], ["command"], ["nosuch", "x"], []]
+    map nameFromArguments [["get", "k"], ["config", "get", "k"], ["command"], ["nosuch", "x"], []]
       `shouldBe` ["GET", "CONFIG GET", "COMMAND", "NOSUCH", ""]
 
   it "knows the time that a blocking command may take" $
@@ -155,7 +155,7 @@ spec = describe "Redis.Internal.Protocol.CommandTable" $ do
       (filter entryBlocking allCommands)
 
   it "gives no timeout to a command that has none" $
-    [withTimeout entry 1 commandWords | commandWords <- [["GET", "k"], ["XREAD", "STREAMS", "k", "0"]], Just entry <- [lookupCommand commandWords]]
+    [withTimeout entry 1 commandArguments | commandArguments <- [["GET", "k"], ["XREAD", "STREAMS", "k", "0"]], Just entry <- [lookupCommand commandArguments]]
       `shouldBe` [Nothing, Nothing]
 
   it "keeps commands that change a connection from shared ones" $

@@ -38,7 +38,7 @@ spec = describe "Redis.Internal.Protocol.Encode" $ do
 
   prop "gives its words back" $
     forAll (listOf argument) $ \others ->
-      conjoin ((requestWords (request others) === others) : [requestWords encoded === expected | (encoded, expected) <- prepared others])
+      conjoin ((requestArguments (request others) === others) : [requestArguments encoded === expected | (encoded, expected) <- prepared others])
 
   prop "is the same as another if it has the same words, whatever form it has, and then has the same hash" $
     forAll ((,) <$> listOf argument <*> listOf argument) $ \(some, others) ->
@@ -58,12 +58,12 @@ spec = describe "Redis.Internal.Protocol.Encode" $ do
     forAll ((,) <$> listOf argument <*> listOf argument) $ \(short, long) ->
       let both = requestShortened short (request long)
        in requestBytes both === naiveRequest short
-            .&&. requestWords both === short
-            .&&. requestWords (requestWhole both) === long
+            .&&. requestArguments both === short
+            .&&. requestArguments (requestWhole both) === long
             .&&. map requestIsShortened [both, requestWhole both] === [True, False]
 
   it "has the words of a line as a server splits it" $ do
-    let wordsOf = requestWords . requestInline
+    let wordsOf = requestArguments . requestInline
     map wordsOf ["SET key value", "  GET\t key ", "GET voil\xc3\xa0", "", " \t"]
       `shouldBe` [["SET", "key", "value"], ["GET", "key"], ["GET", "voil\xc3\xa0"], [], []]
     map wordsOf ["SET \"a key\" 'it\\'s'", "SET k\"e y\" \"\"", "SET \"\\x41\\xg\\n\\\"\" 'a\\n'"]

@@ -27,15 +27,15 @@ spec = describe "Redis.Internal.Protocol.KeySpec" $ do
       ]
 
   prop "names only positions that are there, for any words after any command" $
-    forAll anyWords $ \commandWords ->
-      case lookupCommand commandWords of
+    forAll anyWords $ \commandArguments ->
+      case lookupCommand commandArguments of
         Nothing -> property True
-        Just entry -> case keyPositions (entryName entry) (entryKeySpecs entry) commandWords of
+        Just entry -> case keyPositions (entryName entry) (entryKeySpecs entry) commandArguments of
           KeysUnknown -> property True
           KeysAt positions ->
             counterexample (show positions) $
-              all (\position -> position > 0 && position < length commandWords) positions
-                && length (keysAt positions commandWords) == length positions
+              all (\position -> position > 0 && position < length commandArguments) positions
+                && length (keysAt positions commandArguments) == length positions
 
   prop "finds the keys of EVAL whatever their number" $ \(NonNegative count) (NonNegative others) ->
     let keys = [Char8.pack ("key" <> show n) | n <- [1 .. count :: Int]]
@@ -47,7 +47,7 @@ spec = describe "Redis.Internal.Protocol.KeySpec" $ do
      in (sort <$> keysOf ("MSET" : concat [[key, "value"] | key <- keys])) === Just (sort keys)
 
 keysOf :: [ByteString] -> Maybe [ByteString]
-keysOf commandWords = lookupCommand commandWords >>= (`commandKeys` commandWords)
+keysOf commandArguments = lookupCommand commandArguments >>= (`commandKeys` commandArguments)
 
 keysSentence :: [ByteString] -> [ByteString] -> String
 keysSentence command keys =
