@@ -21,7 +21,7 @@ main = do
 
     -- INCR is not sent again if it may have run. A caller that knows better can say so: setting a
     -- key to the same value twice does no harm.
-    tryRun client (repeatable (Redis.set "example:state" "done")) >>= \case
+    tryRun client (idempotent (Redis.set "example:state" "done")) >>= \case
       Right () -> putStrLn "stored"
       Left failure -> print (errorDelivery failure)
 

@@ -13,7 +13,7 @@ module Redis.Command
     -- * Changing a command
     decodedBy,
     refine,
-    repeatable,
+    idempotent,
     timeLimit,
     readFrom,
 
@@ -27,7 +27,7 @@ module Redis.Command
     Facts,
     commandFacts,
     factReadOnly,
-    factRepeatable,
+    factIdempotent,
     factBlocking,
     factScope,
     Blocking (..),

@@ -161,7 +161,7 @@ partialSpec = do
       mapM_ (`setView` shardsView [shard lowSlots a, shard highSlots b]) [a, b]
       hangingUp 1 "MSET" quiet >>= setScript b
       withClient (clusterOf [fakeEndpoint a]) $ \client ->
-        run client (repeatable (Redis.mset ((low, "1") NonEmpty.:| [(high, "2")])))
+        run client (idempotent (Redis.mset ((low, "1") NonEmpty.:| [(high, "2")])))
       countHeard a ["MSET"] `shouldReturn` 1
       countHeard b ["MSET"] `shouldReturn` 2
 

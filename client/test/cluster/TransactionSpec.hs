@@ -78,7 +78,7 @@ spec = describe "a transaction" $ do
   it "whose EXEC is not answered is sent again if each of its commands may be" $
     limited . settled . withNode $ \node client -> do
       setScript node =<< hangingUp 1 "EXEC" =<< serving
-      runTransaction client (queued (repeatable (Redis.incr key)) *> queued (Redis.get key)) `shouldReturn` Just "v"
+      runTransaction client (queued (idempotent (Redis.incr key)) *> queued (Redis.get key)) `shouldReturn` Just "v"
       countHeard node ["EXEC"] `shouldReturn` 2
 
   it "whose MULTI was refused is in doubt: what followed ran as it came" $

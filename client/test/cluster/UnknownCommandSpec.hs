@@ -37,7 +37,7 @@ spec = describe "a command that only the server knows" $ do
     limited . withFakeNode $ \a -> do
       hangingUp 1 "X.ADD" (describedAs (firstKey "write")) >>= setScript a
       withClient (clusterOf [fakeEndpoint a]) $ \client ->
-        run client (repeatable (raw ["X.ADD", high])) `shouldReturn` SimpleString "OK"
+        run client (idempotent (raw ["X.ADD", high])) `shouldReturn` SimpleString "OK"
       countHeard a ["X.ADD"] `shouldReturn` 2
 
   it "is not sent again otherwise" $
@@ -151,7 +151,7 @@ spec = describe "a command that only the server knows" $ do
         _ -> pure Nothing
       withClient (setCommandTimeout (Just (seconds 2)) (alone a)) $ \client -> do
         began <- getMonotonicTime
-        _ <- tryRun client (repeatable (raw ["X.ADD", high])) >>= expectError
+        _ <- tryRun client (idempotent (raw ["X.ADD", high])) >>= expectError
         ended <- getMonotonicTime
         -- A second attempt with the whole time would end after 3.6 s.
         ended - began `shouldSatisfy` (< 3)

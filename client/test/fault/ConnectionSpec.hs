@@ -65,7 +65,7 @@ spec = do
             takeMVar opened
           Proxy.freeze proxy Proxy.ToServer
           let pushed number = Commands.rpush "list" (pure (Char8.pack (show (number :: Int))))
-          submitted <- forM [1 .. 1000] (submit client . repeatable . pushed)
+          submitted <- forM [1 .. 1000] (submit client . idempotent . pushed)
           eventuallyReturns 10 1000 (inFlightOf client)
           Proxy.cutAfter proxy Proxy.ToServer 0 Proxy.Reset
           Proxy.thaw proxy Proxy.ToServer
@@ -107,7 +107,7 @@ spec = do
       behindProxy $ \server proxy -> leavingNothing . withClient (single (through proxy)) $ \client -> do
         run client Commands.ping
         Proxy.cutAfter proxy Proxy.ToClient 0 Proxy.Reset
-        run client (repeatable (Commands.incr "hits")) `shouldReturn` 2
+        run client (idempotent (Commands.incr "hits")) `shouldReturn` 2
         counterOf server "hits" `shouldReturn` 2
 
     it "within a request, at every byte, runs it at most once" $

@@ -333,7 +333,7 @@ spec = do
           let refused = Left (RefusedError NotOneLine)
               command = Build.inline line
           tryRun client command `shouldReturn` refused
-          tryRun client (repeatable command) `shouldReturn` refused
+          tryRun client (idempotent command) `shouldReturn` refused
           tryRun client (onNode (TcpEndpoint (Char8.pack (Server.serverHost server)) (fromIntegral (Server.serverPort server))) command) `shouldReturn` refused
           (submit client command >>= tryAwaitReply) `shouldReturn` refused
           withDedicated client Anywhere $ \dedicated -> do

@@ -9,7 +9,7 @@ module Redis.Internal.Command
     commandArguments,
     commandName,
     commandKeys,
-    repeatable,
+    idempotent,
     timeLimit,
     readFrom,
     decodedBy,
@@ -126,9 +126,9 @@ commandKeys given = case commandRoute given of
 
 -- | Declares that this command may be sent again even if it may already have run. With
 -- it the caller promises that running the command twice does no harm.
-repeatable :: Command a -> Command a
-repeatable given =
-  given {commandFacts = (commandFacts given) {factRepeatable = True}}
+idempotent :: Command a -> Command a
+idempotent given =
+  given {commandFacts = (commandFacts given) {factIdempotent = True}}
 
 -- | Limits the time of the command, instead of the client's command timeout
 -- ('Redis.Config.setCommandTimeout'), which may be longer or shorter. The time counts
@@ -379,7 +379,7 @@ failureOfNodes facts failed asked =
   where
     worst = maximum (map errorDelivery (Map.elems failed))
     delivery
-      | factReadOnly facts || factRepeatable facts = worst
+      | factReadOnly facts || factIdempotent facts = worst
       | Map.size failed == asked = worst
       | otherwise = MaybeExecuted
 
@@ -391,7 +391,7 @@ data Facts = Facts
     factReadOnly :: Bool,
     -- | Sending it a second time does no harm, even if it may already have run. True
     -- for commands that change nothing, and for a write only if its caller says so.
-    factRepeatable :: Bool,
+    factIdempotent :: Bool,
     -- | Whether it waits on the server.
     factBlocking :: Blocking,
     -- | Which connection it needs.
@@ -439,7 +439,7 @@ readFacts :: Facts
 readFacts =
   Facts
     { factReadOnly = True,
-      factRepeatable = True,
+      factIdempotent = True,
       factBlocking = NonBlocking,
       factScope = SharedConnection,
       factFailsHalfway = False,
@@ -449,7 +449,7 @@ readFacts =
 
 -- | Facts of a command that writes.
 writeFacts :: Facts
-writeFacts = readFacts {factReadOnly = False, factRepeatable = False}
+writeFacts = readFacts {factReadOnly = False, factIdempotent = False}
 
 -- | Facts of a command that the table lacks, until a server has described it: a write that
 -- may fail half-way.
@@ -465,7 +465,7 @@ unknownFacts = untoldFacts {factScope = OwnConnection}
 withSettingsOf :: Facts -> Facts -> Facts
 withSettingsOf facts told =
   facts
-    { factRepeatable = factRepeatable facts || factRepeatable told,
+    { factIdempotent = factIdempotent facts || factIdempotent told,
       factTimeLimit = factTimeLimit told,
       factReadFrom = factReadFrom told,
       factBlocking = case factBlocking told of

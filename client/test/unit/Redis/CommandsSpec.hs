@@ -358,8 +358,8 @@ rawCommands = describe "raw" $ do
         limit = Build.blocksFor (Just (seconds 2))
     commandFacts (Build.onlyReads (limit module')) `shouldBe` readFacts {factBlocking = BlocksFor 2}
     commandFacts (limit (Build.onlyReads module')) `shouldBe` readFacts {factBlocking = BlocksFor 2}
-    commandFacts (Build.writes (repeatable module')) `shouldBe` untoldFacts {factRepeatable = True}
-    commandFacts (repeatable (Build.writes module')) `shouldBe` untoldFacts {factRepeatable = True}
+    commandFacts (Build.writes (idempotent module')) `shouldBe` untoldFacts {factIdempotent = True}
+    commandFacts (idempotent (Build.writes module')) `shouldBe` untoldFacts {factIdempotent = True}
 
   it "that is built with its subcommand as an argument is known as if the name had it" $ do
     let stays = Build.command "CLIENT" [Build.arg "no-evict", Build.arg "ON"] Right
@@ -382,7 +382,7 @@ rawCommands = describe "raw" $ do
       `shouldBe` [["1"], ["1"], ["1"], ["2"]]
 
   it "may be declared repeatable, and nothing else changes" $
-    commandFacts (repeatable (raw ["SET", "k", "v"])) `shouldBe` writeFacts {factRepeatable = True}
+    commandFacts (idempotent (raw ["SET", "k", "v"])) `shouldBe` writeFacts {factIdempotent = True}
 
 described :: Command a -> String
 described command = case commandRoute command of

@@ -265,7 +265,7 @@ unpack Keeping {keepingCodec} bytes = case Char8.uncons bytes of
 -- round trip. Throws 'Error': then the old value may still be returned, until another call
 -- succeeds, or the value's time is over.
 invalidate :: Cache a -> ByteString -> IO ()
-invalidate Cache {cacheClient, cacheKeeping} key = void (run cacheClient (repeatable (Commands.unlink (pure (keyOf cacheKeeping key)))))
+invalidate Cache {cacheClient, cacheKeeping} key = void (run cacheClient (idempotent (Commands.unlink (pure (keyOf cacheKeeping key)))))
 
 keyOf :: Keeping a -> ByteString -> ByteString
 keyOf Keeping {keepingName} key = keepingName <> ":" <> key
@@ -334,7 +334,7 @@ storeScript =
 
 -- | Gives back a lease, named by itself or by the token of the call that may have it.
 givingBack :: Keeping a -> ByteString -> ByteString -> Command ()
-givingBack how key lease = repeatable (evalScript giveBackScript [keyOf how key] [lease] `decodedBy` Decode.ignored)
+givingBack how key lease = idempotent (evalScript giveBackScript [keyOf how key] [lease] `decodedBy` Decode.ignored)
 
 giveBackScript :: Script
 giveBackScript =
@@ -345,7 +345,7 @@ giveBackScript =
 
 -- | Adds the time limit, and marks the command as repeatable: each of the scripts may run twice.
 patient :: Keeping a -> Command b -> Command b
-patient Keeping {keepingPatience} = timeLimit keepingPatience . repeatable
+patient Keeping {keepingPatience} = timeLimit keepingPatience . idempotent
 
 number :: Int64 -> ByteString
 number = Char8.pack . show

@@ -99,7 +99,7 @@ enqueue client queue JobOptions {jobId, jobDue, jobPriority, jobTries, jobUnique
   let name = fromMaybe (JobId call) jobId
       keys = jobKey queue name : maybe [] (pure . uniqueKeyOf queue . uniqueKey) jobUnique
   run client $
-    repeatable (callScriptWith queue enqueueScript keys (jobIdBytes name : words' <> [call])) `decodedBy` \reply -> do
+    idempotent (callScriptWith queue enqueueScript keys (jobIdBytes name : words' <> [call])) `decodedBy` \reply -> do
       (found, isNew) <- Decode.pair Decode.bytes Decode.boolean reply
       -- A generated name is this call's, also if its job has ended and been deleted by now.
       pure ((if isNew || found == call then Enqueued else Present) (JobId found))
@@ -137,7 +137,7 @@ data Schedule = Schedule
 -- of them. One round trip.
 schedule :: Client -> Queue -> Schedule -> IO ()
 schedule client queue Schedule {scheduleName, scheduleEvery, scheduleFirst, scheduleOptions, schedulePayload} =
-  run client (repeatable (callScriptWith queue scheduleScript [scheduleKey queue scheduleName] words') `decodedBy` Decode.ignored)
+  run client (idempotent (callScriptWith queue scheduleScript [scheduleKey queue scheduleName] words') `decodedBy` Decode.ignored)
   where
     words' =
       [ scheduleName,

@@ -122,11 +122,11 @@ attemptAt now = asked (number (inMicroseconds now))
 
 -- | Resets this key, as if it had never been used. 'True' if the key existed.
 forget :: ByteString -> Command Bool
-forget key = repeatable ((> 0) <$> Commands.unlink (pure key))
+forget key = idempotent ((> 0) <$> Commands.unlink (pure key))
 
 asked :: ByteString -> RateLimit -> ByteString -> Int64 -> Command Allowance
 asked now RateLimit {limitCounting, limitCount, limitPeriod} key amount =
-  repeatable $
+  idempotent $
     evalScript rule [key] (map number arguments <> [now]) `decodedBy` \reply ->
       Decode.list Decode.integer reply >>= \case
         [taken, left, retry, reset] ->

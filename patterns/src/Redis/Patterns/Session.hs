@@ -299,12 +299,12 @@ times Sessions {sessionIdle, sessionLifetime} = map (number . inMilliseconds) [s
 -- Counts as a use.
 loading :: Sessions -> ByteString -> Command (Either () (Maybe (Map ByteString ByteString)))
 loading kept known =
-  repeatable (evalScript loadScript [keyOf kept known] (times kept) `decodedBy` (fmap (maybe (Left ()) Right) . Decode.nullable stored))
+  idempotent (evalScript loadScript [keyOf kept known] (times kept) `decodedBy` (fmap (maybe (Left ()) Right) . Decode.nullable stored))
 
 -- | Closes the session and returns its fields, also if it is closed already. From now on nothing
 -- can be stored in it, and a request that loads it finds that it has ended.
 closing :: Sessions -> ByteString -> Command (Maybe (Map ByteString ByteString))
-closing kept known = repeatable (evalScript closeScript [keyOf kept known] [] `decodedBy` stored)
+closing kept known = idempotent (evalScript closeScript [keyOf kept known] [] `decodedBy` stored)
 
 stored :: Decode.Decoder (Maybe (Map ByteString ByteString))
 stored reply = do
@@ -318,14 +318,14 @@ stored reply = do
 -- effect as running it once.
 putting :: Sessions -> ByteString -> ByteString -> Maybe ByteString -> Command Bool
 putting kept known field content =
-  repeatable (evalScript putScript [keyOf kept known] (times kept <> [":" <> field] <> maybe [] pure content) `decodedBy` Decode.boolean)
+  idempotent (evalScript putScript [keyOf kept known] (times kept <> [":" <> field] <> maybe [] pure content) `decodedBy` Decode.boolean)
 
 making :: Sessions -> ByteString -> [(ByteString, ByteString)] -> Command ()
 making kept new fields =
-  repeatable (evalScript makeScript [keyOf kept new] (times kept <> concat [[":" <> name, content] | (name, content) <- fields]) `decodedBy` Decode.ignored)
+  idempotent (evalScript makeScript [keyOf kept new] (times kept <> concat [[":" <> name, content] | (name, content) <- fields]) `decodedBy` Decode.ignored)
 
 ending :: Sessions -> ByteString -> Command ()
-ending kept known = repeatable (evalScript endScript [keyOf kept known] [] `decodedBy` Decode.ignored)
+ending kept known = idempotent (evalScript endScript [keyOf kept known] [] `decodedBy` Decode.ignored)
 
 -- Each use begins with this: check that the session exists, and begin a new idle period.
 use :: ByteString -> ByteString

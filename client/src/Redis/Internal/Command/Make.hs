@@ -202,7 +202,7 @@ factsFromEntry :: CommandEntry -> [ByteString] -> Facts
 factsFromEntry entry commandWords' =
   Facts
     { factReadOnly = harmless && not (staysWithPrimary entry),
-      factRepeatable = harmless,
+      factIdempotent = harmless,
       factBlocking = case entryBlocks entry commandWords' of
         Nothing -> NonBlocking
         Just Nothing -> BlocksForever

@@ -155,7 +155,7 @@ queuedLabel Queued {queuedCommand, queuedKeys} = shownLabel (commandName queuedC
 transactionFacts :: Transaction a -> Facts
 transactionFacts (Transaction queue _) =
   writeFacts
-    { factRepeatable = all (factRepeatable . factsOf) queue,
+    { factIdempotent = all (factIdempotent . factsOf) queue,
       factTimeLimit = foldr (longest . factTimeLimit . factsOf) Nothing queue
     }
   where

@@ -171,7 +171,7 @@ data Advice
 -- up.
 decide :: Policy -> Facts -> Course -> FailedAttempt -> Verdict
 decide policy facts before reported
-  | errorDelivery (failedError failure) == MaybeExecuted && not (factRepeatable facts) =
+  | errorDelivery (failedError failure) == MaybeExecuted && not (factIdempotent facts) =
     giveUp (failedError failure)
   | otherwise = case advice of
     HandOver -> giveUp (failedError failure)

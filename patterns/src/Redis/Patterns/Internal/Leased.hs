@@ -100,7 +100,7 @@ data Outcome a
 -- back fails, the end of the lease has the same effect, and no error is reported.
 withLeased :: Client -> Leased a -> (Held -> a -> IO b) -> IO (Maybe b)
 withLeased client leased action = mask $ \restore -> do
-  let giveBack = repeatable (leasedGiveBack leased)
+  let giveBack = idempotent (leasedGiveBack leased)
       withdraw = void (submit client giveBack)
   restore (asking client leased) `onException` withdraw >>= \case
     Refused unanswered -> Nothing <$ when unanswered withdraw
@@ -136,7 +136,7 @@ asking client Leased {leasedTake, leasedFor, leasedPatience} = do
     go end pause before = do
       sent <- instantNow
       let limit = maybe id (min . max (seconds 1) . until' sent) end (min leasedFor (seconds 5))
-      answered <- tryRun client (timeLimit limit (repeatable leasedTake))
+      answered <- tryRun client (timeLimit limit (idempotent leasedTake))
       now <- instantNow
       let left = maybe (days 1) (now `until'`) end
           unanswered = before || either ((== MaybeExecuted) . errorDelivery) (const False) answered
@@ -188,7 +188,7 @@ renewing client Leased {leasedFor, leasedRenew} Held {heldUntil, heldLost} done 
       if left <= mempty
         then finish
         else do
-          renewed <- tryRun client (timeLimit left (repeatable leasedRenew))
+          renewed <- tryRun client (timeLimit left (idempotent leasedRenew))
           answered <- instantNow
           deadline <- readTVarIO heldUntil
           ended <- atomically ((True <$ done) `orElse` pure False)

@@ -134,7 +134,7 @@ retryJob client queue job =
 -- first come first. One round trip, \(O(\log n + m)\) on the server.
 failedJobs :: Client -> Queue -> Int64 -> IO [JobId]
 failedJobs client queue count =
-  map JobId <$> run client (repeatable (callScript queue failuresScript [Char8.pack (show (max 1 count))]) `decodedBy` Decode.list Decode.bytes)
+  map JobId <$> run client (idempotent (callScript queue failuresScript [Char8.pack (show (max 1 count))]) `decodedBy` Decode.list Decode.bytes)
 
 -- | The jobs of one priority.
 data PriorityState = PriorityState

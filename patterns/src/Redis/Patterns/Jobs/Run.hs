@@ -75,7 +75,7 @@ runJobs client queue settings handler =
     report event = void (try @SomeException (workerReport settings event))
     -- If two workers settle the same job, the second one has no effect.
     settle :: Script -> Turn -> [ByteString] -> IO ()
-    settle text turn others = run client (repeatable (callScriptWith queue text [jobKey queue (turnJob turn)] (turnWords turn <> others)) `decodedBy` Decode.ignored)
+    settle text turn others = run client (idempotent (callScriptWith queue text [jobKey queue (turnJob turn)] (turnWords turn <> others)) `decodedBy` Decode.ignored)
 
 -- | An entry of a queue's stream.
 data Turn = Turn
@@ -105,7 +105,7 @@ number = Char8.pack . show
 
 -- | Begins the job; 'Nothing' if it should not run.
 begin :: Client -> Queue -> Turn -> IO (Maybe Running)
-begin client queue turn = run client (repeatable (callScriptWith queue beginScript [jobKey queue (turnJob turn)] (turnWords turn <> [number (turnDeliveries turn)])) `decodedBy` Decode.nullable running)
+begin client queue turn = run client (idempotent (callScriptWith queue beginScript [jobKey queue (turnJob turn)] (turnWords turn <> [number (turnDeliveries turn)])) `decodedBy` Decode.nullable running)
   where
     running reply = do
       (runningPayload, runningAttempt, runningTries) <- Decode.triple Decode.bytes Decode.integer Decode.integer reply
@@ -116,7 +116,7 @@ begin client queue turn = run client (repeatable (callScriptWith queue beginScri
 -- worker took it over and settled it: the handler may then end with an exception. One round trip.
 reportProgress :: Running -> Double -> ByteString -> IO Bool
 reportProgress Running {runningId, runningQueue, runningClient} progress note =
-  run runningClient (repeatable (callScriptWith runningQueue progressScript [jobKey runningQueue runningId] [number amount, note]) `decodedBy` Decode.boolean)
+  run runningClient (idempotent (callScriptWith runningQueue progressScript [jobKey runningQueue runningId] [number amount, note]) `decodedBy` Decode.boolean)
   where
     -- 'jobInfo' could not read the words that Haskell has for what is no number.
     amount = if isNaN progress then 0 else max 0 (min 1 progress)
@@ -126,7 +126,7 @@ reportProgress Running {runningId, runningQueue, runningClient} progress note =
 -- changes.
 promote :: Client -> Queue -> IO (Maybe Int64)
 promote client queue = do
-  (jobs, ticks, wait) <- run client (repeatable (callScript queue dueScript [number most]) `decodedBy` due)
+  (jobs, ticks, wait) <- run client (idempotent (callScript queue dueScript [number most]) `decodedBy` due)
   runPipeline client (traverse_ (pipelined . ready) jobs *> traverse_ (pipelined . tick) ticks)
   if length jobs >= most || length ticks >= most
     then promote client queue
@@ -138,7 +138,7 @@ promote client queue = do
     tick (name, time) =
       let made = name <> "@" <> time
        in changing tickScript [jobKey queue (JobId made), scheduleKey queue name] [name, time, made]
-    changing text keys others = repeatable (callScriptWith queue text keys others) `decodedBy` Decode.ignored
+    changing text keys others = idempotent (callScriptWith queue text keys others) `decodedBy` Decode.ignored
 
 -- | Moves jobs that are due into the queue, again and again.
 promoting :: Client -> Queue -> Worker -> IO ()

@@ -58,7 +58,7 @@ ensureGroup :: Place -> IO ()
 ensureGroup place = mapM_ one (workerStreams (placeSettings place))
   where
     one stream =
-      tryRun (placeClient place) (repeatable (create stream)) >>= \case
+      tryRun (placeClient place) (idempotent (create stream)) >>= \case
         Left (ReplyError ServerError {serverErrorCode = "BUSYGROUP"}) -> pure ()
         other -> either throwIO pure other
     create stream =
@@ -166,7 +166,7 @@ takeOver place stream wanted = do
 -- | Reports to the server that these entries are still in hand.
 sayInHand :: Place -> ByteString -> NonEmpty StreamId -> IO ()
 sayInHand place stream ids =
-  void (run (placeClient place) (repeatable (Redis.xclaimJustid stream (consumer place) mempty ids)))
+  void (run (placeClient place) (idempotent (Redis.xclaimJustid stream (consumer place) mempty ids)))
 
 -- | Acknowledges an entry.
 acknowledge :: Place -> Entry -> IO ()
@@ -175,13 +175,13 @@ acknowledge place Entry {entryStream, entryId}
     void (runTransaction (placeClient place) ((,) <$> queued ack <*> queued (Redis.xdel entryStream (entryId :| []))))
   | otherwise = void (run (placeClient place) ack)
   where
-    ack = repeatable (Redis.xack entryStream (group place) (entryId :| []))
+    ack = idempotent (Redis.xack entryStream (group place) (entryId :| []))
 
 -- | Gives an entry to the consumer of resting entries, so that no worker has it until its rest is
 -- over.
 rest :: Place -> Entry -> IO ()
 rest place Entry {entryStream, entryId} =
-  void (run (placeClient place) (repeatable (Redis.xclaimJustid entryStream at mempty (entryId :| []))))
+  void (run (placeClient place) (idempotent (Redis.xclaimJustid entryStream at mempty (entryId :| []))))
   where
     at = Redis.Consumer (group place) resting
 
@@ -219,7 +219,7 @@ data Letter = Letter
 bury :: Place -> Letter -> IO Bool
 bury place@Place {placeClient, placeSettings, placeConsumer} Letter {letterEntry, letterReason, letterIdle} = do
   letter <- either throwIO pure (letterFields facts (entryFields letterEntry))
-  snd <$> runTransaction placeClient ((,) <$> queued (repeatable (Redis.xadd dead letter)) <*> queued (repeatable settle))
+  snd <$> runTransaction placeClient ((,) <$> queued (idempotent (Redis.xadd dead letter)) <*> queued (idempotent settle))
   where
     Entry {entryStream, entryId, entryDeliveries} = letterEntry
     dead = deadLettersOf placeSettings entryStream

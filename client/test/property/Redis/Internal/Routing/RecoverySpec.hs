@@ -122,7 +122,7 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
 
   it "sends nothing that comes after the client was closed, and says what may have run" $ do
     let (halted, _) = step 0 Stop newRecovery
-        doubtful = (newCase 2 writeFacts {factRepeatable = True}) {caseCourse = verdictCourse (decide (casePolicy (newCase 2 writeFacts)) writeFacts {factRepeatable = True} newCourse lost)}
+        doubtful = (newCase 2 writeFacts {factIdempotent = True}) {caseCourse = verdictCourse (decide (casePolicy (newCase 2 writeFacts)) writeFacts {factIdempotent = True} newCourse lost)}
         lost = nowhere {failedError = ConnectionError (ConnectionFailure "" MaybeExecuted (node 1) ClosedByPeer)}
         entering event = step 1 event halted
     forM_ [EnterUnplaced (newCase 1 writeFacts) nowhere, Enter (newCase 1 writeFacts) (RetryNow SameRoute), Enter (newCase 1 writeFacts) (RetryAfter 0.01 SameRoute)] $ \event -> do
@@ -247,7 +247,7 @@ move world = \case
             }
   Answers which -> onLeaving which $ \number payload -> happen (Answered number) (ended payload world)
   Breaks which failed -> onLeaving which $ \number payload ->
-    let doubtful = [payload | errorDelivery failed == MaybeExecuted, not (maybe False factRepeatable (Map.lookup payload (worldFacts world)))]
+    let doubtful = [payload | errorDelivery failed == MaybeExecuted, not (maybe False factIdempotent (Map.lookup payload (worldFacts world)))]
      in happen
           (Failed number nowhere {failedError = failed, failedNode = Just (node 1)})
           world {worldDoubtful = doubtful <> worldDoubtful world}

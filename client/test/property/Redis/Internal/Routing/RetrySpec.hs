@@ -123,7 +123,7 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
     verdictDecision (decide cluster writeFacts newCourse late) `shouldBe` GiveUp (RoutingError (RoutingFailure "" RefusedBeforeRun (AttemptsExhausted [(node 1, reply "MOVED 1 10.0.0.2:6379")])))
 
   it "says that a repeatable write may have run when only an earlier attempt may have" $ do
-    let repeatableWrite = writeFacts {factRepeatable = True}
+    let repeatableWrite = writeFacts {factIdempotent = True}
         first = decide cluster repeatableWrite newCourse (failure (lost MaybeExecuted ClosedByPeer))
         second = decide cluster repeatableWrite (verdictCourse first) (failure (reply "OOM command not allowed"))
     verdictDecision first `shouldBe` RetryNow SameRoute
@@ -135,7 +135,7 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
     prop "never sends a write again after an attempt that may have run" $
       forAll anyQuestion $ \(policy, facts, history, final) ->
         let (course, _) = through policy facts history
-         in not (factRepeatable facts) && errorDelivery (failedError final) == MaybeExecuted
+         in not (factIdempotent facts) && errorDelivery (failedError final) == MaybeExecuted
               ==> isGiveUp (verdictDecision (decide policy facts course final))
 
     prop "gives up with an error that owns up to what may have run" $
@@ -383,7 +383,7 @@ anyQuestion = do
   (,,,) policy <$> anyFacts <*> (choose (0, 4) >>= (`vectorOf` anyFailure)) <*> anyFailure
 
 anyFacts :: Gen Facts
-anyFacts = elements [readFacts, writeFacts, writeFacts {factRepeatable = True}]
+anyFacts = elements [readFacts, writeFacts, writeFacts {factIdempotent = True}]
 
 anyFailure :: Gen FailedAttempt
 anyFailure = do
