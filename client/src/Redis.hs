@@ -28,7 +28,7 @@ module Redis
 where
 
 import Redis.Client
-import Redis.Command (Audience (..), Command, decodedBy, onEach, onEvery, onNode, readFrom, refine, idempotent, timeLimit)
+import Redis.Command (NodeSet (..), Command, decodedBy, onEach, onEvery, onNode, readFrom, refine, idempotent, timeLimit)
 import Redis.Commands.Raw (raw)
 import Redis.Config
 import Redis.Duration (Duration, milliseconds, seconds)

@@ -21,7 +21,7 @@ module Redis.Command
     onNode,
     onEvery,
     onEach,
-    Audience (..),
+    NodeSet (..),
 
     -- * Facts
     Facts,

@@ -53,7 +53,7 @@ import Data.Text.Encoding qualified as Text
 import Data.Text.Encoding.Error qualified as Text
 import Data.Word (Word16)
 import Redis
-  ( Audience (..),
+  ( NodeSet (..),
     Client,
     ClientNode (..),
     Command,
@@ -325,9 +325,9 @@ located asked view = do
     _ -> TcpEndpoint host (fromIntegral digits)
 
 -- The reply of each of these nodes. Throws the first error, as the node sent it.
-each :: Audience -> Client -> Command a -> IO (Map Endpoint a)
-each audience client command =
-  Redis.run client (onEach audience command) >>= traverse (either throwIO pure)
+each :: NodeSet -> Client -> Command a -> IO (Map Endpoint a)
+each nodeSet client command =
+  Redis.run client (onEach nodeSet command) >>= traverse (either throwIO pure)
 
 -- A command with a text as its reply.
 text :: [ByteString] -> Command ByteString
@@ -341,7 +341,7 @@ serverCalls target = withTarget quiet target $ \client ->
     <$> calls Primaries client
     <*> (if readsReplicas target then calls Replicas client else pure mempty)
   where
-    calls audience client = mconcat . Map.elems <$> each audience client calledCommands
+    calls nodeSet client = mconcat . Map.elems <$> each nodeSet client calledCommands
 
 -- Whether reads may go to replicas.
 readsReplicas :: Target -> Bool

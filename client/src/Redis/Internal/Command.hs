@@ -28,7 +28,7 @@ module Redis.Internal.Command
 
     -- * Where it goes
     Route (..),
-    Audience (..),
+    NodeSet (..),
     onNode,
     onEvery,
     onEach,
@@ -200,10 +200,10 @@ data Route a
   | -- | Several keys. If they are in several slots, the command is split into one part
     -- per slot. The number is that of words per key, the key included.
     Splittable Int (NonEmpty ByteString)
-  | -- | All nodes of the audience, and how their replies are merged into one.
-    Everywhere Audience Merge
-  | -- | All nodes of the audience, and how their replies make the result.
-    PerNode Audience ([(Endpoint, Either Error Value)] -> Either Error a)
+  | -- | All nodes of the node set, and how their replies are merged into one.
+    Everywhere NodeSet Merge
+  | -- | All nodes of the node set, and how their replies make the result.
+    PerNode NodeSet ([(Endpoint, Either Error Value)] -> Either Error a)
   | -- | The node at this endpoint, whatever the keys are.
     OneNode Endpoint
   | -- | The primary that serves this slot when the command is sent.
@@ -225,21 +225,21 @@ instance Functor Route where
 
 mapTogether :: (Together a -> Together b) -> Route a -> Route b
 mapTogether change = \case
-  PerNode audience together -> PerNode audience (change together)
+  PerNode nodeSet together -> PerNode nodeSet (change together)
   AnyNode -> AnyNode
   AnyNodeFor slot -> AnyNodeFor slot
   OneKey key -> OneKey key
   SameSlot keys -> SameSlot keys
   Splittable stride keys -> Splittable stride keys
-  Everywhere audience merge -> Everywhere audience merge
+  Everywhere nodeSet merge -> Everywhere nodeSet merge
   OneNode endpoint -> OneNode endpoint
   OneSlot slot -> OneSlot slot
   NodesOwn -> NodesOwn
   Unsendable why -> Unsendable why
   AskServer keys named -> AskServer keys (mapTogether change <$> named)
 
--- | A set of nodes of a cluster. A standalone server belongs to every audience.
-data Audience
+-- | A set of nodes of a cluster. A standalone server belongs to every node set.
+data NodeSet
   = -- | The primaries that serve slots.
     Primaries
   | -- | The replicas.
@@ -256,28 +256,28 @@ data Audience
 onNode :: Endpoint -> Command a -> Command a
 onNode endpoint given = given {commandRoute = routeToNamed given (OneNode endpoint)}
 
--- | Sends the command to all nodes of the audience at the same time. Fails if it fails
+-- | Sends the command to all nodes of the node set at the same time. Fails if it fails
 -- on any of them; the error names every node on which it failed.
 --
 -- > run client (onEvery Primaries info)
-onEvery :: Audience -> Command a -> Command (Map Endpoint a)
-onEvery audience given =
-  perNode audience given $ \results ->
+onEvery :: NodeSet -> Command a -> Command (Map Endpoint a)
+onEvery nodeSet given =
+  perNode nodeSet given $ \results ->
     case Map.mapEither (either Left Right) results of
       (failed, done)
         | Map.null failed -> Right done
         | otherwise -> Left (failureOfNodes (commandFacts given) failed (Map.size results))
 
--- | Sends the command to all nodes of the audience at the same time; returns the result
+-- | Sends the command to all nodes of the node set at the same time; returns the result
 -- or the error of each node.
-onEach :: Audience -> Command a -> Command (Map Endpoint (Either Error a))
-onEach audience given = perNode audience given Right
+onEach :: NodeSet -> Command a -> Command (Map Endpoint (Either Error a))
+onEach nodeSet given = perNode nodeSet given Right
 
-perNode :: Audience -> Command a -> (Map Endpoint (Either Error a) -> Either Error b) -> Command b
-perNode audience given conclude =
+perNode :: NodeSet -> Command a -> (Map Endpoint (Either Error a) -> Either Error b) -> Command b
+perNode nodeSet given conclude =
   Command
     { commandRequest = commandRequest given,
-      commandRoute = routeToNamed given (PerNode audience (conclude . Map.fromList . map (fmap (>>= decoded given)))),
+      commandRoute = routeToNamed given (PerNode nodeSet (conclude . Map.fromList . map (fmap (>>= decoded given)))),
       commandFacts = commandFacts given,
       -- A single reply does not tell which node sent it.
       commandDecode = \_ -> Left DecodeError {decodeErrorPath = [], decodeErrorExpected = "replies of nodes", decodeErrorGot = "a reply", decodeErrorCommand = ""}

@@ -391,8 +391,8 @@ described command = case commandRoute command of
   OneKey key -> "one " <> Char8.unpack key
   SameSlot names -> "same " <> sentence (NonEmpty.toList names)
   Splittable stride names -> "split by " <> show stride <> ": " <> sentence (NonEmpty.toList names)
-  Everywhere audience how -> "every " <> show audience <> " " <> show how
-  PerNode audience _ -> "each of " <> show audience
+  Everywhere nodeSet how -> "every " <> show nodeSet <> " " <> show how
+  PerNode nodeSet _ -> "each of " <> show nodeSet
   OneNode _ -> "the node"
   OneSlot _ -> "the slot"
   NodesOwn -> "a node's own"

@@ -360,21 +360,21 @@ startUnnamed caller core began given
       Left failed -> pure (settled (Left failed))
       Right known -> startFor caller core began known {commandRoute = fromMaybe (commandRoute known) chosen}
   | ConnectionState <- factScope (commandFacts given) = refused NeedsDedicatedConnection
-  | PerNode audience conclude <- commandRoute given =
-    startTogether core began given (members audience) conclude
+  | PerNode nodeSet conclude <- commandRoute given =
+    startTogether core began given (members nodeSet) conclude
   | not (isClustered (coreRouter core)) = case commandRoute given of
     OneNode endpoint -> named endpoint
     _ -> whole given
   | otherwise = case commandRoute given of
     SameSlot keys | not (sameSlot keys) -> refused CrossSlot
     Splittable stride keys | not (sameSlot keys) -> startParts core began given (partsOf given stride keys)
-    Everywhere audience how -> do
+    Everywhere nodeSet how -> do
       -- A merged result needs every primary: without one it would cover only part of the
       -- keys. A command that one primary runs on behalf of all does not wait for the others.
       let covered deadline
-            | audience == Primaries && not (oneIsEnough how) = coverEventually (coreRouter core) deadline
+            | nodeSet == Primaries && not (oneIsEnough how) = coverEventually (coreRouter core) deadline
             | otherwise = pure (Right ())
-          listed = if how == MergeFound then members audience >=> traverse shuffled else members audience
+          listed = if how == MergeFound then members nodeSet >=> traverse shuffled else members nodeSet
       startAfter core began given covered $ \() ->
         startTogether core began given listed (decodedFrom given . mergeNodes (commandFacts given) how)
     NodesOwn -> refused NeedsNode
@@ -385,7 +385,7 @@ startUnnamed caller core began given
 
     sameSlot (key :| keys) = all ((== keySlot key) . keySlot) keys
 
-    members audience deadline = audienceEventually (coreRouter core) deadline audience
+    members nodeSet deadline = nodesEventually (coreRouter core) deadline nodeSet
 
     named endpoint =
       startAfter core began given (\deadline -> hasNode (coreRouter core) deadline endpoint) $ \found ->
@@ -424,11 +424,11 @@ startParts core began given parts = do
 untraced :: Core -> Core
 untraced core = core {coreJourney = Nothing}
 
--- | Starts a command on every node of an audience, each on a thread of its own: a node that
--- is down must not delay the others. The audience is given the deadline.
+-- | Starts a command on every node of an node set, each on a thread of its own: a node that
+-- is down must not delay the others. The node set is given the deadline.
 startTogether :: Core -> Nanos -> Command a -> (Nanos -> IO (Either Error [(Endpoint, Route Value)])) -> ([(Endpoint, Either Error Value)] -> Either Error a) -> IO (Started a)
-startTogether core began given audience conclude =
-  startAfter core began given audience $ \members -> do
+startTogether core began given nodeSet conclude =
+  startAfter core began given nodeSet $ \members -> do
     started <- traverse (\(endpoint, route) -> (,) endpoint <$> inBackground (executeFrom (untraced core) began given {commandRoute = route, commandDecode = Right})) members
     pure . Started $ conclude <$> traverse (traverse awaitStarted) started
 

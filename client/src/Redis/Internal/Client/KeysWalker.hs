@@ -15,7 +15,7 @@ import Data.IntSet qualified as IntSet
 import Data.Sequence (Seq, ViewL (EmptyL, (:<)), viewl, (|>))
 import Data.Sequence qualified as Seq
 import Redis.Client
-import Redis.Command (Audience (Primaries), onNode)
+import Redis.Command (NodeSet (Primaries), onNode)
 import Redis.Commands.Keys (ScanOptions, ScanPage (..), scanWith)
 import Redis.Error
 import Redis.Internal.Client.Core (Client (..), Core (coreRouter))
@@ -133,7 +133,7 @@ walkKeys options client@(Client core) scanning = do
     known :: IO (Either Error [(Endpoint, Route ())])
     known = do
       now <- coarseNanos
-      audienceEventually router (deadlineAt (deadlineAfter (nanosFromDuration (walkPatience options)) now)) Primaries
+      nodesEventually router (deadlineAt (deadlineAfter (nanosFromDuration (walkPatience options)) now)) Primaries
 
 toldOf :: Telling -> [ByteString] -> [ByteString]
 toldOf = \case

@@ -23,7 +23,7 @@ module Redis.Internal.Routing.Router
     nobodyLasts,
 
     -- * Several nodes
-    audienceEventually,
+    nodesEventually,
     coverEventually,
     routerMembers,
     ClientNode (..),
@@ -368,15 +368,15 @@ placeEventually router deadline facts aim =
     Just place -> pure (Right place)
     Nothing -> Left <$> nobodyFor router aim
 
--- | The nodes of an audience, each with the route to it. Waits like 'placeEventually' if no
--- map is known. A standalone server is every audience by itself.
-audienceEventually :: Router -> Nanos -> Audience -> IO (Either Error [(Endpoint, Route a)])
-audienceEventually router deadline audience = case router of
+-- | The nodes of an node set, each with the route to it. Waits like 'placeEventually' if no
+-- map is known. A standalone server is every node set by itself.
+nodesEventually :: Router -> Nanos -> NodeSet -> IO (Either Error [(Endpoint, Route a)])
+nodesEventually router deadline nodeSet = case router of
   StandaloneRouter alone -> (\place -> Right [(nodeEndpoint (placeNode place), AnyNode)]) <$> readIORef (alonePlace alone)
   ClusterRouter _ cluster ->
     eventually router deadline AtAnyNode (known cluster) >>= \case
       Nothing -> Left <$> nobodyFor router AtAnyNode
-      Just slotMap -> pure $ case audience of
+      Just slotMap -> pure $ case nodeSet of
         Primaries -> Right [(shardPrimary shard, OneSlot slot) | (slot, shard) <- slotMapServing slotMap]
         Replicas -> Right (byEndpoint (slotMapReplicas slotMap))
         AllNodes -> Right (byEndpoint (slotMapNodes slotMap))
@@ -433,7 +433,7 @@ coverEventually router deadline = case router of
 -- | Whether there is a node at this endpoint. Waits like 'placeEventually' if no map is known.
 hasNode :: Router -> Nanos -> Endpoint -> IO (Either Error Bool)
 hasNode router deadline endpoint =
-  audienceEventually router deadline AllNodes >>= \case
+  nodesEventually router deadline AllNodes >>= \case
     Left failure -> pure (Left failure)
     Right members
       | endpoint `elem` map fst members -> pure (Right True)
