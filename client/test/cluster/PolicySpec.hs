@@ -74,8 +74,8 @@ heldToPolicy entry = it (Char8.unpack (Char8.unwords name) <> ": " <> expected) 
       EveryNodeAnswers how -> mergeable how
       _ -> Status "OK"
     mergeable how
-      | how `elem` [MergeSum, MergeMin, MergeMax, MergeAnd, MergeOr] = Number 1
-      | how == MergeConcatenated = List [Text "one"]
+      | how `elem` [AggSum, AggMin, AggMax, AggAnd, AggOr] = Number 1
+      | how == AggConcatenated = List [Text "one"]
       | otherwise = Status "OK"
 
 -- | Three nodes: the first serves the lower half of the slots, the second the upper half, and the

@@ -12,8 +12,8 @@ import Data.Maybe (fromMaybe)
 import Redis.Documentation
 import Redis.Internal.Command.Make (splitStep)
 import Redis.Internal.Protocol.CommandTable
-import Redis.Internal.Protocol.CommandTable.Merge (Merge (..))
-import Redis.Internal.Protocol.CommandTable.Policy (Answerer (..), whereAnswered)
+import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation (..))
+import Redis.Internal.Protocol.CommandTable.Policy (AnsweringNodes (..), whereAnswered)
 import Redis.Internal.Protocol.KeySpec (FindKeys (..), KeySpec (..))
 
 -- | A line for each group, one for all commands, and one for each missing command.
@@ -137,14 +137,14 @@ inCluster entry
       [KeySpec _ (KeyRange 0 _ _) _] -> False
       _ -> True
 
-merged :: Merge -> String
+merged :: Aggregation -> String
 merged = \case
-  MergeSum -> "the sum"
-  MergeMin -> "the least"
-  MergeMax -> "the greatest"
-  MergeAnd -> "true if all are"
-  MergeOr -> "true if one is"
-  MergeAllSucceeded -> "all must succeed"
-  MergeOneSucceeded -> "one must succeed"
-  MergeConcatenated -> "all results"
-  MergeFound -> "the first result"
+  AggSum -> "the sum"
+  AggMin -> "the least"
+  AggMax -> "the greatest"
+  AggAnd -> "true if all are"
+  AggOr -> "true if one is"
+  AggAllSucceeded -> "all must succeed"
+  AggOneSucceeded -> "one must succeed"
+  AggConcatenated -> "all results"
+  AggFirstFound -> "the first result"

@@ -11,7 +11,7 @@ import Redis.Internal.Command.ArgumentSpec qualified
 import Redis.Internal.Command.Sha1Spec qualified
 import Redis.Internal.Command.ShownSpec qualified
 import Redis.Internal.Command.WaitingSpec qualified
-import Redis.Internal.Protocol.CommandTable.MergeSpec qualified
+import Redis.Internal.Protocol.CommandTable.AggregationSpec qualified
 import Redis.Internal.Protocol.CommandTable.PolicySpec qualified
 import Redis.Internal.Protocol.CommandTableSpec qualified
 import Redis.Internal.Protocol.DoubleSpec qualified
@@ -38,7 +38,7 @@ main =
     Redis.Internal.Command.Sha1Spec.spec
     Redis.Internal.Command.ShownSpec.spec
     Redis.Internal.Command.WaitingSpec.spec
-    Redis.Internal.Protocol.CommandTable.MergeSpec.spec
+    Redis.Internal.Protocol.CommandTable.AggregationSpec.spec
     Redis.Internal.Protocol.CommandTable.PolicySpec.spec
     Redis.Internal.Protocol.CommandTableSpec.spec
     Redis.Internal.Protocol.DoubleSpec.spec

@@ -64,7 +64,7 @@ import Redis.Internal.Command.Shown (shownLabel, shownArguments)
 import Redis.Internal.Config (ReadFrom)
 import Redis.Internal.Protocol.CommandTable (nameFromArguments, lookupCommand)
 import Redis.Internal.Protocol.CommandTable qualified as Table
-import Redis.Internal.Protocol.CommandTable.Policy (Merge)
+import Redis.Internal.Protocol.CommandTable.Policy (Aggregation)
 import Redis.Internal.Protocol.Encode
 import Redis.Internal.Protocol.Slot (Slot)
 import Redis.Value (Value (..), withoutAttributes)
@@ -200,8 +200,8 @@ data Route a
   | -- | Several keys. If they are in several slots, the command is split into one part
     -- per slot. The number is that of words per key, the key included.
     Splittable Int (NonEmpty ByteString)
-  | -- | All nodes of the node set, and how their replies are merged into one.
-    Everywhere NodeSet Merge
+  | -- | All nodes of the node set, and how their replies are aggregated into one.
+    Everywhere NodeSet Aggregation
   | -- | All nodes of the node set, and how their replies make the result.
     PerNode NodeSet ([(Endpoint, Either Error Value)] -> Either Error a)
   | -- | The node at this endpoint, whatever the keys are.
@@ -231,7 +231,7 @@ mapTogether change = \case
   OneKey key -> OneKey key
   SameSlot keys -> SameSlot keys
   Splittable stride keys -> Splittable stride keys
-  Everywhere nodeSet merge -> Everywhere nodeSet merge
+  Everywhere nodeSet aggregate -> Everywhere nodeSet aggregate
   OneNode endpoint -> OneNode endpoint
   OneSlot slot -> OneSlot slot
   NodesOwn -> NodesOwn

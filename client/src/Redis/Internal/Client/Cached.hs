@@ -116,7 +116,7 @@ glanceParts core asked given keys = do
     begun = \case
       Answered result -> pure (settled result)
       Unanswered begin -> begin
-    together results = decodedFrom given (mergeParts (commandFacts given) results)
+    together results = decodedFrom given (aggregateParts (commandFacts given) results)
     name = take 1 (commandArguments given)
     ofKey position key =
       Part

@@ -60,7 +60,7 @@ import Redis.Internal.Network.Handshake (ConnectionRole (ForReplica))
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (spawn)
-import Redis.Internal.Protocol.CommandTable.Merge (Merge (MergeFound), oneIsEnough)
+import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation (AggFirstFound), oneIsEnough)
 import Redis.Internal.Protocol.Encode (requestExceeds, requestIsOne, requestSize)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Nodes
@@ -369,14 +369,14 @@ startUnnamed caller core began given
     SameSlot keys | not (sameSlot keys) -> refused CrossSlot
     Splittable stride keys | not (sameSlot keys) -> startParts core began given (partsOf given stride keys)
     Everywhere nodeSet how -> do
-      -- A merged result needs every primary: without one it would cover only part of the
+      -- A aggregated result needs every primary: without one it would cover only part of the
       -- keys. A command that one primary runs on behalf of all does not wait for the others.
       let covered deadline
             | nodeSet == Primaries && not (oneIsEnough how) = coverEventually (coreRouter core) deadline
             | otherwise = pure (Right ())
-          listed = if how == MergeFound then members nodeSet >=> traverse shuffled else members nodeSet
+          listed = if how == AggFirstFound then members nodeSet >=> traverse shuffled else members nodeSet
       startAfter core began given covered $ \() ->
-        startTogether core began given listed (decodedFrom given . mergeNodes (commandFacts given) how)
+        startTogether core began given listed (decodedFrom given . aggregateNodes (commandFacts given) how)
     NodesOwn -> refused NeedsNode
     OneNode endpoint -> named endpoint
     _ -> whole given
@@ -418,7 +418,7 @@ startParts :: Core -> Nanos -> Command a -> [Part] -> IO (Started a)
 startParts core began given parts = do
   started <- traverse (\part -> (,) part <$> startFrom (untraced core) began (partCommand part)) parts
   pure . Started $
-    decodedFrom given . mergeParts (commandFacts given) <$> traverse (traverse awaitStarted) started
+    decodedFrom given . aggregateParts (commandFacts given) <$> traverse (traverse awaitStarted) started
 
 -- | Turns the notes off: attempts at several nodes must not look like one after the other.
 untraced :: Core -> Core

@@ -4,10 +4,10 @@ module Redis.Internal.Client.FanOut
   ( -- * Parts by slot
     Part (..),
     partsOf,
-    mergeParts,
+    aggregateParts,
 
     -- * Several nodes
-    mergeNodes,
+    aggregateNodes,
   )
 where
 
@@ -22,7 +22,7 @@ import Data.Map.Strict qualified as Map
 import Redis.Error
 import Redis.Internal.Command
 import Redis.Internal.Command.Make (routeOfUnknown)
-import Redis.Internal.Protocol.CommandTable.Merge
+import Redis.Internal.Protocol.CommandTable.Aggregation
 import Redis.Internal.Protocol.Encode (request)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Value
@@ -67,12 +67,12 @@ chunksOf size = \case
 
 -- | One reply from the replies to all parts, or the error: arrays joined in the order of the
 -- keys, integers added up, and otherwise the first part's reply, such as OK. \(O(n \log n)\).
-mergeParts :: Facts -> [(Part, Either Error Value)] -> Either Error Value
-mergeParts facts results = case partitionEithers [(,) part <$> result | (part, result) <- results] of
+aggregateParts :: Facts -> [(Part, Either Error Value)] -> Either Error Value
+aggregateParts facts results = case partitionEithers [(,) part <$> result | (part, result) <- results] of
   ([], []) -> Left (RefusedError EmptyCommand)
   ([], done@((_, one) : others)) -> case withoutAttributes one of
     Array _ -> Array . IntMap.elems . IntMap.fromList . concat <$> traverse placed done
-    Integer _ -> mergedBy MergeSum (one :| map snd others)
+    Integer _ -> mergedBy AggSum (one :| map snd others)
     _ -> Right one
   (failures@(failed : _), done)
     | factReadOnly facts || null done && all ((/= MaybeExecuted) . errorDelivery) failures -> Left failed
@@ -85,8 +85,8 @@ mergeParts facts results = case partitionEithers [(,) part <$> result | (part, r
       other -> Left (unfit (show (length (partPositions part)) <> " elements") other)
 
 -- | One reply from the replies of several nodes, or the error.
-mergeNodes :: Facts -> Merge -> [(Endpoint, Either Error Value)] -> Either Error Value
-mergeNodes facts how results = case partitionEithers [first ((,) endpoint) result | (endpoint, result) <- results] of
+aggregateNodes :: Facts -> Aggregation -> [(Endpoint, Either Error Value)] -> Either Error Value
+aggregateNodes facts how results = case partitionEithers [first ((,) endpoint) result | (endpoint, result) <- results] of
   (failures, reply : replies)
     | null failures || oneIsEnough how -> mergedBy how (reply :| replies)
   ([], []) -> Left (RoutingError (RoutingFailure "" NotSent (NoReachableNode [])))
@@ -95,8 +95,8 @@ mergeNodes facts how results = case partitionEithers [first ((,) endpoint) resul
     | all ((== failed) . snd) failures -> Left failed
   (failures, _) -> Left (failureOfNodes facts (Map.fromList failures) (length results))
 
-mergedBy :: Merge -> NonEmpty Value -> Either Error Value
-mergedBy how = either (Left . UnexpectedReply) Right . merge how
+mergedBy :: Aggregation -> NonEmpty Value -> Either Error Value
+mergedBy how = either (Left . UnexpectedReply) Right . aggregate how
 
 unfit :: String -> Value -> Error
 unfit expected got = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = expected, decodeErrorGot = take 100 (show got), decodeErrorCommand = ""}

@@ -236,8 +236,8 @@ routeOfKeys entry arguments = \case
       AnyNodeAnswers
         | keepsOrder entry, first : _ <- arguments -> AnyNodeFor (keySlot first)
         | otherwise -> AnyNode
-      EveryPrimaryAnswers merge -> Everywhere Primaries merge
-      EveryNodeAnswers merge -> Everywhere AllNodes merge
+      EveryPrimaryAnswers aggregate -> Everywhere Primaries aggregate
+      EveryNodeAnswers aggregate -> Everywhere AllNodes aggregate
       OneNodesOwn
         | answersApart entry arguments -> Unsendable (NeedsWire (Char8.map (\sign -> if sign == '|' then ' ' else sign) (entryName entry)))
         | otherwise -> NodesOwn

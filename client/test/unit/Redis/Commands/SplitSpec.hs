@@ -11,7 +11,7 @@ import Redis.Commands hiding (keys)
 import Redis.Error
 import Redis.Internal.Client.FanOut
 import Redis.Internal.Command
-import Redis.Internal.Protocol.CommandTable.Merge (Merge (..))
+import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation (..))
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Value (Value (..))
 import Test.Hspec
@@ -70,21 +70,21 @@ spec = do
 
   describe "The replies of several nodes" $ do
     it "become one, if all have one" $
-      mergeNodes writeFacts MergeSum [(one, Right (Integer 1)), (two, Right (Integer 2))] `shouldBe` Right (Integer 3)
+      aggregateNodes writeFacts AggSum [(one, Right (Integer 1)), (two, Right (Integer 2))] `shouldBe` Right (Integer 3)
 
     it "are an error that names the nodes that failed, if some did" $
-      mergeNodes readFacts MergeSum [(one, Right (Integer 1)), (two, Left refused)]
+      aggregateNodes readFacts AggSum [(one, Right (Integer 1)), (two, Left refused)]
         `shouldBe` Left (RoutingError (RoutingFailure "" RefusedBeforeRun (NodesFailed (FailedNodes (Map.singleton two refused) 2))))
 
     it "leave a write in doubt, if some failed and some did not" $
-      mergeNodes writeFacts MergeAllSucceeded [(one, Right (SimpleString "OK")), (two, Left refused)]
+      aggregateNodes writeFacts AggAllSucceeded [(one, Right (SimpleString "OK")), (two, Left refused)]
         `shouldBe` Left (RoutingError (RoutingFailure "" MaybeExecuted (NodesFailed (FailedNodes (Map.singleton two refused) 2))))
 
     it "are that of one node, where one is enough" $
-      mergeNodes writeFacts MergeOneSucceeded [(one, Left refused), (two, Right (SimpleString "OK"))] `shouldBe` Right (SimpleString "OK")
+      aggregateNodes writeFacts AggOneSucceeded [(one, Left refused), (two, Right (SimpleString "OK"))] `shouldBe` Right (SimpleString "OK")
 
     it "are the error that all say, if all say the same" $
-      mergeNodes writeFacts MergeOneSucceeded [(one, Left refused), (two, Left refused)] `shouldBe` Left refused
+      aggregateNodes writeFacts AggOneSucceeded [(one, Left refused), (two, Left refused)] `shouldBe` Left refused
   where
     one = TcpEndpoint "one" 1
     two = TcpEndpoint "two" 2
@@ -130,4 +130,4 @@ playedWith given change = merged given (zip parts (change (map answer parts)))
     answer part = Right (if factReadOnly (commandFacts given) then Array (map BulkString (drop 1 (commandArguments (partCommand part)))) else SimpleString "OK")
 
 merged :: Command a -> [(Part, Either Error Value)] -> Either Error a
-merged given results = mergeParts (commandFacts given) results >>= decoded given
+merged given results = aggregateParts (commandFacts given) results >>= decoded given

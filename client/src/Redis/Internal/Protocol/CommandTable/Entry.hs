@@ -7,7 +7,7 @@ module Redis.Internal.Protocol.CommandTable.Entry
 where
 
 import Data.ByteString (ByteString)
-import Redis.Internal.Protocol.CommandTable.Merge (Merge)
+import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation)
 import Redis.Internal.Protocol.KeySpec (KeySpec)
 
 -- | One command, or one subcommand (@CONFIG|GET@).
@@ -27,7 +27,7 @@ data CommandEntry = CommandEntry
     -- | 'Nothing' if the server has none: a node that serves the keys runs it, or
     -- any node if it has no keys.
     entryRequestPolicy :: Maybe RequestPolicy,
-    -- | 'Nothing' if the server has none: the merged reply has the elements of all replies.
+    -- | 'Nothing' if the server has none: the aggregated reply has the elements of all replies.
     entryResponsePolicy :: Maybe ResponsePolicy,
     entryKeySpecs :: [KeySpec]
   }
@@ -48,7 +48,7 @@ data RequestPolicy
 
 -- | How the server wants the replies of several nodes to become one.
 data ResponsePolicy
-  = ResponseMerged Merge
+  = ResponseAggregated Aggregation
   | -- | By a rule of its own, or by one that is not known here.
     ResponseSpecial
   deriving stock (Eq, Show)

@@ -23,7 +23,7 @@ import Control.Monad (guard)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Redis.Internal.Protocol.CommandTable.Entry
-import Redis.Internal.Protocol.CommandTable.Merge (Merge (..))
+import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation (..))
 import Redis.Internal.Protocol.KeySpec (BeginSearch (..), FindKeys (..), KeySpec (..))
 
 -- | Parses one line of the table; 'Nothing' if it is not of that form.
@@ -70,13 +70,13 @@ requestPolicyNamed = \case
 -- | The policy that servers call by this name.
 responsePolicyNamed :: ByteString -> Maybe ResponsePolicy
 responsePolicyNamed = \case
-  "agg_sum" -> Just (ResponseMerged MergeSum)
-  "agg_min" -> Just (ResponseMerged MergeMin)
-  "agg_max" -> Just (ResponseMerged MergeMax)
-  "agg_logical_and" -> Just (ResponseMerged MergeAnd)
-  "agg_logical_or" -> Just (ResponseMerged MergeOr)
-  "all_succeeded" -> Just (ResponseMerged MergeAllSucceeded)
-  "one_succeeded" -> Just (ResponseMerged MergeOneSucceeded)
+  "agg_sum" -> Just (ResponseAggregated AggSum)
+  "agg_min" -> Just (ResponseAggregated AggMin)
+  "agg_max" -> Just (ResponseAggregated AggMax)
+  "agg_logical_and" -> Just (ResponseAggregated AggAnd)
+  "agg_logical_or" -> Just (ResponseAggregated AggOr)
+  "all_succeeded" -> Just (ResponseAggregated AggAllSucceeded)
+  "one_succeeded" -> Just (ResponseAggregated AggOneSucceeded)
   "special" -> Just ResponseSpecial
   _ -> Nothing
 

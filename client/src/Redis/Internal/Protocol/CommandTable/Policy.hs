@@ -1,4 +1,4 @@
--- | Decides which nodes of a cluster answer a command without keys, how their replies are merged,
+-- | Decides which nodes of a cluster answer a command without keys, how their replies are aggregated,
 -- and whether an error reply leaves a doubt.
 --
 -- Servers decide this by the request and response policies of their commands. They say that any
@@ -7,8 +7,8 @@
 -- node is known to give the same answer. For all other commands, and for those with a special
 -- policy, the caller names the node.
 module Redis.Internal.Protocol.CommandTable.Policy
-  ( Answerer (..),
-    Merge (..),
+  ( AnsweringNodes (..),
+    Aggregation (..),
     whereAnswered,
     keepsOrder,
     failsHalfway,
@@ -23,22 +23,22 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Internal.Protocol.CommandTable
-import Redis.Internal.Protocol.CommandTable.Merge (Merge (..))
+import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation (..))
 
 -- | The nodes that answer a command without keys.
-data Answerer
+data AnsweringNodes
   = -- | Any node: each gives the same answer.
     AnyNodeAnswers
   | -- | Every node that owns slots.
-    EveryPrimaryAnswers Merge
+    EveryPrimaryAnswers Aggregation
   | -- | Every node, replicas too.
-    EveryNodeAnswers Merge
-  | -- | Each node has an answer of its own, and no rule merges them.
+    EveryNodeAnswers Aggregation
+  | -- | Each node has an answer of its own, and no rule aggregates them.
     OneNodesOwn
   deriving stock (Eq, Show)
 
 -- | The nodes that answer the command, if it has no keys. \(O(\log n)\) in the size of the table.
-whereAnswered :: CommandEntry -> Answerer
+whereAnswered :: CommandEntry -> AnsweringNodes
 whereAnswered entry@CommandEntry {entryName, entryContainer, entryCategories, entryRequestPolicy, entryResponsePolicy}
   -- The command is about one connection, which its caller holds.
   | changesConnection entry = OneNodesOwn
@@ -46,7 +46,7 @@ whereAnswered entry@CommandEntry {entryName, entryContainer, entryCategories, en
   -- COMMAND alone lists is the same everywhere.
   | entryName `Set.member` sameEverywhere || "|HELP" `Char8.isSuffixOf` entryName || entryContainer = AnyNodeAnswers
   -- Its policy is special. Any key of one node is a key of the cluster.
-  | entryName == "RANDOMKEY" = EveryPrimaryAnswers MergeFound
+  | entryName == "RANDOMKEY" = EveryPrimaryAnswers AggFirstFound
   | otherwise = case entryRequestPolicy of
     Just RequestAllNodes -> maybe OneNodesOwn EveryNodeAnswers merging
     Just RequestAllShards -> maybe OneNodesOwn EveryPrimaryAnswers merging
@@ -58,8 +58,8 @@ whereAnswered entry@CommandEntry {entryName, entryContainer, entryCategories, en
       | otherwise -> AnyNodeAnswers
   where
     merging = case entryResponsePolicy of
-      Nothing -> Just MergeConcatenated
-      Just (ResponseMerged how) -> Just how
+      Nothing -> Just AggConcatenated
+      Just (ResponseAggregated how) -> Just how
       Just ResponseSpecial -> Nothing
 
 -- | Commands without keys to which each node gives the same answer: they ask about what is built

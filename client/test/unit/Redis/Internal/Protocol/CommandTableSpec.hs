@@ -6,7 +6,7 @@ import Data.List (sort)
 import Data.Maybe (isNothing)
 import Redis.Internal.Protocol.CommandTable
 import Redis.Internal.Protocol.CommandTable.Generated (tableText)
-import Redis.Internal.Protocol.CommandTable.Merge (Merge (..))
+import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation (..))
 import Redis.Internal.Protocol.CommandTable.Parse (parseEntry)
 import Redis.Internal.Protocol.KeySpec
 import Redis.Value (Value (..))
@@ -54,7 +54,7 @@ spec = describe "Redis.Internal.Protocol.CommandTable" $ do
             entryContainer = False,
             entryCategories = Just ["read", "slow"],
             entryRequestPolicy = Just RequestAllShards,
-            entryResponsePolicy = Just (ResponseMerged MergeSum),
+            entryResponsePolicy = Just (ResponseAggregated AggSum),
             entryKeySpecs = [KeySpec (BeginAfter "STREAMS" 1) (KeyRange (-1) 1 2) False, KeySpec (BeginAt 1) (KeyCount 0 1 1) True]
           }
 

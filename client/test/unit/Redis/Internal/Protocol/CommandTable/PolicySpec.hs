@@ -47,9 +47,9 @@ spec = describe "Redis.Internal.Protocol.CommandTable.Policy" $ do
     it "sends a module's to any node, if its author has not said otherwise" $
       whereAnswered foreignEntry `shouldBe` AnyNodeAnswers
     it "does as the author says" $ do
-      whereAnswered foreignEntry {entryRequestPolicy = Just RequestAllShards, entryResponsePolicy = Just (ResponseMerged MergeSum)}
-        `shouldBe` EveryPrimaryAnswers MergeSum
-      whereAnswered foreignEntry {entryRequestPolicy = Just RequestAllNodes} `shouldBe` EveryNodeAnswers MergeConcatenated
+      whereAnswered foreignEntry {entryRequestPolicy = Just RequestAllShards, entryResponsePolicy = Just (ResponseAggregated AggSum)}
+        `shouldBe` EveryPrimaryAnswers AggSum
+      whereAnswered foreignEntry {entryRequestPolicy = Just RequestAllNodes} `shouldBe` EveryNodeAnswers AggConcatenated
     it "has the caller name a node where the policy is special, or an administrator's" $ do
       whereAnswered foreignEntry {entryRequestPolicy = Just RequestSpecial} `shouldBe` OneNodesOwn
       whereAnswered foreignEntry {entryRequestPolicy = Just RequestAllShards, entryResponsePolicy = Just ResponseSpecial}
@@ -193,7 +193,7 @@ foreignEntry =
     }
 
 -- | Every command without keys, by the nodes that answer it.
-answerers :: [(Answerer, [ByteString])]
+answerers :: [(AnsweringNodes, [ByteString])]
 answerers =
   [ ( AnyNodeAnswers,
       Char8.words
@@ -203,17 +203,17 @@ answerers =
         \FUNCTION FUNCTION|HELP LATENCY LATENCY|HELP LOLWUT MEMORY MEMORY|HELP MODULE MODULE|HELP OBJECT OBJECT|HELP \
         \PING PUBLISH PUBSUB PUBSUB|HELP SCRIPT SCRIPT|HELP SLOWLOG SLOWLOG|HELP XGROUP XGROUP|HELP XINFO XINFO|HELP"
     ),
-    (EveryPrimaryAnswers MergeSum, ["DBSIZE"]),
-    (EveryPrimaryAnswers MergeAnd, ["SCRIPT|EXISTS"]),
-    (EveryPrimaryAnswers MergeConcatenated, ["CLUSTER|SLOT-STATS", "KEYS"]),
-    (EveryPrimaryAnswers MergeFound, ["RANDOMKEY"]),
-    ( EveryPrimaryAnswers MergeAllSucceeded,
+    (EveryPrimaryAnswers AggSum, ["DBSIZE"]),
+    (EveryPrimaryAnswers AggAnd, ["SCRIPT|EXISTS"]),
+    (EveryPrimaryAnswers AggConcatenated, ["CLUSTER|SLOT-STATS", "KEYS"]),
+    (EveryPrimaryAnswers AggFirstFound, ["RANDOMKEY"]),
+    ( EveryPrimaryAnswers AggAllSucceeded,
       ["FLUSHALL", "FLUSHDB", "FUNCTION|DELETE", "FUNCTION|FLUSH", "FUNCTION|LOAD", "FUNCTION|RESTORE", "MEMORY|PURGE"]
     ),
-    (EveryPrimaryAnswers MergeOneSucceeded, ["FUNCTION|KILL", "SCRIPT|KILL"]),
-    (EveryNodeAnswers MergeSum, ["COMMANDLOG|LEN", "LATENCY|RESET", "SLOWLOG|LEN"]),
-    (EveryNodeAnswers MergeConcatenated, ["COMMANDLOG|GET", "SLOWLOG|GET"]),
-    ( EveryNodeAnswers MergeAllSucceeded,
+    (EveryPrimaryAnswers AggOneSucceeded, ["FUNCTION|KILL", "SCRIPT|KILL"]),
+    (EveryNodeAnswers AggSum, ["COMMANDLOG|LEN", "LATENCY|RESET", "SLOWLOG|LEN"]),
+    (EveryNodeAnswers AggConcatenated, ["COMMANDLOG|GET", "SLOWLOG|GET"]),
+    ( EveryNodeAnswers AggAllSucceeded,
       Char8.words
         "ACL|DELUSER ACL|SAVE ACL|SETUSER COMMANDLOG|RESET CONFIG|RESETSTAT CONFIG|REWRITE CONFIG|SET SCRIPT|FLUSH \
         \SCRIPT|LOAD SLOWLOG|RESET"

@@ -1,8 +1,8 @@
 -- | How the replies of several nodes become one: what servers call a response
 -- policy (<https://valkey.io/topics/command-tips/>).
-module Redis.Internal.Protocol.CommandTable.Merge
-  ( Merge (..),
-    merge,
+module Redis.Internal.Protocol.CommandTable.Aggregation
+  ( Aggregation (..),
+    aggregate,
     oneIsEnough,
   )
 where
@@ -16,52 +16,52 @@ import Redis.Decode qualified as Decode
 import Redis.Error (DecodeError)
 import Redis.Value (Value (..), withoutAttributes)
 
--- | How the replies are merged. Numbers may also be in arrays, which are then merged element by
+-- | How the replies are aggregated. Numbers may also be in arrays, which are then aggregated element by
 -- element.
-data Merge
+data Aggregation
   = -- | The sum of integers.
-    MergeSum
+    AggSum
   | -- | The smallest of integers.
-    MergeMin
+    AggMin
   | -- | The largest of integers.
-    MergeMax
+    AggMax
   | -- | Whether all say so: 0 and 1, or booleans.
-    MergeAnd
+    AggAnd
   | -- | Whether one says so: 0 and 1, or booleans.
-    MergeOr
+    AggOr
   | -- | The first reply; all nodes must give one that is no error.
-    MergeAllSucceeded
+    AggAllSucceeded
   | -- | The first reply; one node must give one that is no error.
-    MergeOneSucceeded
+    AggOneSucceeded
   | -- | The elements of all arrays, sets or maps.
-    MergeConcatenated
+    AggConcatenated
   | -- | The first reply that is not null; null if all are. The caller puts the replies in random
     -- order.
-    MergeFound
+    AggFirstFound
   deriving stock (Eq, Show, Enum, Bounded)
 
 -- | Whether the command is done when one node has done it, so that errors of the
 -- other nodes do not count. Otherwise the error of one is the error of all.
-oneIsEnough :: Merge -> Bool
-oneIsEnough = (== MergeOneSucceeded)
+oneIsEnough :: Aggregation -> Bool
+oneIsEnough = (== AggOneSucceeded)
 
 -- | One reply from those of several nodes, none of which is an error. Fails on
--- replies of a shape that cannot be merged in this way. \(O(n)\) in their size.
-merge :: Merge -> NonEmpty Value -> Either DecodeError Value
-merge how given = case how of
-  MergeSum -> combined "integers of a sum in range" (onIntegers const) added
-  MergeMin -> combined "integers" (onIntegers const) (onIntegers min)
-  MergeMax -> combined "integers" (onIntegers const) (onIntegers max)
-  MergeAnd -> combined "0, 1 or booleans" (onTruths const) (onTruths (&&))
-  MergeOr -> combined "0, 1 or booleans" (onTruths const) (onTruths (||))
-  MergeAllSucceeded -> Right first
-  MergeOneSucceeded -> Right first
-  MergeConcatenated -> maybe (unfit "arrays, sets or maps alone") Right (concatenated replies)
-  MergeFound -> Right (foldr1 firstFound replies)
+-- replies of a shape that cannot be aggregated in this way. \(O(n)\) in their size.
+aggregate :: Aggregation -> NonEmpty Value -> Either DecodeError Value
+aggregate how given = case how of
+  AggSum -> combined "integers of a sum in range" (onIntegers const) added
+  AggMin -> combined "integers" (onIntegers const) (onIntegers min)
+  AggMax -> combined "integers" (onIntegers const) (onIntegers max)
+  AggAnd -> combined "0, 1 or booleans" (onTruths const) (onTruths (&&))
+  AggOr -> combined "0, 1 or booleans" (onTruths const) (onTruths (||))
+  AggAllSucceeded -> Right first
+  AggOneSucceeded -> Right first
+  AggConcatenated -> maybe (unfit "arrays, sets or maps alone") Right (concatenated replies)
+  AggFirstFound -> Right (foldr1 firstFound replies)
   where
     replies@(first :| others) = NonEmpty.map withoutAttributes given
 
-    -- The first reply is merged with itself, too, so that a single reply of an unfit shape does not
+    -- The first reply is aggregated with itself, too, so that a single reply of an unfit shape does not
     -- pass.
     combined expected fitting combine = maybe (unfit expected) Right $ do
       _ <- elementwise fitting first first
