@@ -253,7 +253,7 @@ data Advice
 adviceOn :: Settings -> Line -> Bool -> ServerError -> Advice
 adviceOn settings line clustered problem = case parseRedirect problem of
   Just (Moved slot destination)
-    | clustered -> Again [maybe (MovedToUnknown slot) (LearntMoved slot) (destinationEndpoint (settingsMapping settings) endpoint destination)]
+    | clustered -> Again [maybe (MovedToUnknown slot) (LearntMoved slot) (redirectEndpoint (settingsMapping settings) endpoint destination)]
   Just (Ask _ _) | clustered -> Again []
   Just TryAgain -> Again []
   Just ClusterDown -> Again [SawClusterDown]

@@ -8,8 +8,8 @@ module Redis.Internal.Protocol.Redirect
     parseRedirect,
 
     -- * Where to
-    Destination (..),
-    destinationEndpoint,
+    RedirectAddress (..),
+    redirectEndpoint,
   )
 where
 
@@ -25,11 +25,11 @@ import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
 -- | The meaning of an error that says nothing against the command.
 data Redirect
   = -- | The slot belongs to that node.
-    Moved Slot Destination
+    Moved Slot RedirectAddress
   | -- | For this command alone, ask that node, with ASKING ahead.
-    Ask Slot Destination
+    Ask Slot RedirectAddress
   | -- | A replica outside a cluster says who its primary is.
-    Redirected Destination
+    Redirected RedirectAddress
   | -- | The keys of the command are on two nodes while their slot moves.
     TryAgain
   | -- | The cluster, or the slot, is not served.
@@ -47,7 +47,7 @@ data Redirect
   deriving stock (Eq, Show)
 
 -- | The destination of a redirect.
-data Destination
+data RedirectAddress
   = -- | The node with this address.
     NamedNode Endpoint
   | -- | Another port of the host that answered.
@@ -65,7 +65,7 @@ parseRedirect serverError@ServerError {serverErrorCode, serverErrorMessage}
   | otherwise = case serverErrorCode of
     "MOVED" -> redirectTo Moved
     "ASK" -> redirectTo Ask
-    "REDIRECT" -> Redirected <$> parseDestination serverErrorMessage
+    "REDIRECT" -> Redirected <$> parseRedirectAddress serverErrorMessage
     "TRYAGAIN" -> Just TryAgain
     "CLUSTERDOWN" -> Just ClusterDown
     "LOADING" -> Just Loading
@@ -78,13 +78,13 @@ parseRedirect serverError@ServerError {serverErrorCode, serverErrorMessage}
   where
     redirectTo constructor = case Char8.split ' ' serverErrorMessage of
       [slot, destination] ->
-        constructor <$> (parseNumber slot >>= slotFromInt) <*> parseDestination destination
+        constructor <$> (parseNumber slot >>= slotFromInt) <*> parseRedirectAddress destination
       _ -> Nothing
 
 -- | @host:port@, split at the last colon because the host may be IPv6. An
 -- empty host is the one that answered; @?@ is unknown. \(O(n)\).
-parseDestination :: ByteString -> Maybe Destination
-parseDestination text = do
+parseRedirectAddress :: ByteString -> Maybe RedirectAddress
+parseRedirectAddress text = do
   let (hostAndColon, portText) = Char8.breakEnd (== ':') text
   (host, _) <- Char8.unsnoc hostAndColon
   port <- parsePort portText
@@ -96,8 +96,8 @@ parseDestination text = do
 
 -- | The endpoint at which this client reaches a destination, given the endpoint that answered.
 -- 'Nothing' if there is nothing to dial. \(O(1)\).
-destinationEndpoint :: AddressMapping -> Endpoint -> Destination -> Maybe Endpoint
-destinationEndpoint mapping answering destination = fmap (mappedAddress mapping) $ case destination of
+redirectEndpoint :: AddressMapping -> Endpoint -> RedirectAddress -> Maybe Endpoint
+redirectEndpoint mapping answering destination = fmap (mappedAddress mapping) $ case destination of
   NamedNode endpoint -> Just endpoint
   SameHost port -> case answering of
     TcpEndpoint host _ -> Just (TcpEndpoint host port)

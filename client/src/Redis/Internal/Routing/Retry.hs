@@ -344,7 +344,7 @@ adviseOnReply policy course FailedAttempt {failedNode, failedRole} redirect = ca
   where
     clustered = policyClustered policy
     replica = failedRole == Replica
-    resolved destination = failedNode >>= \node -> destinationEndpoint (policyMapping policy) node destination
+    resolved destination = failedNode >>= \node -> redirectEndpoint (policyMapping policy) node destination
     aboutNode trigger
       | clustered = maybe [] (\node -> [Tell (trigger node)]) failedNode
       | otherwise = []

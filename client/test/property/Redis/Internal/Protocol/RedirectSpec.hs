@@ -89,11 +89,11 @@ spec = describe "Redis.Internal.Protocol.Redirect" $ do
         _ -> property True
 
   it "puts the host that answered where the server left it out" $
-    destinationEndpoint (AddressMapping id) (TcpEndpoint "10.1.1.1" 7000) (SameHost 7001) `shouldBe` Just (TcpEndpoint "10.1.1.1" 7001)
+    redirectEndpoint (AddressMapping id) (TcpEndpoint "10.1.1.1" 7000) (SameHost 7001) `shouldBe` Just (TcpEndpoint "10.1.1.1" 7001)
 
   it "dials nobody for an unknown host, nor for a port beside a Unix socket" $ do
-    destinationEndpoint (AddressMapping id) (TcpEndpoint "10.1.1.1" 7000) UnknownNode `shouldBe` Nothing
-    destinationEndpoint (AddressMapping id) (UnixEndpoint "/run/redis.sock") (SameHost 7001) `shouldBe` Nothing
+    redirectEndpoint (AddressMapping id) (TcpEndpoint "10.1.1.1" 7000) UnknownNode `shouldBe` Nothing
+    redirectEndpoint (AddressMapping id) (UnixEndpoint "/run/redis.sock") (SameHost 7001) `shouldBe` Nothing
 
 parse :: ByteString -> Maybe Redirect
 parse = parseRedirect . serverErrorFromText
@@ -101,7 +101,7 @@ parse = parseRedirect . serverErrorFromText
 shown :: Int -> ByteString
 shown = Char8.pack . show
 
-sane :: Slot -> Destination -> Property
+sane :: Slot -> RedirectAddress -> Property
 sane slot destination =
   counterexample (show destination) $
     slot >= minBound && slot <= maxBound && case destination of
