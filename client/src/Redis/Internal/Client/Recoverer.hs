@@ -67,14 +67,14 @@ data Recoverer = Recoverer
     -- | Set when the worker's thread has ended; no event is accepted after that.
     recovererEnded :: TVar Bool,
     -- | The commands on their way to each node while a thread sends them.
-    recovererOutboxes :: IORef (Map Destination (Seq Departure)),
+    recovererOutboxes :: IORef (Map ResendKey (Seq Departure)),
     -- | How many commands found no known node and have not been sent since.
     recovererUnplaced :: IORef Int,
     -- | The number between 0 and 1 that was drawn last, and when ('jitter').
     recovererJitter :: IORef (Nanos, Double)
   }
 
-type Destination = (Endpoint, ConnectionRole)
+type ResendKey = (Endpoint, ConnectionRole)
 
 -- | A command as it is sent again.
 data Flight = Flight
@@ -440,7 +440,7 @@ failureNowhere recoverer failedError = do
   pure FailedAttempt {failedError, failedNode = Nothing, failedRole = Primary, failedSent = Plainly, failedRemaining = Nothing, failedRandom}
 
 -- | Adds commands to a node's outbox, and starts a thread for it if none runs.
-launch :: Recoverer -> Destination -> Seq Departure -> IO ()
+launch :: Recoverer -> ResendKey -> Seq Departure -> IO ()
 launch recoverer key departures = do
   first <- atomicModifyIORef' outboxes $ \known -> case Map.lookup key known of
     Nothing -> (Map.insert key departures known, True)
