@@ -63,7 +63,7 @@ runOwn core began given = do
   pure (reply >>= decoded given)
 
 -- | Makes one attempt, and then does what the retry policy decides.
-go :: Errand a -> Course -> Target -> IO (Either Error Value)
+go :: Errand a -> Course -> AttemptTarget -> IO (Either Error Value)
 go errand course target = do
   sendBy <- sendingDeadline errand
   placed <- case target of

@@ -89,10 +89,10 @@ data Tracked a = Tracked
   }
 
 data CaseStage
-  = Resting Nanos Target
-  | Leaving Target Look
+  = Resting Nanos AttemptTarget
+  | Leaving AttemptTarget Look
   | -- | Has the failure that counts if there is no news in time.
-    Seeking Target FailedAttempt
+    Seeking AttemptTarget FailedAttempt
 
 -- | Whether this is the last time that a node is looked for.
 data Look = FirstLook | LastLook
@@ -119,7 +119,7 @@ data Event a
 
 -- | An action for the driver.
 data Action a
-  = Send CaseId a Target
+  = Send CaseId a AttemptTarget
   | -- | End the command with this error.
     Finish a Error
   | -- | End a command whose time is over while it is on its way: with the first error if it
@@ -243,7 +243,7 @@ proceed now number current decision recovery = case decision of
   RetryAfter delay target ->
     (place number Tracked {trackedCase = current, trackedStage = Resting (now + nanosFromSeconds delay) target} recovery, [])
 
-leave :: Look -> CaseId -> Case a -> Target -> Recovery a -> (Recovery a, [Action a])
+leave :: Look -> CaseId -> Case a -> AttemptTarget -> Recovery a -> (Recovery a, [Action a])
 leave look number current target recovery =
   ( place number Tracked {trackedCase = current, trackedStage = Leaving target look} recovery,
     [Send number (casePayload current) target]

@@ -26,7 +26,7 @@ module Redis.Internal.Routing.Retry
     -- * The answer
     Verdict (..),
     Decision (..),
-    Target (..),
+    AttemptTarget (..),
     Effect (..),
     decide,
     concluding,
@@ -131,13 +131,13 @@ data Verdict = Verdict
 data Decision
   = -- | The caller gets this error.
     GiveUp Error
-  | RetryNow Target
+  | RetryNow AttemptTarget
   | -- | After so many seconds, always fewer than are left.
-    RetryAfter Double Target
+    RetryAfter Double AttemptTarget
   deriving stock (Eq, Show)
 
 -- | Where an attempt goes.
-data Target
+data AttemptTarget
   = -- | The node of the map at that time.
     SameRoute
   | -- | The primary of the map at that time.
@@ -163,9 +163,9 @@ data Advice
   | -- | Give the caller the error, with those of earlier attempts.
     Conclude
   | -- | Send at once if it is the first time that the command is sent elsewhere.
-    Elsewhere Target
+    Elsewhere AttemptTarget
   | -- | Send after a delay.
-    Later Target
+    Later AttemptTarget
 
 -- | Decides about a failed attempt. Total, and \(O(n)\) in the attempts only when it gives
 -- up.

@@ -339,7 +339,7 @@ reply = ReplyError . serverErrorFromText
 lost :: Delivery -> ConnectionCause -> Error
 lost delivery = ConnectionError . ConnectionFailure "" delivery (node 1)
 
-wait :: Target -> Decision
+wait :: AttemptTarget -> Decision
 wait = RetryAfter (waiting 1)
 
 -- | The delay before the retry with this number: three quarters of the first delay, because the

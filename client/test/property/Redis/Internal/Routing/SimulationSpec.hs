@@ -95,7 +95,7 @@ data Ended = Ended
 -- | An event at a time.
 data Happening
   = Begin Int
-  | Attempt Int Seconds Course Target
+  | Attempt Int Seconds Course AttemptTarget
   | Conclude Int Seconds Course (Maybe Endpoint) Sent (Either Error ())
   | Learn Event
   | Die Int
@@ -252,7 +252,7 @@ numberOf endpoint = case [number | number <- [1 .. 6], node number == endpoint] 
   [] -> 0
 
 -- | Sends a command to its target.
-attempt :: Seconds -> Int -> Seconds -> Course -> Target -> Sim -> Sim
+attempt :: Seconds -> Int -> Seconds -> Course -> AttemptTarget -> Sim -> Sim
 attempt now number began course target sim = case target of
   ToNode endpoint -> deliver Plainly endpoint
   AskingNode endpoint -> deliver WithAsking endpoint
