@@ -51,7 +51,7 @@ import Redis.Internal.Command.Transaction
 import Redis.Internal.Network.Clock (Nanos, coarseNanos, secondsLeft)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Retry hiding (Decision)
-import Redis.Internal.Routing.Router (Aim (AtSlot), isClustered)
+import Redis.Internal.Routing.Router (Target (TargetSlot), isClustered)
 import Redis.Value (Value)
 import System.Random (randomRIO)
 
@@ -168,7 +168,7 @@ watchingWith WatchOptions {watchAttempts} (Client core) names@(first :| others) 
       failedRandom <- randomRIO (0, 1)
       failedRemaining <- (`secondsLeft` deadlineFor core writeFacts began) <$> coarseNanos
       let attempted = FailedAttempt {failedError = failed, failedNode = Nothing, failedRole = Primary, failedSent = Plainly, failedRemaining, failedRandom}
-          Verdict {verdictDecision, verdictCourse} = decide (policyFor (coreConfig core) (coreRouter core) (AtSlot (keySlot first)) closed) writeFacts course attempted
+          Verdict {verdictDecision, verdictCourse} = decide (policyFor (coreConfig core) (coreRouter core) (TargetSlot (keySlot first)) closed) writeFacts course attempted
           again (delay :: Double)
             | attempt < watchAttempts = do
               open <- pauseFor core delay

@@ -94,7 +94,7 @@ spec = describe "a client that prefers replicas" $ do
         misses
         run client (Redis.get key) `shouldReturn` servedBy b
 
-data Place = Primary | Replica
+data Destination = Primary | Replica
   deriving stock (Eq)
 
 key :: ByteString
@@ -105,7 +105,7 @@ named = Char8.unpack . Char8.unwords . takeWhile (/= "STREAMS") . take 3
 
 -- Expects the command at such a node when it is run alone, submitted, and in a pipeline: each of
 -- these finds its node in its own way.
-goesTo :: Place -> [ByteString] -> Command Value -> Expectation
+goesTo :: Destination -> [ByteString] -> Command Value -> Expectation
 goesTo place beginning typed =
   limited . settled . withTwoNodes $ \a b -> do
     mapM_ (`setView` replicated a b) [a, b]

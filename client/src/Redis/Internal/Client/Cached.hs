@@ -26,7 +26,7 @@ import Redis.Internal.Client.Execute
 import Redis.Internal.Client.FanOut
 import Redis.Internal.Client.Frozen (thaw)
 import Redis.Internal.Client.Journey
-import Redis.Internal.Client.Recoverer (attend, awaitPlace, newFlight, tracedBy, waitsForPlace)
+import Redis.Internal.Client.Recoverer (attend, awaitDestination, newFlight, tracedBy, waitsForDestination)
 import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock
@@ -75,7 +75,7 @@ glanceFrom core asked given = case coreCache core of
 data Missed = Missed
   { missedStore :: CacheStore,
     missedKey :: ByteString,
-    missedPlace :: Place,
+    missedDestination :: Destination,
     missedSource :: Source
   }
 
@@ -86,17 +86,17 @@ outdo Missed {missedStore, missedSource} = forgetAll missedStore missedSource
 -- | Looks for the reply to a command on one key. The last argument runs on a miss.
 glanceAt :: Core -> Asked -> Command a -> (CacheStore, ByteString) -> (Missed -> IO (Started a)) -> IO (Glance a)
 glanceAt core asked given (store, key) miss =
-  placeAimed (coreRouter core) (commandFacts given) (AtPrimary (keySlot key)) >>= \case
-    Just place | ForPrimary <- placeRole place -> do
+  destinationFor (coreRouter core) (commandFacts given) (TargetPrimary (keySlot key)) >>= \case
+    Just destination | ForPrimary <- destinationRole destination -> do
       let source =
             Source
-              { sourceNode = nodeEndpoint (placeNode place),
+              { sourceNode = nodeEndpoint (destinationNode destination),
                 sourceHash = hashFor store (commandRequest given),
                 sourceRequest = commandRequest given
               }
       lookFor store source asked >>= \case
         Hit value -> pure $! Answered $! decoded given value
-        Miss -> pure (Unanswered (miss Missed {missedStore = store, missedKey = key, missedPlace = place, missedSource = source}))
+        Miss -> pure (Unanswered (miss Missed {missedStore = store, missedKey = key, missedDestination = destination, missedSource = source}))
     _ -> pure (Unanswered (noteUncached store *> startFrom core (askedAt asked) given))
 {-# INLINE glanceAt #-}
 
@@ -136,7 +136,7 @@ fetch core asked given missed@Missed {missedStore = store, missedKey, missedSour
   | not (isKeepable store given missedKey) = noteUncached store *> startFrom core (askedAt asked) given
   | otherwise = do
     -- A read must not overtake commands that wait for a node.
-    behind <- waitsForPlace (coreRecoverer core)
+    behind <- waitsForDestination (coreRecoverer core)
     if behind then past else reading
   where
     reading = mask_ $ do
@@ -218,7 +218,7 @@ data Lead = Lead
 -- | Submits the read. Runs masked; blocks while there is no connection, or no room on it. If
 -- the caller is interrupted then, the recoverer takes the read over for the other callers.
 lead :: Core -> Lead -> IO ()
-lead core Lead {leadMissed = Missed {missedStore, missedKey, missedPlace, missedSource}, leadTicket, leadFetch, leadGiven} = do
+lead core Lead {leadMissed = Missed {missedStore, missedKey, missedDestination, missedSource}, leadTicket, leadFetch, leadGiven} = do
   permission <- onArrival $ \outcome -> unless (isPlainReply outcome) lost
   arrival <- onArrival $ \case
     Reply value | isPlain value -> do
@@ -226,22 +226,22 @@ lead core Lead {leadMissed = Missed {missedStore, missedKey, missedPlace, missed
       void (tryPutMVar (fetchResult leadFetch) (Right value))
     outcome -> do
       flight <- astray
-      attend (coreRecoverer core) flight missedPlace outcome
+      attend (coreRecoverer core) flight missedDestination outcome
   permitted <- newAttendedSlot permission
   slot <- newAttendedSlot arrival
-  for_ (coreJourney core) (`noteAimed` nodeEndpoint (placeNode missedPlace))
+  for_ (coreJourney core) (`noteTarget` nodeEndpoint (destinationNode missedDestination))
   submitRunToNode pool (fetchDeadline leadFetch) ([(cachingYes, permitted) | readsAreTracked] <> [(encoded, slot)])
-    `onException` (astray >>= awaitPlace (coreRecoverer core))
+    `onException` (astray >>= awaitDestination (coreRecoverer core))
   for_ (coreJourney core) $ \journey -> preciseNanos >>= noteEntered journey
   where
     encoded = commandRequest leadGiven
     facts = commandFacts leadGiven
-    pool = nodePoolFor (placeRole missedPlace) (placeNode missedPlace)
+    pool = nodePoolFor (destinationRole missedDestination) (destinationNode missedDestination)
     lost = forget missedStore missedSource leadTicket
     astray = do
       lost
       writeIORef (fetchStrayed leadFetch) True
-      newFlight encoded facts (AtPrimary (keySlot missedKey)) (fetchDeadline leadFetch) (fetchResult leadFetch) >>= tracedBy (coreJourney core)
+      newFlight encoded facts (TargetPrimary (keySlot missedKey)) (fetchDeadline leadFetch) (fetchResult leadFetch) >>= tracedBy (coreJourney core)
     readsAreTracked = case cachingTracking <$> configCaching (coreConfig core) of
       Just (TrackPrefixes _) -> False
       _ -> True

@@ -9,7 +9,7 @@ where
 import Redis.Internal.Command
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Handshake (ConnectionRole (ForReplica))
-import Redis.Internal.Routing.Router (Aim (AtNode), Place (placeRole))
+import Redis.Internal.Routing.Router (Target (AtNode), Destination (destinationRole))
 
 -- | The deadline of a command that began at this time, without the time that it may wait on the
 -- server. The first argument is the time limit of commands that have none of their own.
@@ -31,8 +31,8 @@ wholeDeadline usual facts began = case factBlocking facts of
 
 -- | The deadline of an attempt at this place, which begins now. A replica that the caller did not
 -- name has half of the time that is left: the rest is for the primary, in case the replica hangs.
-attemptDeadline :: Place -> Aim -> Nanos -> Deadline -> Deadline
-attemptDeadline place aim now deadline = case (placeRole place, aim) of
+attemptDeadline :: Destination -> Target -> Nanos -> Deadline -> Deadline
+attemptDeadline place target now deadline = case (destinationRole place, target) of
   (ForReplica, AtNode _) -> deadline
   (ForReplica, _) -> halfway now deadline
   _ -> deadline

@@ -2,7 +2,7 @@
 --
 -- The ordinary path is short: one look-up, one submit, one decode. A command that fails is
 -- handed to "Redis.Internal.Client.Recoverer", and a caller that waits for the command then
--- waits for the result of the recovery. Commands that need more than a place and a reply
+-- waits for the result of the recovery. Commands that need more than a destination and a reply
 -- (several nodes, a connection of their own, a server that must be asked for their keys)
 -- are kept off the ordinary path.
 module Redis.Internal.Client.Execute
@@ -70,9 +70,9 @@ import System.Random (randomRIO)
 
 -- | A command under way.
 data Started a
-  = -- | The command, the place that it was sent to, when it began, and the cell for its
+  = -- | The command, the destination that it was sent to, when it began, and the cell for its
     -- reply. Nothing else is kept of a command in flight, because the collector copies it.
-    Underway Core (Command a) Place {-# UNPACK #-} !Nanos {-# UNPACK #-} !Cell
+    Underway Core (Command a) Destination {-# UNPACK #-} !Nanos {-# UNPACK #-} !Cell
   | Started (IO (Either Error a))
 
 -- | A command that was submitted.
@@ -175,8 +175,8 @@ noteStarted = noteWay . traceCore
 -- | Notes where a started command was sent, if the current command is traced.
 noteWay :: Core -> Started a -> IO ()
 noteWay core = \case
-  Underway _ _ place _ _ -> for_ (coreJourney core) $ \journey -> do
-    noteAimed journey (nodeEndpoint (placeNode place))
+  Underway _ _ destination _ _ -> for_ (coreJourney core) $ \journey -> do
+    noteTarget journey (nodeEndpoint (destinationNode destination))
     preciseNanos >>= noteEntered journey
   Started _ -> pure ()
 
@@ -189,13 +189,13 @@ executeTraced trace command =
   coarseNanos >>= \began -> case commandKind given of
     Ordinary ->
       toItsEnd trace $
-        firstPlace core given >>= \case
-          Just place -> do
-            aimedAt trace (nodeEndpoint (placeNode place))
+        firstDestination core given >>= \case
+          Just destination -> do
+            sentTo trace (nodeEndpoint (destinationNode destination))
             slot <- newResponseSlot
-            submitWaiting (poolOf place) (firstDeadline core given place began) (commandRequest given) slot
+            submitWaiting (poolOf destination) (firstDeadline core given destination began) (commandRequest given) slot
             enteredQueue trace
-            waitArrival slot >>= arrivedAt core given place began
+            waitArrival slot >>= arrivedAt core given destination began
           Nothing -> startUnplaced core began given >>= awaitStarted
     Special -> awaitTraced trace (\noted -> startSpecial CallerWaits noted began given)
   where
@@ -210,9 +210,9 @@ execute core command = coarseNanos >>= \began -> executeFrom core began command
 executeFrom :: Core -> Nanos -> Command a -> IO (Either Error a)
 executeFrom core !began command = case commandKind given of
   Ordinary ->
-    firstPlace core given >>= \case
-      Just place ->
-        submitToNode (poolOf place) (firstDeadline core given place began) (commandRequest given) >>= arrivedAt core given place began
+    firstDestination core given >>= \case
+      Just destination ->
+        submitToNode (poolOf destination) (firstDeadline core given destination began) (commandRequest given) >>= arrivedAt core given destination began
       Nothing -> startUnplaced core began given >>= awaitStarted
   Special -> startSpecial CallerWaits core began given >>= awaitStarted
   where
@@ -220,13 +220,13 @@ executeFrom core !began command = case commandKind given of
 
 -- | The result of a command that began at this time, for a caller that waits for it. Blocks
 -- while trouble is recovered.
-arrivedAt :: Core -> Command a -> Place -> Nanos -> Arrival -> IO (Either Error a)
-arrivedAt core given place began = \case
+arrivedAt :: Core -> Command a -> Destination -> Nanos -> Arrival -> IO (Either Error a)
+arrivedAt core given destination began = \case
   Plain value -> pure $! decoded given value
   Troubled outcome _ -> do
     result <- newEmptyMVar
     flight <- flightOf core given began result
-    attend (coreRecoverer core) flight place outcome
+    attend (coreRecoverer core) flight destination outcome
     decodedFrom given <$> readMVar result
 {-# INLINE arrivedAt #-}
 
@@ -251,13 +251,13 @@ startFor caller core !began given = case commandKind given of
 -- | Submits a command to its place.
 startPlaced :: Core -> Nanos -> Command a -> IO (Started a)
 startPlaced core began given =
-  firstPlace core given >>= \case
-    Just place -> do
+  firstDestination core given >>= \case
+    Just destination -> do
       cell <- newCell
-      let started = Underway core given place began cell
+      let started = Underway core given destination began cell
           -- Shared by the attendant and the caller, not built twice.
           {-# NOINLINE started #-}
-      submitToNodeSlot (poolOf place) (firstDeadline core given place began) (commandRequest given) (cellSlot cell (OnTrouble started hasTrouble))
+      submitToNodeSlot (poolOf destination) (firstDeadline core given destination began) (commandRequest given) (cellSlot cell (OnTrouble started hasTrouble))
       pure started
     Nothing -> startUnplaced core began given
 {-# INLINE startPlaced #-}
@@ -265,30 +265,30 @@ startPlaced core began given =
 -- | Hands a command over to the recoverer.
 hasTrouble :: Started a -> Outcome -> MVar (Either Error Value) -> IO ()
 hasTrouble started outcome result = case started of
-  Underway core given place began _ -> do
+  Underway core given destination began _ -> do
     flight <- flightOf core given began result
-    attend (coreRecoverer core) flight place outcome
+    attend (coreRecoverer core) flight destination outcome
   Started _ -> pure ()
 
--- | The place of a command that is about to be sent. 'Nothing' if no node is known, or if
+-- | The destination of a command that is about to be sent. 'Nothing' if no node is known, or if
 -- earlier commands still wait for one: this command must not overtake them.
-firstPlace :: Core -> Command a -> IO (Maybe Place)
-firstPlace core given = do
-  behind <- waitsForPlace (coreRecoverer core)
-  if behind then pure Nothing else placeOf (coreRouter core) (commandFacts given) (commandRoute given)
-{-# INLINE firstPlace #-}
+firstDestination :: Core -> Command a -> IO (Maybe Destination)
+firstDestination core given = do
+  behind <- waitsForDestination (coreRecoverer core)
+  if behind then pure Nothing else destinationOf (coreRouter core) (commandFacts given) (commandRoute given)
+{-# INLINE firstDestination #-}
 
 -- | Hands a command over to be sent when a node for it is known.
 startUnplaced :: Core -> Nanos -> Command a -> IO (Started a)
 startUnplaced core began given = do
   result <- newEmptyMVar
   flight <- flightOf core given began result
-  awaitPlace (coreRecoverer core) flight
+  awaitDestination (coreRecoverer core) flight
   pure (resultIn result (decodedFrom given))
 
 flightOf :: Core -> Command a -> Nanos -> MVar (Either Error Value) -> IO Flight
 flightOf core given began result =
-  newFlight (commandRequest given) (commandFacts given) (aimOf (commandRoute given)) (deadlineFor core (commandFacts given) began) result >>= tracedBy (coreJourney core)
+  newFlight (commandRequest given) (commandFacts given) (targetOf (commandRoute given)) (deadlineFor core (commandFacts given) began) result >>= tracedBy (coreJourney core)
 
 -- | The command as one object: GHC 9.0 would otherwise pass its fields separately and build
 -- it again.
@@ -296,7 +296,7 @@ unsplit :: Command a -> Command a
 unsplit = lazy
 {-# INLINE unsplit #-}
 
--- | Whether a command needs more than a place and a reply.
+-- | Whether a command needs more than a destination and a reply.
 data Kind = Ordinary | Special
 
 commandKind :: Command a -> Kind
@@ -312,18 +312,18 @@ commandKind Command {commandRequest, commandRoute, commandFacts = Facts {factBlo
 largeRequest :: Int
 largeRequest = 1024 * 1024
 
-poolOf :: Place -> MultiplexPool
-poolOf place = nodePoolFor (placeRole place) (placeNode place)
+poolOf :: Destination -> MultiplexPool
+poolOf destination = nodePoolFor (destinationRole destination) (destinationNode destination)
 {-# INLINE poolOf #-}
 
 -- | The deadline of the first attempt of an ordinary command that began at this time.
-firstDeadline :: Core -> Command a -> Place -> Nanos -> Deadline
-firstDeadline core given place began = case placeRole place of
+firstDeadline :: Core -> Command a -> Destination -> Nanos -> Deadline
+firstDeadline core given destination began = case destinationRole destination of
   ForReplica -> away
   _ -> deadline
   where
     deadline = ownDeadline (coreTimeLimit core) (commandFacts given) began
-    away = attemptDeadline place (aimOf (commandRoute given)) began deadline
+    away = attemptDeadline destination (targetOf (commandRoute given)) began deadline
     {-# NOINLINE away #-}
 {-# INLINE firstDeadline #-}
 

@@ -117,6 +117,6 @@ walkItems options client@(Client core) Collection {collectionKind, collectionKey
 
     owner = do
       now <- coarseNanos
-      fmap (nodeEndpoint . placeNode) <$> placeEventually router (now + nanosFromSeconds 1) (commandFacts (collectionPage scanStart)) (AtPrimary (keySlot collectionKey))
+      fmap (nodeEndpoint . destinationNode) <$> destinationEventually router (now + nanosFromSeconds 1) (commandFacts (collectionPage scanStart)) (TargetPrimary (keySlot collectionKey))
     ask node cursor = submit client (onNode node (collectionPage cursor))
     cursorOf (ScanCursor cursor) = cursor

@@ -7,7 +7,7 @@ module Redis.Internal.Client.Journey
     newJourney,
     Travelled (..),
     travelled,
-    noteAimed,
+    noteTarget,
     noteEntered,
     noteFlight,
     noteAttempt,
@@ -60,8 +60,8 @@ travelled :: Journey -> IO Travelled
 travelled (Journey known) = readIORef known
 
 -- | Notes the node of a first attempt, shortly before or after it is sent.
-noteAimed :: Journey -> Endpoint -> IO ()
-noteAimed journey node = note journey $ \known ->
+noteTarget :: Journey -> Endpoint -> IO ()
+noteTarget journey node = note journey $ \known ->
   known
     { travelledNode = travelledNode known <|> Just node,
       travelledOneNode = travelledOneNode known && maybe True (== node) (travelledNode known)

@@ -116,8 +116,8 @@ walkKeys options client@(Client core) scanning = do
     -- Looks at every primary. If the round before brought nothing, the map may be old.
     newRound keys = do
       let slot = slotFromInt . fst =<< IntSet.minView (uncertainSlots (keysWalk keys))
-      nobody <- nobodyFor router (maybe AtAnyNode AtSlot slot)
-      if isStuck (keysStill keys) then for_ slot (missedNode router . AtSlot) else pure ()
+      nobody <- nobodyFor router (maybe TargetAnyNode TargetSlot slot)
+      if isStuck (keysStill keys) then for_ slot (missedNode router . TargetSlot) else pure ()
       still <- rest options nobody (keysStill keys)
       primaries >>= \case
         Left problem -> setAside keys {keysStill = still} problem

@@ -38,7 +38,7 @@ import Redis.Internal.Protocol.Session qualified as Session
 import Redis.Internal.Protocol.Slot (Slot, keySlot)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Retry
-import Redis.Internal.Routing.Router hiding (Aim (AtNode))
+import Redis.Internal.Routing.Router hiding (Target (AtNode))
 import Redis.Internal.Routing.Router qualified as Router
 
 -- | A connection that no other caller uses. The type variable ties it to the action that
@@ -85,14 +85,14 @@ lease core place action =
         Left failed -> Left <$> unlessClosed failed
         Right found -> do
           let learn = learnFrom core found
-          lent <- withLease (nodeDedicated (placeNode found)) deadline $ \mux -> do
+          lent <- withLease (nodeDedicated (destinationNode found)) deadline $ \mux -> do
             loan <- newIORef Loan {loanSession = asLeft, loanOutstanding = 0, loanAbandoned = False, loanLoss = Nothing}
             result <-
               action
                 Dedicated
                   { dedicatedMux = mux,
                     dedicatedCore = core,
-                    dedicatedNode = nodeEndpoint (placeNode found),
+                    dedicatedNode = nodeEndpoint (destinationNode found),
                     dedicatedLearn = learn,
                     dedicatedLoan = loan
                   }
@@ -105,13 +105,13 @@ lease core place action =
     asLeft = newSession (configDatabase config) (fromMaybe "" (configClientName config))
 
     located deadline = case place of
-      AtKey key -> placeEventually router deadline writeFacts (AtSlot (keySlot key))
-      Anywhere -> placeEventually router deadline writeFacts AtAnyNode
+      AtKey key -> destinationEventually router deadline writeFacts (TargetSlot (keySlot key))
+      Anywhere -> destinationEventually router deadline writeFacts TargetAnyNode
       AtNode endpoint ->
         hasNode router deadline endpoint >>= \case
           Left failed -> pure (Left failed)
           Right False -> pure (Left (RefusedError (NoSuchNode endpoint)))
-          Right True -> placeEventually router deadline writeFacts (Router.AtNode endpoint)
+          Right True -> destinationEventually router deadline writeFacts (Router.AtNode endpoint)
 
     -- Nothing was lent, so nothing was sent.
     unlessClosed failed = (\closed -> if closed then ClientClosed else failed) <$> readTVarIO (coreClosed core)
@@ -121,18 +121,18 @@ lease core place action =
       | otherwise = Spoilt
 
 -- | Tells the router what a failure shows about the cluster.
-learnFrom :: Core -> Place -> Maybe Slot -> Facts -> Error -> IO ()
+learnFrom :: Core -> Destination -> Maybe Slot -> Facts -> Error -> IO ()
 learnFrom core place slot facts failure = do
   noteFailure (coreRouter core) place failure
   let Verdict {verdictEffects} =
         decide
-          (policyFor (coreConfig core) (coreRouter core) (maybe AtAnyNode AtSlot slot) False)
+          (policyFor (coreConfig core) (coreRouter core) (maybe TargetAnyNode TargetSlot slot) False)
           facts
           newCourse
           FailedAttempt
             { failedError = failure,
-              failedNode = Just (nodeEndpoint (placeNode place)),
-              failedRole = placeTakenFor place,
+              failedNode = Just (nodeEndpoint (destinationNode place)),
+              failedRole = destinationTakenFor place,
               failedSent = Plainly,
               failedRemaining = Nothing,
               failedRandom = 0
@@ -163,7 +163,7 @@ beginTraceOn dedicated hook subject = do
 -- | Notes that the command stands in the queue of the connection. A command that is refused never
 -- does.
 enteredOn :: Dedicated s -> Trace -> IO ()
-enteredOn dedicated trace = aimedAt trace (dedicatedNode dedicated) *> enteredQueue trace
+enteredOn dedicated trace = sentTo trace (dedicatedNode dedicated) *> enteredQueue trace
 
 -- | Like 'tryRunOn', without the hook. The action runs when the command has been submitted.
 runUntracedOn :: Dedicated s -> Command a -> IO () -> IO (Either Error a)
@@ -181,7 +181,7 @@ runUntracedOn dedicated given entered
       Failure failure -> failed failure
   where
     facts = commandFacts given
-    slot' = slotOf (aimOf (commandRoute given))
+    slot' = slotOf (targetOf (commandRoute given))
     failed reported =
       let failure = inOwnWords slot' facts reported
        in Left (naming given failure) <$ dedicatedLearn dedicated slot' facts failure

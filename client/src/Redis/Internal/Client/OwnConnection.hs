@@ -46,7 +46,7 @@ needsOwn facts = case factScope facts of
 data Errand a = Errand
   { errandCore :: Core,
     errandCommand :: Command a,
-    errandAim :: Aim,
+    errandTarget :: Target,
     errandDeadline :: Deadline,
     -- | The node of the last attempt.
     errandTried :: IORef (Maybe Endpoint)
@@ -57,7 +57,7 @@ runOwn :: Core -> Nanos -> Command a -> IO (Either Error a)
 runOwn core began given = do
   tried <- newIORef Nothing
   for_ (coreJourney core) noteFlight
-  reply <- go Errand {errandCore = core, errandCommand = given, errandAim = aimOf (commandRoute given), errandDeadline = deadlineFor core (commandFacts given) began, errandTried = tried} newCourse SameRoute
+  reply <- go Errand {errandCore = core, errandCommand = given, errandTarget = targetOf (commandRoute given), errandDeadline = deadlineFor core (commandFacts given) began, errandTried = tried} newCourse SameRoute
   last' <- readIORef tried
   either (countFailure (coreRouter core) last') (\_ -> pure ()) reply
   pure (reply >>= decoded given)
@@ -67,24 +67,24 @@ go :: Errand a -> Course -> AttemptTarget -> IO (Either Error Value)
 go errand course target = do
   sendBy <- sendingDeadline errand
   placed <- case target of
-    SameRoute -> placeEventually router (deadlineAt sendBy) facts (errandAim errand)
-    PrimaryRoute -> placeEventually router (deadlineAt sendBy) facts {factReadOnly = False} (errandAim errand)
-    ToNode endpoint -> placeAt router facts endpoint
-    AskingNode endpoint -> placeAt router facts endpoint
+    SameRoute -> destinationEventually router (deadlineAt sendBy) facts (errandTarget errand)
+    PrimaryRoute -> destinationEventually router (deadlineAt sendBy) facts {factReadOnly = False} (errandTarget errand)
+    ToNode endpoint -> destinationAt router facts endpoint
+    AskingNode endpoint -> destinationAt router facts endpoint
   case placed of
     Left failed -> judge errand course failedNowhere {failedError = failed}
-    Right place -> do
-      let endpoint = nodeEndpoint (placeNode place)
+    Right destination -> do
+      let endpoint = nodeEndpoint (destinationNode destination)
       tried <- readIORef (errandTried errand)
-      unless (isNothing tried) (countOne (nodeTally (placeNode place)) CommandsResent)
+      unless (isNothing tried) (countOne (nodeTally (destinationNode destination)) CommandsResent)
       writeIORef (errandTried errand) (Just endpoint)
       for_ (coreJourney core) (`noteAttempt` endpoint)
-      outcome <- attemptAt errand sendBy (courseAttempts course == 0) place sent
+      outcome <- attemptAt errand sendBy (courseAttempts course == 0) destination sent
       result <- case outcome of
         Reply value -> pure (fromReply facts (commandRequest given) value)
-        Failure failed -> Left failed <$ noteFailure router place failed
+        Failure failed -> Left failed <$ noteFailure router destination failed
       for_ (either Just (const Nothing) result) $ \failed -> do
-        redirected <- countRedirect router place failed
+        redirected <- countRedirect router destination failed
         for_ (coreJourney core) $ \journey -> do
           when redirected (noteRedirect journey)
           preciseNanos >>= noteTrouble journey
@@ -100,8 +100,8 @@ go errand course target = do
             course
             failedNowhere
               { failedError = failed,
-                failedNode = Just (nodeEndpoint (placeNode place)),
-                failedRole = placeTakenFor place,
+                failedNode = Just (nodeEndpoint (destinationNode destination)),
+                failedRole = destinationTakenFor destination,
                 failedSent = sent
               }
   where
@@ -135,7 +135,7 @@ judge errand course failed = do
   random <- randomRIO (0, 1)
   now <- coarseNanos
   let Verdict {verdictDecision, verdictEffects, verdictCourse} =
-        decide (policyFor (coreConfig core) (coreRouter core) (errandAim errand) closed) facts course failed {failedRemaining = secondsLeft now (errandDeadline errand), failedRandom = random}
+        decide (policyFor (coreConfig core) (coreRouter core) (errandTarget errand) closed) facts course failed {failedRemaining = secondsLeft now (errandDeadline errand), failedRandom = random}
   traverse_ (carryOut (coreRouter core) (deadlineBegan (errandDeadline errand))) verdictEffects
   case verdictDecision of
     GiveUp final -> pure (Left (if closed && errorDelivery final == NotSent then ClientClosed else final))
@@ -147,12 +147,12 @@ judge errand course failed = do
     core = errandCore errand
     facts = commandFacts (errandCommand errand)
 
--- | Makes an attempt at a place, which is the first one or not. The server answers at the latest when
+-- | Makes an attempt at a destination, which is the first one or not. The server answers at the latest when
 -- the command's own limit there is over. What has passed since the command began, on any server,
 -- is taken off the limit of a later attempt.
-attemptAt :: Errand a -> Deadline -> Bool -> Place -> Sent -> IO Outcome
-attemptAt Errand {errandCore, errandCommand, errandDeadline} sendBy isFirst place sent = do
-  leased <- withLease (nodeDedicated (placeNode place)) sendBy $ \mux -> do
+attemptAt :: Errand a -> Deadline -> Bool -> Destination -> Sent -> IO Outcome
+attemptAt Errand {errandCore, errandCommand, errandDeadline} sendBy isFirst destination sent = do
+  leased <- withLease (nodeDedicated (destinationNode destination)) sendBy $ \mux -> do
     for_ (coreJourney errandCore) $ \journey -> preciseNanos >>= noteEntered journey
     now <- coarseNanos
     let current = if isFirst then errandCommand else withRemaining (secondsFromNanos (now - deadlineBegan errandDeadline)) errandCommand

@@ -18,8 +18,8 @@ module Redis.Internal.Client.Recoverer
     policyFor,
     attend,
     depart,
-    awaitPlace,
-    waitsForPlace,
+    awaitDestination,
+    waitsForDestination,
   )
 where
 
@@ -86,7 +86,7 @@ data Flight = Flight
     -- | Whether the first attempt sent a short form, which a server may not know.
     flightShortened :: Bool,
     flightFacts :: Facts,
-    flightAim :: Aim,
+    flightTarget :: Target,
     flightDeadline :: Deadline,
     -- | The cell for the result.
     flightResult :: MVar (Either Error Value),
@@ -102,8 +102,8 @@ data Flight = Flight
 
 -- | A command that failed or found no node, before it is sent again. The cell is for its
 -- result.
-newFlight :: Request -> Facts -> Aim -> Deadline -> MVar (Either Error Value) -> IO Flight
-newFlight asSent flightFacts flightAim flightDeadline flightResult = do
+newFlight :: Request -> Facts -> Target -> Deadline -> MVar (Either Error Value) -> IO Flight
+newFlight asSent flightFacts flightTarget flightDeadline flightResult = do
   flightPhase <- newIORef Ashore
   flightHolds <- newIORef False
   flightTried <- newIORef Nothing
@@ -113,7 +113,7 @@ newFlight asSent flightFacts flightAim flightDeadline flightResult = do
         flightRequest = requestWhole asSent,
         flightShortened = requestIsShortened asSent,
         flightFacts,
-        flightAim,
+        flightTarget,
         flightDeadline,
         flightResult,
         flightPhase,
@@ -146,7 +146,7 @@ data Phase
 data Departure = Departure
   { departureCase :: CaseId,
     departureFlight :: Flight,
-    departurePlace :: Place,
+    departureDestination :: Destination,
     departureSent :: Sent
   }
 
@@ -167,15 +167,15 @@ stopRecoverer :: Recoverer -> IO ()
 stopRecoverer recoverer = void (post recoverer Stop)
 
 -- | Deals with the outcome of a command's first attempt. Never blocks.
-attend :: Recoverer -> Flight -> Place -> Outcome -> IO ()
-attend recoverer flight place outcome =
-  understood recoverer flight place outcome >>= \case
+attend :: Recoverer -> Flight -> Destination -> Outcome -> IO ()
+attend recoverer flight destination outcome =
+  understood recoverer flight destination outcome >>= \case
     Right value -> conclude recoverer flight (Right value)
-    Left failed | flightShortened flight && unknownScript failed -> sendWhole recoverer flight place failed
+    Left failed | flightShortened flight && unknownScript failed -> sendWhole recoverer flight destination failed
     Left failed -> do
       now <- coarseNanos
       policy <- policyOf recoverer flight
-      attempted <- failureAt recoverer place Plainly failed
+      attempted <- failureAt recoverer destination Plainly failed
       let Verdict {verdictDecision, verdictEffects, verdictCourse} =
             decide policy (flightFacts flight) newCourse attempted {failedRemaining = secondsLeft now (flightDeadline flight)}
       traverse_ (carryOut (recovererRouter recoverer) (deadlineBegan (flightDeadline flight))) verdictEffects
@@ -186,22 +186,22 @@ attend recoverer flight place outcome =
 -- | Sends a script with its text to the node that did not know its digest. This does not
 -- count as an attempt, because nothing has failed. After a replica the command takes its
 -- usual route: any replica may get the text, and a node that is named counts as a primary.
-sendWhole :: Recoverer -> Flight -> Place -> Error -> IO ()
-sendWhole recoverer flight place failed = do
+sendWhole :: Recoverer -> Flight -> Destination -> Error -> IO ()
+sendWhole recoverer flight destination failed = do
   closed <- readTVarIO (recovererClosed recoverer)
   policy <- policyOf recoverer flight
   if closed
     then conclude recoverer flight (Left failed)
     else enter recoverer flight (Enter (caseOf policy flight) (RetryNow target))
   where
-    target = case placeTakenFor place of
-      Primary -> ToNode (nodeEndpoint (placeNode place))
+    target = case destinationTakenFor destination of
+      Primary -> ToNode (nodeEndpoint (destinationNode destination))
       Replica -> SameRoute
 
--- | Sends a command to its first place. Blocks like 'submitRunToNode'.
-depart :: Recoverer -> Flight -> Place -> IO ()
-depart recoverer flight place = do
-  submitFlight place [] flight (attend recoverer flight place)
+-- | Sends a command to its first destination. Blocks like 'submitRunToNode'.
+depart :: Recoverer -> Flight -> Destination -> IO ()
+depart recoverer flight destination = do
+  submitFlight destination [] flight (attend recoverer flight destination)
   inQueue flight
 
 -- | Notes that the command stands in the queue of a connection, if it is traced.
@@ -210,20 +210,20 @@ inQueue flight = for_ (flightJourney flight) $ \journey -> preciseNanos >>= note
 
 -- | Hands over a command for which no node is known. The worker sends it as soon as a node
 -- is known. Never blocks.
-awaitPlace :: Recoverer -> Flight -> IO ()
-awaitPlace recoverer flight = mask_ $ do
+awaitDestination :: Recoverer -> Flight -> IO ()
+awaitDestination recoverer flight = mask_ $ do
   -- Masked: a command that is counted and not handed over would hold all later ones back for ever.
   writeIORef (flightHolds flight) True
   atomicModifyIORef' (recovererUnplaced recoverer) (\count -> (count + 1, ()))
   policy <- policyOf recoverer flight
-  failed <- nobodyFor (recovererRouter recoverer) (flightAim flight) >>= failureNowhere recoverer
+  failed <- nobodyFor (recovererRouter recoverer) (flightTarget flight) >>= failureNowhere recoverer
   enter recoverer flight (EnterUnplaced (caseOf policy flight) failed)
 
 -- | Whether commands wait for a node to be known, so that a later command might overtake
 -- them. \(O(1)\).
-waitsForPlace :: Recoverer -> IO Bool
-waitsForPlace recoverer = (> 0) <$> readIORef (recovererUnplaced recoverer)
-{-# INLINE waitsForPlace #-}
+waitsForDestination :: Recoverer -> IO Bool
+waitsForDestination recoverer = (> 0) <$> readIORef (recovererUnplaced recoverer)
+{-# INLINE waitsForDestination #-}
 
 enter :: Recoverer -> Flight -> Event Flight -> IO ()
 enter recoverer flight event = do
@@ -242,62 +242,62 @@ caseOf policy flight =
   Case
     { casePayload = flight,
       caseFacts = flightFacts flight,
-      caseSlot = slotOf (flightAim flight),
+      caseSlot = slotOf (flightTarget flight),
       casePolicy = policy,
       caseCourse = newCourse,
       caseDeadline = flightDeadline flight
     }
 
--- | The bounds for a command with this aim. A command for a named node follows no redirect.
+-- | The bounds for a command with this target. A command for a named node follows no redirect.
 -- Once the client is closed, as the last argument says, there is no further attempt.
-policyFor :: Config -> Router -> Aim -> Bool -> Policy
-policyFor config router aim closed =
+policyFor :: Config -> Router -> Target -> Bool -> Policy
+policyFor config router target closed =
   Policy
     { policyMaxAttempts = if closed then 0 else configMaxAttempts config,
       policyBackoff = configBackoff config,
       policyClustered = isFollowed router && not named,
       policyRedirected = not named,
       policyMapping = configAddressMapping config,
-      policySlot = slotOf aim
+      policySlot = slotOf target
     }
   where
-    named = case aim of
+    named = case target of
       AtNode _ -> True
       _ -> False
 
 -- | The bounds for a command that the recoverer has.
 policyOf :: Recoverer -> Flight -> IO Policy
 policyOf recoverer flight =
-  policyFor (recovererConfig recoverer) (recovererRouter recoverer) (flightAim flight) <$> readTVarIO (recovererClosed recoverer)
+  policyFor (recovererConfig recoverer) (recovererRouter recoverer) (flightTarget flight) <$> readTVarIO (recovererClosed recoverer)
 
 -- | The plain reply, or the error. Also records the node's health, and the attempt in the
 -- command's notes.
-understood :: Recoverer -> Flight -> Place -> Outcome -> IO (Either Error Value)
-understood recoverer flight place outcome = do
+understood :: Recoverer -> Flight -> Destination -> Outcome -> IO (Either Error Value)
+understood recoverer flight destination outcome = do
   writeIORef (flightTried flight) (Just endpoint)
   for_ (flightJourney flight) (`noteAttempt` endpoint)
   case outcome of
     Reply value -> do
       let result = fromReply (flightFacts flight) (flightRequest flight) value
       result <$ either noteError (\_ -> pure ()) result
-    Failure failed -> Left failed <$ (noteFailure router place failed *> noteError failed)
+    Failure failed -> Left failed <$ (noteFailure router destination failed *> noteError failed)
   where
     router = recovererRouter recoverer
-    endpoint = nodeEndpoint (placeNode place)
+    endpoint = nodeEndpoint (destinationNode destination)
     noteError failed = do
-      redirected <- countRedirect router place failed
+      redirected <- countRedirect router destination failed
       for_ (flightJourney flight) $ \journey -> do
         when redirected (noteRedirect journey)
         preciseNanos >>= noteTrouble journey
 
-failureAt :: Recoverer -> Place -> Sent -> Error -> IO FailedAttempt
-failureAt recoverer place failedSent failedError = do
+failureAt :: Recoverer -> Destination -> Sent -> Error -> IO FailedAttempt
+failureAt recoverer destination failedSent failedError = do
   failedRandom <- jitter recoverer
   pure
     FailedAttempt
       { failedError,
-        failedNode = Just (nodeEndpoint (placeNode place)),
-        failedRole = placeTakenFor place,
+        failedNode = Just (nodeEndpoint (destinationNode destination)),
+        failedRole = destinationTakenFor destination,
         failedSent,
         failedRemaining = Nothing,
         failedRandom
@@ -413,26 +413,26 @@ perform recoverer actions = do
       found <- case target of
         SameRoute -> lookUp (flightFacts flight)
         PrimaryRoute -> lookUp (flightFacts flight) {factReadOnly = False}
-        ToNode endpoint -> Right <$> placeAt router (flightFacts flight) endpoint
-        AskingNode endpoint -> Right <$> placeAt router (flightFacts flight) endpoint
+        ToNode endpoint -> Right <$> destinationAt router (flightFacts flight) endpoint
+        AskingNode endpoint -> Right <$> destinationAt router (flightFacts flight) endpoint
       case found of
-        Right (Right departurePlace) ->
-          pure (Right Departure {departureCase = number, departureFlight = flight, departurePlace, departureSent = manner target})
+        Right (Right departureDestination) ->
+          pure (Right Departure {departureCase = number, departureFlight = flight, departureDestination, departureSent = manner target})
         Right (Left failed) -> Left . Failed number <$> failureNowhere recoverer failed
         Left () -> do
           lasting <- nobodyLasts router
-          unless lasting (missedNode router (flightAim flight))
-          Left . (if lasting then Failed else Unplaced) number <$> (nobodyFor router (flightAim flight) >>= failureNowhere recoverer)
+          unless lasting (missedNode router (flightTarget flight))
+          Left . (if lasting then Failed else Unplaced) number <$> (nobodyFor router (flightTarget flight) >>= failureNowhere recoverer)
       where
         lookUp facts =
           maybe (Left ()) (Right . Right)
-            <$> unlessVacant vacancies (slotOf (flightAim flight)) (placeAimed router facts (flightAim flight))
+            <$> unlessVacant vacancies (slotOf (flightTarget flight)) (destinationFor router facts (flightTarget flight))
 
     manner = \case
       AskingNode _ -> WithAsking
       _ -> Plainly
 
-    destinationOf departure = (nodeEndpoint (placeNode (departurePlace departure)), placeRole (departurePlace departure))
+    destinationOf departure = (nodeEndpoint (destinationNode (departureDestination departure)), destinationRole (departureDestination departure))
 
 failureNowhere :: Recoverer -> Error -> IO FailedAttempt
 failureNowhere recoverer failedError = do
@@ -455,7 +455,7 @@ launch recoverer key departures = do
         _ -> (Map.delete key known, Seq.empty)
       unless (Seq.null batch) $ do
         for_ (Seq.lookup 0 batch) $ \departure -> do
-          connected <- try (connectNode (poolOf (departurePlace departure)))
+          connected <- try (connectNode (poolOf (departureDestination departure)))
           case connected of
             Right (Right ()) -> traverse_ (submit recoverer) batch
             Right (Left failed) -> traverse_ (unsent failed) batch
@@ -465,8 +465,8 @@ launch recoverer key departures = do
 
     unsent failed departure = arrived recoverer departure (Failure failed)
 
-poolOf :: Place -> MultiplexPool
-poolOf place = nodePoolFor (placeRole place) (placeNode place)
+poolOf :: Destination -> MultiplexPool
+poolOf destination = nodePoolFor (destinationRole destination) (destinationNode destination)
 
 -- | Submits a command once more, unless its caller has been told that it was not sent.
 submit :: Recoverer -> Departure -> IO ()
@@ -474,28 +474,28 @@ submit recoverer departure = do
   wanted <- changePhase flight Ashore Aboard
   when wanted $ do
     tried <- readIORef (flightTried flight)
-    unless (isNothing tried) (countOne (nodeTally (placeNode (departurePlace departure))) CommandsResent)
+    unless (isNothing tried) (countOne (nodeTally (destinationNode (departureDestination departure))) CommandsResent)
     asking <- case departureSent departure of
       Plainly -> pure []
       -- An error reply to ASKING needs no look: the command's own reply shows it, too.
       WithAsking -> (\beside -> [(request ["ASKING"], beside)]) <$> newResponseSlot
     -- Before it is sent: its caller may read the notes as soon as there is a reply.
     inQueue flight
-    submitFlight (departurePlace departure) asking flight (arrived recoverer departure)
+    submitFlight (departureDestination departure) asking flight (arrived recoverer departure)
   letPass recoverer flight
   where
     flight = departureFlight departure
 
 -- | Submits a command with the requests ahead of it. The action gets the outcome.
-submitFlight :: Place -> [(Request, ResponseSlot)] -> Flight -> (Outcome -> IO ()) -> IO ()
-submitFlight place ahead flight act = do
+submitFlight :: Destination -> [(Request, ResponseSlot)] -> Flight -> (Outcome -> IO ()) -> IO ()
+submitFlight destination ahead flight act = do
   queue <- traverse (\each -> (,) each <$> newResponseSlot) (flightQueue flight)
   slot <- onArrival (resultOfQueue queue >=> act) >>= newAttendedSlot
   now <- coarseNanos
-  let deadline = attemptDeadline place (flightAim flight) now (flightDeadline flight)
+  let deadline = attemptDeadline destination (flightTarget flight) now (flightDeadline flight)
   case ahead <> queue of
-    [] -> submitToNodeSlot (poolOf place) deadline (flightRequest flight) slot
-    run -> submitRunToNode (poolOf place) deadline (run <> [(flightRequest flight, slot)])
+    [] -> submitToNodeSlot (poolOf destination) deadline (flightRequest flight) slot
+    run -> submitRunToNode (poolOf destination) deadline (run <> [(flightRequest flight, slot)])
 
 -- | The outcome of EXEC, given MULTI and the queued commands with their slots, all of which
 -- are filled before EXEC's.
@@ -525,11 +525,11 @@ resultOfQueue ((_, multi) : queue) outcome = do
 
 -- | Deals with the outcome of a command that was sent again. Runs on a thread of the connection.
 arrived :: Recoverer -> Departure -> Outcome -> IO ()
-arrived recoverer Departure {departureCase, departureFlight, departurePlace, departureSent} outcome =
-  understood recoverer departureFlight departurePlace outcome >>= \case
+arrived recoverer Departure {departureCase, departureFlight, departureDestination, departureSent} outcome =
+  understood recoverer departureFlight departureDestination outcome >>= \case
     Right value -> do
       conclude recoverer departureFlight (Right value)
       void (post recoverer (Answered departureCase))
     Left failed -> do
-      taken <- failureAt recoverer departurePlace departureSent failed >>= post recoverer . Failed departureCase
+      taken <- failureAt recoverer departureDestination departureSent failed >>= post recoverer . Failed departureCase
       unless taken (conclude recoverer departureFlight (Left failed))

@@ -314,12 +314,12 @@ addTopics subscriber topics = mask $ \restore -> do
     -- No server is known, and asking again would bring the same answer.
     hopeless = do
       lasts <- nobodyLasts (hubRouter hub)
-      if lasts then Just <$> nobodyFor (hubRouter hub) AtAnyNode else pure Nothing
+      if lasts then Just <$> nobodyFor (hubRouter hub) TargetAnyNode else pure Nothing
 
     whyNot = do
       state <- readTVarIO (groupState group)
       case (stateServers state, lastTrouble (filter (not . isHeard state number) (topicList topics)) state) of
-        (Nothing, _) -> nobodyFor (hubRouter hub) AtAnyNode
+        (Nothing, _) -> nobodyFor (hubRouter hub) TargetAnyNode
         (_, Just (endpoint, cause)) -> pure (ConnectionError (ConnectionFailure "" NotSent endpoint cause))
         _ -> pure (TimeoutError (TimeoutFailure "" NotSent (seconds (fromMaybe 0 patience)) Nothing))
 

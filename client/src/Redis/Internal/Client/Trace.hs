@@ -5,7 +5,7 @@ module Redis.Internal.Client.Trace
     beginTraceOf,
     traceCore,
     enteredQueue,
-    aimedAt,
+    sentTo,
     endTrace,
 
     -- * What begins
@@ -37,7 +37,7 @@ data Subject = Subject
     -- | The information for the hook. The database is filled in later.
     subjectBegun :: CommandBegun,
     -- | The database, if it is not the client's, and the node, if it is known already.
-    subjectPlace :: Maybe (Maybe Int, Endpoint)
+    subjectDestination :: Maybe (Maybe Int, Endpoint)
   }
 
 -- | Whether everything goes to one place, as far as is known.
@@ -68,7 +68,7 @@ described :: Extent -> ByteString -> [[ByteString]] -> Subject
 described extent operation given =
   Subject
     { subjectExtent = extent,
-      subjectPlace = Nothing,
+      subjectDestination = Nothing,
       subjectBegun =
         CommandBegun
           { begunOperation = operation,
@@ -95,7 +95,7 @@ shapeOf given = Char8.unwords (name : map (const "?") (take 16 others) <> ["..."
 
 -- | The subject on a connection to this node, in this database if that is known.
 atNode :: Maybe Int -> Endpoint -> Subject -> Subject
-atNode database node subject = subject {subjectPlace = Just (database, node)}
+atNode database node subject = subject {subjectDestination = Just (database, node)}
 
 -- | The trace of something that has begun and not ended.
 data Trace = Trace
@@ -112,8 +112,8 @@ beginTrace core hook subject = newJourney >>= beginTraceOf core hook subject
 
 -- | Like 'beginTrace', with the notes in this journey.
 beginTraceOf :: Core -> CommandHook -> Subject -> Journey -> IO Trace
-beginTraceOf traceClient hook Subject {subjectExtent = traceExtent, subjectBegun, subjectPlace} traceJourney = do
-  begunNode <- case subjectPlace of
+beginTraceOf traceClient hook Subject {subjectExtent = traceExtent, subjectBegun, subjectDestination} traceJourney = do
+  begunNode <- case subjectDestination of
     Just (_, node) -> pure (Just node)
     Nothing
       -- A single server may have redirected the client to another one.
@@ -123,7 +123,7 @@ beginTraceOf traceClient hook Subject {subjectExtent = traceExtent, subjectBegun
     beginObserving
       hook
       subjectBegun
-        { begunDatabase = fromMaybe (configDatabase config) (subjectPlace >>= fst),
+        { begunDatabase = fromMaybe (configDatabase config) (subjectDestination >>= fst),
           begunNode
         }
   traceBegan <- preciseNanos
@@ -140,8 +140,8 @@ enteredQueue :: Trace -> IO ()
 enteredQueue trace = preciseNanos >>= noteEntered (traceJourney trace)
 
 -- | Notes the node of the first attempt.
-aimedAt :: Trace -> Endpoint -> IO ()
-aimedAt = noteAimed . traceJourney
+sentTo :: Trace -> Endpoint -> IO ()
+sentTo = noteTarget . traceJourney
 
 -- | Tells the hook that the command has ended. Runs on the thread that waits for it.
 endTrace :: Trace -> CommandOutcome -> IO ()

@@ -33,10 +33,10 @@ startTransaction core transaction
   | otherwise = do
     began <- coarseNanos
     result <- newEmptyMVar
-    flight <- behindQueue (map commandRequest (multi : commands)) <$> (newFlight (commandRequest exec) facts aim (deadlineFor core facts began) result >>= tracedBy (coreJourney core))
-    behind <- waitsForPlace recoverer
-    place <- if behind then pure Nothing else placeAimed router facts aim
-    maybe (awaitPlace recoverer flight) (depart recoverer flight) place
+    flight <- behindQueue (map commandRequest (multi : commands)) <$> (newFlight (commandRequest exec) facts target (deadlineFor core facts began) result >>= tracedBy (coreJourney core))
+    behind <- waitsForDestination recoverer
+    destination <- if behind then pure Nothing else destinationFor router facts target
+    maybe (awaitDestination recoverer flight) (depart recoverer flight) destination
     pure (heldOpen core (resultIn result (either (Left . withLabel (transactionLabel transaction)) conclude)))
   where
     router = coreRouter core
@@ -44,9 +44,9 @@ startTransaction core transaction
     commands = transactionCommands transaction
     facts = transactionFacts transaction
     bounds = Bounds {boundsSeveralNodes = isClustered router, boundsArgument = longestArgument core}
-    aim = case transactionKeys transaction of
-      key : _ -> AtSlot (keySlot key)
-      [] -> maybe AtAnyNode (aimOf . commandRoute) (listToMaybe commands)
+    target = case transactionKeys transaction of
+      key : _ -> TargetSlot (keySlot key)
+      [] -> maybe TargetAnyNode (targetOf . commandRoute) (listToMaybe commands)
 
     conclude reply = transactionResult transaction reply >>= maybe (Left unwatched) Right
     unwatched = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "EXEC's array", decodeErrorGot = "null, but no key was watched", decodeErrorCommand = "EXEC"}

@@ -9,15 +9,15 @@ module Redis.Internal.Routing.Router
     routerNodes,
 
     -- * Places
-    Place (..),
-    placeTakenFor,
-    placeOf,
-    Aim (..),
-    aimOf,
+    Destination (..),
+    destinationTakenFor,
+    destinationOf,
+    Target (..),
+    targetOf,
     slotOf,
-    placeAimed,
-    placeEventually,
-    placeAt,
+    destinationFor,
+    destinationEventually,
+    destinationAt,
     nobodyFor,
     missedNode,
     nobodyLasts,
@@ -88,22 +88,22 @@ data Router
 data Alone = Alone
   { aloneNodes :: Nodes,
     -- | The configured server.
-    aloneSeed :: Place,
+    aloneSeed :: Destination,
     -- | The server in use: the configured one, or the one that it redirected this client to.
-    alonePlace :: IORef Place,
+    aloneDestination :: IORef Destination,
     -- | How often the server in use was replaced.
     aloneNews :: TVar Int
   }
 
 -- | A node, and which of its connections to use.
-data Place = Place
-  { placeNode :: Node,
-    placeRole :: ConnectionRole
+data Destination = Destination
+  { destinationNode :: Node,
+    destinationRole :: ConnectionRole
   }
 
--- | The role that a node is taken for at this place.
-placeTakenFor :: Place -> Role
-placeTakenFor place = case placeRole place of
+-- | The role that a node is taken for at this destination.
+destinationTakenFor :: Destination -> Role
+destinationTakenFor destination = case destinationRole destination of
   ForPrimary -> Primary
   ForReplica -> Replica
   ForControl -> Primary
@@ -125,9 +125,9 @@ newAlone setup endpoint = do
     Left failure -> pure (Left failure)
     Right node -> do
       let aloneSeed = onPrimary node
-      alonePlace <- newIORef aloneSeed
+      aloneDestination <- newIORef aloneSeed
       aloneNews <- newTVarIO 0
-      let alone = Alone {aloneNodes, aloneSeed, alonePlace, aloneNews}
+      let alone = Alone {aloneNodes, aloneSeed, aloneDestination, aloneNews}
       writeIORef lost (lostServer alone)
       pure (Right (StandaloneRouter alone))
 
@@ -136,14 +136,14 @@ lostServer :: Alone -> Endpoint -> IO ()
 lostServer alone failed = replaceServer alone failed (aloneSeed alone)
 
 -- | Puts another server in use, if the server at this endpoint is in use.
-replaceServer :: Alone -> Endpoint -> Place -> IO ()
+replaceServer :: Alone -> Endpoint -> Destination -> IO ()
 replaceServer alone replaced other = mask_ $ do
-  isNews <- atomicModifyIORef' (alonePlace alone) $ \place ->
-    if endpointOf place == replaced && endpointOf other /= replaced then (other, True) else (place, False)
-  -- After the place, so that a thread that sees the news finds the new server.
+  isNews <- atomicModifyIORef' (aloneDestination alone) $ \destination ->
+    if endpointOf destination == replaced && endpointOf other /= replaced then (other, True) else (destination, False)
+  -- After the destination, so that a thread that sees the news finds the new server.
   when isNews (atomically (modifyTVar' (aloneNews alone) (+ 1)))
   where
-    endpointOf = nodeEndpoint . placeNode
+    endpointOf = nodeEndpoint . destinationNode
 
 -- | Waits up to so many seconds for commands in flight, then closes all connections.
 closeRouter :: Double -> Router -> IO ()
@@ -176,78 +176,78 @@ routerSlotMap = \case
   ClusterRouter _ cluster -> currentSlotMap cluster
 
 -- | The thing that decides where a command goes.
-data Aim
+data Target
   = -- | Any primary.
-    AtAnyNode
+    TargetAnyNode
   | -- | The primary of the slot while it is up, otherwise another one.
-    AtAnyFor Slot
+    TargetAnyFor Slot
   | -- | A node that serves the slot.
-    AtSlot Slot
+    TargetSlot Slot
   | -- | The primary of the slot, even if replicas are preferred.
-    AtPrimary Slot
+    TargetPrimary Slot
   | -- | The node at this endpoint.
     AtNode Endpoint
   deriving stock (Eq, Show)
 
--- | The aim of a route that one node answers. All its keys share a slot.
-aimOf :: Route a -> Aim
-aimOf = \case
-  OneKey key -> AtSlot (keySlot key)
-  SameSlot (key :| _) -> AtSlot (keySlot key)
-  Splittable _ (key :| _) -> AtSlot (keySlot key)
-  OneSlot slot -> AtPrimary slot
+-- | The target of a route that one node answers. All its keys share a slot.
+targetOf :: Route a -> Target
+targetOf = \case
+  OneKey key -> TargetSlot (keySlot key)
+  SameSlot (key :| _) -> TargetSlot (keySlot key)
+  Splittable _ (key :| _) -> TargetSlot (keySlot key)
+  OneSlot slot -> TargetPrimary slot
   OneNode endpoint -> AtNode endpoint
-  AnyNode -> AtAnyNode
-  AnyNodeFor slot -> AtAnyFor slot
-  NodesOwn -> AtAnyNode
-  Unsendable _ -> AtAnyNode
-  Everywhere _ _ -> AtAnyNode
-  PerNode _ _ -> AtAnyNode
-  AskServer _ _ -> AtAnyNode
-{-# INLINE aimOf #-}
+  AnyNode -> TargetAnyNode
+  AnyNodeFor slot -> TargetAnyFor slot
+  NodesOwn -> TargetAnyNode
+  Unsendable _ -> TargetAnyNode
+  Everywhere _ _ -> TargetAnyNode
+  PerNode _ _ -> TargetAnyNode
+  AskServer _ _ -> TargetAnyNode
+{-# INLINE targetOf #-}
 
 -- | The slot that decides where a command goes, if a slot does.
-slotOf :: Aim -> Maybe Slot
+slotOf :: Target -> Maybe Slot
 slotOf = \case
-  AtSlot slot -> Just slot
-  AtPrimary slot -> Just slot
-  AtAnyNode -> Nothing
-  AtAnyFor _ -> Nothing
+  TargetSlot slot -> Just slot
+  TargetPrimary slot -> Just slot
+  TargetAnyNode -> Nothing
+  TargetAnyFor _ -> Nothing
   AtNode _ -> Nothing
 
--- | The place for a command with these facts and this route, by the current map. \(O(1)\)
+-- | The destination for a command with these facts and this route, by the current map. \(O(1)\)
 -- besides hashing the key; never blocks.
-placeOf :: Router -> Facts -> Route a -> IO (Maybe Place)
-placeOf router facts route = case router of
+destinationOf :: Router -> Facts -> Route a -> IO (Maybe Destination)
+destinationOf router facts route = case router of
   StandaloneRouter alone
-    | OneNode endpoint <- route -> placeAimed router facts (AtNode endpoint)
-    | otherwise -> Just . inLane facts <$> readIORef (alonePlace alone)
-  ClusterRouter {} -> placeAimed router facts (aimOf route)
-{-# INLINE placeOf #-}
+    | OneNode endpoint <- route -> destinationFor router facts (AtNode endpoint)
+    | otherwise -> Just . inLane facts <$> readIORef (aloneDestination alone)
+  ClusterRouter {} -> destinationFor router facts (targetOf route)
+{-# INLINE destinationOf #-}
 
--- | Like 'placeOf', for an aim.
-placeAimed :: Router -> Facts -> Aim -> IO (Maybe Place)
-placeAimed router facts aim = case router of
-  StandaloneRouter alone -> case aim of
+-- | Like 'placeOf', for a target.
+destinationFor :: Router -> Facts -> Target -> IO (Maybe Destination)
+destinationFor router facts target = case router of
+  StandaloneRouter alone -> case target of
     AtNode endpoint -> fmap (inLane facts . onPrimary) <$> knownNode (aloneNodes alone) endpoint
-    _ -> Just . inLane facts <$> readIORef (alonePlace alone)
+    _ -> Just . inLane facts <$> readIORef (aloneDestination alone)
   ClusterRouter usual cluster ->
-    fmap (inLane facts) <$> case aim of
-      AtAnyNode -> fmap onPrimary <$> anyPrimary cluster
-      AtAnyFor slot -> fmap onPrimary <$> anyPrimaryFor cluster slot
-      AtSlot slot
+    fmap (inLane facts) <$> case target of
+      TargetAnyNode -> fmap onPrimary <$> anyPrimary cluster
+      TargetAnyFor slot -> fmap onPrimary <$> anyPrimaryFor cluster slot
+      TargetSlot slot
         | Just elsewhere <- leavingFor facts usual -> reader cluster elsewhere slot
         | otherwise -> fmap onPrimary <$> ownerOf cluster slot
-      AtPrimary slot -> fmap onPrimary <$> ownerOf cluster slot
+      TargetPrimary slot -> fmap onPrimary <$> ownerOf cluster slot
       AtNode endpoint -> knownNode (clusterNodes cluster) endpoint >>= traverse (named cluster)
   where
     -- A replica answers reads on a connection that has asked for it.
     named cluster node = do
       replicas <- slotMapReplicas <$> currentSlotMap cluster
       pure
-        Place
-          { placeNode = node,
-            placeRole = if mayLeavePrimary facts && nodeEndpoint node `Set.member` replicas then ForReplica else ForPrimary
+        Destination
+          { destinationNode = node,
+            destinationRole = if mayLeavePrimary facts && nodeEndpoint node `Set.member` replicas then ForReplica else ForPrimary
           }
 
 -- | The preference for a replica, if the command may leave the primary, given the client's
@@ -267,17 +267,17 @@ leavingFor facts usual = case factReadFrom facts of
 mayLeavePrimary :: Facts -> Bool
 mayLeavePrimary facts = factReadOnly facts && factBlocking facts == NonBlocking
 
--- | The place with the node's connection that the command needs.
-inLane :: Facts -> Place -> Place
-inLane facts place = case factScope facts of
-  ControlLane -> place {placeRole = ForControl}
-  _ -> place
+-- | The destination with the node's connection that the command needs.
+inLane :: Facts -> Destination -> Destination
+inLane facts destination = case factScope facts of
+  ControlLane -> destination {destinationRole = ForControl}
+  _ -> destination
 {-# INLINE inLane #-}
 
-onPrimary :: Node -> Place
-onPrimary node = Place {placeNode = node, placeRole = ForPrimary}
+onPrimary :: Node -> Destination
+onPrimary node = Destination {destinationNode = node, destinationRole = ForPrimary}
 
-reader :: ClusterClient -> ReadFrom -> Slot -> IO (Maybe Place)
+reader :: ClusterClient -> ReadFrom -> Slot -> IO (Maybe Destination)
 reader cluster elsewhere slot = do
   wantReads cluster elsewhere
   moving <- isMoving (clusterMoving cluster) slot
@@ -285,33 +285,33 @@ reader cluster elsewhere slot = do
 {-# NOINLINE reader #-}
 
 -- | A node that may answer a read of a slot that does not move.
-drawn :: ClusterClient -> ReadFrom -> Slot -> IO (Maybe Place)
+drawn :: ClusterClient -> ReadFrom -> Slot -> IO (Maybe Destination)
 drawn cluster elsewhere slot = do
   candidates <- candidatesOf cluster slot
   number <- randomRIO (0, maxBound)
   pure $ case chooseReader elsewhere number candidates of
     Just Candidate {candidateNode, candidateIsPrimary} ->
-      Just Place {placeNode = candidateNode, placeRole = if candidateIsPrimary then ForPrimary else ForReplica}
+      Just Destination {destinationNode = candidateNode, destinationRole = if candidateIsPrimary then ForPrimary else ForReplica}
     Nothing -> Nothing
 
 -- | The error that no node was found, with the reasons of the last refresh.
-nobodyFor :: Router -> Aim -> IO Error
-nobodyFor router aim = case router of
-  StandaloneRouter _ -> pure $ case aim of
+nobodyFor :: Router -> Target -> IO Error
+nobodyFor router target = case router of
+  StandaloneRouter _ -> pure $ case target of
     -- Its nodes are removed only when the client is closed.
     AtNode _ -> ClientClosed
     _ -> unrouted (NoReachableNode [])
   ClusterRouter _ cluster -> do
     reasons <- newsReasons cluster
-    pure . unrouted $ case (reasons, slotOf aim) of
+    pure . unrouted $ case (reasons, slotOf target) of
       ([], Just slot) | not (clusterIsGroup cluster) -> UncoveredSlot (slotNumber slot)
       _ -> NoReachableNode reasons
   where
     unrouted = RoutingError . RoutingFailure "" NotSent
 
 -- | Asks for news of the cluster, because no node was found.
-missedNode :: Router -> Aim -> IO ()
-missedNode router aim = case (router, slotOf aim) of
+missedNode :: Router -> Target -> IO ()
+missedNode router target = case (router, slotOf target) of
   (ClusterRouter _ cluster, Just slot) -> tellCluster cluster (SawUncovered slot)
   (ClusterRouter _ cluster, _) -> tellCluster cluster SawNobody
   (StandaloneRouter _, _) -> pure ()
@@ -339,15 +339,15 @@ routerStopped = \case
 -- | Looks for something. If that finds nothing, asks for news, waits for one piece of news,
 -- at most until the deadline, and looks once more. Does not wait if the last refresh failed in a
 -- way that will last, nor with a standalone server, for which no news would help.
-eventually :: Router -> Nanos -> Aim -> IO (Maybe a) -> IO (Maybe a)
-eventually router deadline aim look = do
+eventually :: Router -> Nanos -> Target -> IO (Maybe a) -> IO (Maybe a)
+eventually router deadline target look = do
   before <- atomically (routerNews router)
   look >>= \case
     Just found -> pure (Just found)
     Nothing -> do
       lasting <- nobodyLasts router
       when (isFollowed router && not lasting) $ do
-        missedNode router aim
+        missedNode router target
         news before
       look
   where
@@ -360,22 +360,22 @@ eventually router deadline aim look = do
           current <- routerNews router
           check (stopped || current /= before)
 
--- | The place for a command. If no node is known, waits for news of the cluster, at most until
+-- | The destination for a command. If no node is known, waits for news of the cluster, at most until
 -- the deadline.
-placeEventually :: Router -> Nanos -> Facts -> Aim -> IO (Either Error Place)
-placeEventually router deadline facts aim =
-  eventually router deadline aim (placeAimed router facts aim) >>= \case
-    Just place -> pure (Right place)
-    Nothing -> Left <$> nobodyFor router aim
+destinationEventually :: Router -> Nanos -> Facts -> Target -> IO (Either Error Destination)
+destinationEventually router deadline facts target =
+  eventually router deadline target (destinationFor router facts target) >>= \case
+    Just destination -> pure (Right destination)
+    Nothing -> Left <$> nobodyFor router target
 
 -- | The nodes of an node set, each with the route to it. Waits like 'placeEventually' if no
 -- map is known. A standalone server is every node set by itself.
 nodesEventually :: Router -> Nanos -> NodeSet -> IO (Either Error [(Endpoint, Route a)])
 nodesEventually router deadline nodeSet = case router of
-  StandaloneRouter alone -> (\place -> Right [(nodeEndpoint (placeNode place), AnyNode)]) <$> readIORef (alonePlace alone)
+  StandaloneRouter alone -> (\destination -> Right [(nodeEndpoint (destinationNode destination), AnyNode)]) <$> readIORef (aloneDestination alone)
   ClusterRouter _ cluster ->
-    eventually router deadline AtAnyNode (known cluster) >>= \case
-      Nothing -> Left <$> nobodyFor router AtAnyNode
+    eventually router deadline TargetAnyNode (known cluster) >>= \case
+      Nothing -> Left <$> nobodyFor router TargetAnyNode
       Just slotMap -> pure $ case nodeSet of
         Primaries -> Right [(shardPrimary shard, OneSlot slot) | (slot, shard) <- slotMapServing slotMap]
         Replicas -> Right (byEndpoint (slotMapReplicas slotMap))
@@ -407,7 +407,7 @@ data NodeRole
 -- | The known nodes, in the order of their endpoints. Never blocks.
 routerMembers :: Router -> IO [ClientNode]
 routerMembers = \case
-  StandaloneRouter alone -> (\place -> [ClientNode {clientNodeEndpoint = nodeEndpoint (placeNode place), clientNodeRole = PrimaryNode, clientNodeZone = Nothing}]) <$> readIORef (alonePlace alone)
+  StandaloneRouter alone -> (\destination -> [ClientNode {clientNodeEndpoint = nodeEndpoint (destinationNode destination), clientNodeRole = PrimaryNode, clientNodeZone = Nothing}]) <$> readIORef (aloneDestination alone)
   ClusterRouter _ cluster -> do
     zones <- clusterZones cluster
     let member role endpoint = ClientNode {clientNodeEndpoint = endpoint, clientNodeRole = role, clientNodeZone = Map.lookup endpoint zones}
@@ -425,10 +425,10 @@ coverEventually router deadline = case router of
     missing >>= \case
       Nothing -> pure (Right ())
       Just slot ->
-        eventually router deadline (AtSlot slot) covered >>= \case
+        eventually router deadline (TargetSlot slot) covered >>= \case
           Just () -> pure (Right ())
           -- Another slot may be the first without a primary by now.
-          Nothing -> missing >>= maybe (pure (Right ())) (fmap Left . nobodyFor router . AtSlot)
+          Nothing -> missing >>= maybe (pure (Right ())) (fmap Left . nobodyFor router . TargetSlot)
 
 -- | Whether there is a node at this endpoint. Waits like 'placeEventually' if no map is known.
 hasNode :: Router -> Nanos -> Endpoint -> IO (Either Error Bool)
@@ -440,9 +440,9 @@ hasNode router deadline endpoint =
       -- A redirect may have named the node since.
       | otherwise -> Right . isJust <$> knownNode (routerNodes router) endpoint
 
--- | The place at an endpoint that a server named. The node counts as a primary.
-placeAt :: Router -> Facts -> Endpoint -> IO (Either Error Place)
-placeAt router facts endpoint = fmap (inLane facts . onPrimary) <$> nodeAt (routerNodes router) endpoint
+-- | The destination at an endpoint that a server named. The node counts as a primary.
+destinationAt :: Router -> Facts -> Endpoint -> IO (Either Error Destination)
+destinationAt router facts endpoint = fmap (inLane facts . onPrimary) <$> nodeAt (routerNodes router) endpoint
 
 -- | Carries out an effect of a retry decision, for a command that began at this time.
 carryOut :: Router -> Nanos -> Effect -> IO ()
@@ -464,13 +464,13 @@ carryOut router began = \case
         spawn ("redis close " <> renderEndpoint endpoint) (closeIdle (nodeDedicated node))
 
 -- | Records that a node did not answer, or could not be reached.
-noteFailure :: Router -> Place -> Error -> IO ()
-noteFailure router place failure = for_ observation $ \seen -> case router of
+noteFailure :: Router -> Destination -> Error -> IO ()
+noteFailure router destination failure = for_ observation $ \seen -> case router of
   -- A lent connection does not report by itself that it was lost.
   StandaloneRouter alone -> when (seen == LostConnection) (lostServer alone endpoint)
   ClusterRouter _ cluster -> observeNode cluster endpoint seen
   where
-    endpoint = nodeEndpoint (placeNode place)
+    endpoint = nodeEndpoint (destinationNode destination)
     observation = case failure of
       TimeoutError (TimeoutFailure _ MaybeExecuted _ _) -> Just MissedReply
       ConnectionError (ConnectionFailure _ _ _ ClosedLocally) -> Nothing
@@ -479,15 +479,15 @@ noteFailure router place failure = for_ observation $ \seen -> case router of
 
 -- | Counts a MOVED or an ASK of a cluster, keeps reads of its slot with the primary for a while, and
 -- returns whether the error is one.
-countRedirect :: Router -> Place -> Error -> IO Bool
-countRedirect router place failure = case (router, failure) of
+countRedirect :: Router -> Destination -> Error -> IO Bool
+countRedirect router destination failure = case (router, failure) of
   (ClusterRouter _ cluster, ReplyError refused) | isClustered router -> case parseRedirect refused of
     Just (Moved slot _) -> True <$ (counted RedirectsMoved *> noteMoving (clusterMoving cluster) slot)
     Just (Ask slot _) -> True <$ (counted RedirectsAsk *> noteMoving (clusterMoving cluster) slot)
     _ -> pure False
   _ -> pure False
   where
-    counted = countOne (nodeTally (placeNode place))
+    counted = countOne (nodeTally (destinationNode destination))
 
 -- | Counts the error that a caller gets, at the node of the last attempt.
 countFailure :: Router -> Maybe Endpoint -> Error -> IO ()

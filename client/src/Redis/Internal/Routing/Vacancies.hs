@@ -23,7 +23,7 @@ newVacancies = Vacancies <$> newIORef Set.empty
 -- | Looks up the place of a command of this slot: nothing if an earlier command of the slot
 -- found nothing. Commands without a slot have no order. \(O(\log n)\) in the vacant slots.
 unlessVacant :: Vacancies -> Maybe Slot -> IO (Maybe place) -> IO (Maybe place)
-unlessVacant (Vacancies vacant) aimed look = case aimed of
+unlessVacant (Vacancies vacant) target look = case target of
   Nothing -> look
   Just slot -> do
     before <- readIORef vacant
