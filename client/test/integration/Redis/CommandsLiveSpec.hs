@@ -40,14 +40,14 @@ spec = do
   describe "every command" $
     forM_ [OnlyResp2, PreferResp3] $ \protocol -> do
       it ("does on a server what it should, with " <> show protocol) . within 120 $ do
-        lasting <- withServer defaultServerOptions $ \server ->
+        permanent <- withServer defaultServerOptions $ \server ->
           withServerConnection server $ \bare -> do
             version <- serverVersion bare
             withClient (config protocol server) $ \client ->
               traverse (tried version bare client) (filter (not . endsServer) cases)
         ending <- traverse (ended protocol) (filter endsServer cases)
         -- Reports all failures, not only the first.
-        case catMaybes (lasting <> ending) of
+        case catMaybes (permanent <> ending) of
           [] -> pure ()
           failures -> expectationFailure (unlines failures)
 

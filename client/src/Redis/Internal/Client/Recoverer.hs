@@ -420,9 +420,9 @@ perform recoverer actions = do
           pure (Right Departure {departureCase = number, departureFlight = flight, departureDestination, departureSent = manner target})
         Right (Left failed) -> Left . Failed number <$> failureNowhere recoverer failed
         Left () -> do
-          lasting <- nobodyLasts router
-          unless lasting (missedNode router (flightTarget flight))
-          Left . (if lasting then Failed else Unplaced) number <$> (nobodyFor router (flightTarget flight) >>= failureNowhere recoverer)
+          permanent <- nobodyIsPermanent router
+          unless permanent (missedNode router (flightTarget flight))
+          Left . (if permanent then Failed else Unplaced) number <$> (nobodyFor router (flightTarget flight) >>= failureNowhere recoverer)
       where
         lookUp facts =
           maybe (Left ()) (Right . Right)

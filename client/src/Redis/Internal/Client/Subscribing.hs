@@ -54,7 +54,7 @@ import Redis.Internal.Client.Topic
 import Redis.Internal.Network.Clock (Nanos, durationFromNanos)
 import Redis.Internal.Protocol.Redirect
 import Redis.Internal.Protocol.Slot (keySlot)
-import Redis.Internal.Routing.Lasting (lastingCause)
+import Redis.Internal.Routing.Permanent (isPermanentCause)
 import Redis.Internal.Routing.Topology (Trigger (..))
 import System.Random (randomR)
 
@@ -125,7 +125,7 @@ handle now event state = case event of
       let failures = linkFailures link + 1
           (delay, st1) = delayAfter failures st0
           st2 = st1 {stateLinks = Map.insert line link {linkStage = Idle (now + delay), linkFailures = failures, linkTrouble = Just cause} (stateLinks st1)}
-          refused = if lastingCause cause then foldl' (\st name -> refuse now line name (unreachable line cause) st) st2 (topicsAt line st2) else st2
+          refused = if isPermanentCause cause then foldl' (\st name -> refuse now line name (unreachable line cause) st) st2 (topicsAt line st2) else st2
        in settleAt now line (elsewhere line (emit (Tell (LostNode (lineEndpoint line))) refused))
 
 unreachable :: Line -> ConnectionCause -> Error

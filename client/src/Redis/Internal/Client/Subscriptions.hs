@@ -313,7 +313,7 @@ addTopics subscriber topics = mask $ \restore -> do
 
     -- No server is known, and asking again would bring the same answer.
     hopeless = do
-      lasts <- nobodyLasts (hubRouter hub)
+      lasts <- nobodyIsPermanent (hubRouter hub)
       if lasts then Just <$> nobodyFor (hubRouter hub) TargetAnyNode else pure Nothing
 
     whyNot = do

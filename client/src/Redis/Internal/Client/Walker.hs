@@ -22,7 +22,7 @@ import Data.Maybe (fromMaybe, isJust)
 import Redis.Duration (Duration, inSeconds, seconds)
 import Redis.Error
 import Redis.Internal.Network.Clock
-import Redis.Internal.Routing.Lasting (isLasting)
+import Redis.Internal.Routing.Permanent (isPermanent)
 import Redis.Internal.Routing.Position
 
 -- | A walk in progress, and its position. One thread at a time pulls; other threads wait for
@@ -103,7 +103,7 @@ passes problem = case problem of
   ReplyError ServerError {serverErrorCode} ->
     serverErrorCode `elem` ["LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "MOVED", "ASK", "REDIRECT", "READONLY", "BUSY"]
   UnexpectedReply _ -> False
-  ConnectionError _ -> not (isLasting problem)
+  ConnectionError _ -> not (isPermanent problem)
   TimeoutError _ -> True
   RoutingError _ -> True
   RefusedError (NoSuchNode _) -> True

@@ -172,7 +172,7 @@ withIssued ConnectionSetup {setupConfig = config, setupCredentials = store} conn
         now <- preciseNanos
         let pause = if pauses == 0 then 0 else delayFor (configBackoff config) pauses random
         if secondsFromNanos (now - since) + pause > min replacedWithin (configConnectTimeout config / 2)
-          then -- The action may issue others later, so this is no lasting failure.
+          then -- The action may issue others later, so this is no permanent failure.
             pure (Left (CredentialsFailed ("the server refuses the credentials that were issued: " <> renderCause cause)))
           else do
             threadDelay (ceiling (pause * 1e6))

@@ -25,7 +25,7 @@ module Redis.Internal.Routing.Cluster
     -- * News
     newsCount,
     newsReasons,
-    newsIsLasting,
+    newsIsPermanent,
     clusterStopped,
 
     -- * Learning
@@ -67,7 +67,7 @@ import Redis.Internal.Routing.ClusterReply (Asked (..))
 import Redis.Internal.Routing.GroupReply
 import Redis.Internal.Routing.Health
 import Redis.Internal.Routing.Inquiry
-import Redis.Internal.Routing.Lasting
+import Redis.Internal.Routing.Permanent
 import Redis.Internal.Routing.Moving
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Readers
@@ -325,11 +325,11 @@ newsReasons cluster = snd <$> readIORef (clusterReasons cluster)
 
 -- | Whether the last refresh failed so recently, and for such reasons, that another one now
 -- would fail the same way.
-newsIsLasting :: ClusterClient -> IO Bool
-newsIsLasting cluster = do
+newsIsPermanent :: ClusterClient -> IO Bool
+newsIsPermanent cluster = do
   (ended, reasons) <- readIORef (clusterReasons cluster)
   now <- secondsNow
-  pure (not (null reasons) && all (isLasting . snd) reasons && now - ended < configRefreshThrottle (clusterConfig cluster))
+  pure (not (null reasons) && all (isPermanent . snd) reasons && now - ended < configRefreshThrottle (clusterConfig cluster))
 
 -- | Whether the client is closed, so that there will be no more news.
 clusterStopped :: ClusterClient -> STM Bool

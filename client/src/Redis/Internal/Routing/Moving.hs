@@ -28,7 +28,7 @@ newMovingSlots = MovingSlots <$> newIORef Map.empty
 noteMoving :: MovingSlots -> Slot -> IO ()
 noteMoving (MovingSlots known) slot = do
   now <- coarseNanos
-  atomicModifyIORef' known (\slots -> (Map.insert slot (now + lasting) (Map.filter (> now) slots), ()))
+  atomicModifyIORef' known (\slots -> (Map.insert slot (now + permanent) (Map.filter (> now) slots), ()))
 
 -- | Whether a node has redirected for this slot of late. One read if no slot ever moved.
 isMoving :: MovingSlots -> Slot -> IO Bool
@@ -40,5 +40,5 @@ isMoving (MovingSlots known) slot = do
 
 -- | How long a redirect counts: 10 s. Each further one, of which there are many while keys leave,
 -- counts anew.
-lasting :: Nanos
-lasting = nanosFromSeconds 10
+permanent :: Nanos
+permanent = nanosFromSeconds 10

@@ -41,7 +41,7 @@ import Redis.Internal.Command (Facts (..))
 import Redis.Internal.Config (AddressMapping, Backoff)
 import Redis.Internal.Protocol.Redirect
 import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
-import Redis.Internal.Routing.Lasting
+import Redis.Internal.Routing.Permanent
 import Redis.Internal.Routing.Topology (Trigger (..))
 
 -- | The bounds for a command.
@@ -278,7 +278,7 @@ adviseOn policy course failure = case failedError failure of
     UncoveredSlot number
       | clustered -> (maybe [] (\slot -> [Tell (SawUncovered slot)]) (slotFromInt number), Later SameRoute)
     NoReachableNode reasons
-      | not (null reasons) && all (isLasting . snd) reasons -> ([], HandOver)
+      | not (null reasons) && all (isPermanent . snd) reasons -> ([], HandOver)
       | clustered -> ([], Later SameRoute)
     _ -> ([], HandOver)
   -- A replica is given only a part of the command's time, so there is time left.
@@ -355,7 +355,7 @@ adviseOnConnection :: Policy -> FailedAttempt -> Endpoint -> ConnectionCause -> 
 adviseOnConnection policy FailedAttempt {failedError, failedRole} node cause
   | suspect = (lost, HandOver)
   | clustered && failedRole == Replica = (lost, Elsewhere PrimaryRoute)
-  | lastingCause cause = (lost, HandOver)
+  | isPermanentCause cause = (lost, HandOver)
   -- The first time at once: many reads in flight of one thread would otherwise wait one
   -- after another. If the node's own backoff does not allow a new connection yet, the next
   -- failure says so, and is followed by a delay.

@@ -20,7 +20,7 @@ module Redis.Internal.Routing.Router
     destinationAt,
     nobodyFor,
     missedNode,
-    nobodyLasts,
+    nobodyIsPermanent,
 
     -- * Several nodes
     nodesEventually,
@@ -317,10 +317,10 @@ missedNode router target = case (router, slotOf target) of
   (StandaloneRouter _, _) -> pure ()
 
 -- | Whether asking for news now would only bring the answer of 'nobodyFor' again.
-nobodyLasts :: Router -> IO Bool
-nobodyLasts = \case
+nobodyIsPermanent :: Router -> IO Bool
+nobodyIsPermanent = \case
   StandaloneRouter _ -> pure False
-  ClusterRouter _ cluster -> newsIsLasting cluster
+  ClusterRouter _ cluster -> newsIsPermanent cluster
 
 -- | A number that changes with each map that is published and each refresh that ends; for a
 -- standalone server, with each server that replaces the one in use. It stays the same once the
@@ -345,8 +345,8 @@ eventually router deadline target look = do
   look >>= \case
     Just found -> pure (Just found)
     Nothing -> do
-      lasting <- nobodyLasts router
-      when (isFollowed router && not lasting) $ do
+      permanent <- nobodyIsPermanent router
+      when (isFollowed router && not permanent) $ do
         missedNode router target
         news before
       look

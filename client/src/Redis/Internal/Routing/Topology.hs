@@ -61,7 +61,7 @@ import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Config (Backoff, Config (..))
 import Redis.Internal.Config qualified as Config
 import Redis.Internal.Protocol.Slot (Slot)
-import Redis.Internal.Routing.Lasting
+import Redis.Internal.Routing.Permanent
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.View
 import System.Random (StdGen, uniformR)
@@ -440,7 +440,7 @@ conclude now refresh state@State {stateSettings, stateMoved} = case chooseView (
        in ( ended
               { stateFailures = failures,
                 stateRandom = random,
-                stateWanted = not (all (isLasting . snd) reasons),
+                stateWanted = not (all (isPermanent . snd) reasons),
                 stateNotBefore = max retryAt (stateNotBefore state)
               },
             [RefreshFailed (reverse reasons)]

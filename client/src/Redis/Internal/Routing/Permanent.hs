@@ -1,7 +1,7 @@
 -- | Failures that stay as they are until somebody changes a setting.
-module Redis.Internal.Routing.Lasting
-  ( isLasting,
-    lastingCause,
+module Redis.Internal.Routing.Permanent
+  ( isPermanent,
+    isPermanentCause,
   )
 where
 
@@ -11,17 +11,17 @@ import Redis.Internal.Network.Handshake (passes)
 
 -- | Whether asking again would fail the same way: a wrong password, a certificate that is
 -- not trusted, a server that is no node of a cluster, a name that sentinels do not know.
-isLasting :: Error -> Bool
-isLasting = \case
-  ConnectionError ConnectionFailure {connectionCause = cause} -> lastingCause cause
+isPermanent :: Error -> Bool
+isPermanent = \case
+  ConnectionError ConnectionFailure {connectionCause = cause} -> isPermanentCause cause
   ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
     serverErrorCode == "NOPERM"
       || serverErrorCode == "ERR" && any (`Char8.isPrefixOf` serverErrorMessage) ["This instance has cluster support disabled", "No such master with that name"]
   _ -> False
 
 -- | Like 'isLasting', for the reason why a connection could not be opened.
-lastingCause :: ConnectionCause -> Bool
-lastingCause = \case
+isPermanentCause :: ConnectionCause -> Bool
+isPermanentCause = \case
   TlsFailed _ -> True
   -- For example a wrong password, a database that does not exist, or a proxy's own words.
   HandshakeRefused said -> not (passes said)
