@@ -53,7 +53,7 @@ import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Recovery
 import Redis.Internal.Routing.Retry
 import Redis.Internal.Routing.Router
-import Redis.Internal.Routing.Vacancies
+import Redis.Internal.Routing.UncoveredSlots
 import Redis.Value
 import System.Random (randomRIO)
 
@@ -391,8 +391,8 @@ advance recoverer events recovery = do
 -- | Carries actions out. Commands for the same destination are launched together.
 perform :: Recoverer -> [Action Flight] -> IO [Event Flight]
 perform recoverer actions = do
-  vacancies <- newVacancies
-  outcomes <- traverse (one vacancies) actions
+  uncovered <- newUncoveredSlots
+  outcomes <- traverse (one uncovered) actions
   let leaving = [departure | Just (Right departure) <- outcomes]
   for_ (Map.toList (Map.fromListWith (flip (<>)) [(destinationOf departure, Seq.singleton departure) | departure <- leaving])) $
     uncurry (launch recoverer)
@@ -400,15 +400,15 @@ perform recoverer actions = do
   where
     router = recovererRouter recoverer
 
-    one vacancies = \case
-      Send number flight target -> Just <$> leave vacancies number flight target
+    one uncovered = \case
+      Send number flight target -> Just <$> leave uncovered number flight target
       Finish flight failed -> Nothing <$ conclude recoverer flight (Left failed)
       Perform flight effect -> Nothing <$ carryOut router (deadlineBegan (flightDeadline flight)) effect
       Expire flight unsent sent -> do
         ashore <- changePhase flight Ashore Cancelled
         Nothing <$ conclude recoverer flight (Left (if ashore then unsent else sent))
 
-    leave vacancies number flight target = do
+    leave uncovered number flight target = do
       void (changePhase flight Aboard Ashore)
       found <- case target of
         SameRoute -> lookUp (flightFacts flight)
@@ -426,7 +426,7 @@ perform recoverer actions = do
       where
         lookUp facts =
           maybe (Left ()) (Right . Right)
-            <$> unlessVacant vacancies (slotOf (flightTarget flight)) (destinationFor router facts (flightTarget flight))
+            <$> unlessUncovered uncovered (slotOf (flightTarget flight)) (destinationFor router facts (flightTarget flight))
 
     manner = \case
       AskingNode _ -> WithAsking
