@@ -14,7 +14,7 @@
 -- Time and random numbers are arguments; the pool that connects keeps the state.
 module Redis.Internal.Network.Reconnect
   ( Reconnect,
-    untroubled,
+    noFailure,
     beginAttempt,
     attemptSucceeded,
     attemptFailed,
@@ -33,69 +33,69 @@ import Redis.Internal.Network.Clock (Nanos, nanosFromSeconds, secondsFromNanos)
 
 -- | The state of the attempts so far.
 data Reconnect
-  = Untroubled
-  | Troubled Setback
+  = NoFailure
+  | AfterFailure BackoffState
   deriving stock (Eq, Show)
 
-data Setback = Setback
+data BackoffState = BackoffState
   { -- | Failures since the node was last known to be well.
-    setbackFailures :: Int,
-    setbackCause :: ConnectionCause,
+    backoffFailures :: Int,
+    backoffCause :: ConnectionCause,
     -- | The time of the last failure.
-    setbackAt :: Nanos,
-    setbackNotBefore :: Nanos,
-    setbackStage :: SetbackStage
+    backoffAt :: Nanos,
+    backoffNotBefore :: Nanos,
+    backoffStage :: BackoffStage
   }
   deriving stock (Eq, Show)
 
-data SetbackStage
+data BackoffStage
   = -- | No attempt may begin before 'setbackNotBefore'.
     Waiting
-  | -- | The attempt that may end the setback is under way.
+  | -- | The attempt that may end the backoff is under way.
     Trying
   | -- | That attempt succeeded. If nothing else fails, the node is well at this time.
     OnTrial Nanos
   deriving stock (Eq, Show)
 
 -- | The state in which nothing has failed.
-untroubled :: Reconnect
-untroubled = Untroubled
+noFailure :: Reconnect
+noFailure = NoFailure
 
 -- | Asks whether an attempt may begin now. 'Left' is the cause of the last failure. A caller that
 -- may begin must report how its attempt ended. \(O(1)\).
 beginAttempt :: Nanos -> Reconnect -> Either ConnectionCause Reconnect
 beginAttempt now state = case tried now state of
-  Untroubled -> Right Untroubled
-  Troubled trouble -> case setbackStage trouble of
-    OnTrial _ -> Right (Troubled trouble)
-    Waiting | now >= setbackNotBefore trouble -> Right (Troubled trouble {setbackStage = Trying})
-    _ -> Left (setbackCause trouble)
+  NoFailure -> Right NoFailure
+  AfterFailure failure -> case backoffStage failure of
+    OnTrial _ -> Right (AfterFailure failure)
+    Waiting | now >= backoffNotBefore failure -> Right (AfterFailure failure {backoffStage = Trying})
+    _ -> Left (backoffCause failure)
 
 -- | An attempt opened a connection. An attempt that began before a failure that is known by now
 -- does not shorten the wait. \(O(1)\).
 attemptSucceeded :: Backoff -> Nanos -> Reconnect -> Reconnect
 attemptSucceeded backoff now = \case
-  Troubled trouble
-    | Trying <- setbackStage trouble -> Troubled trouble {setbackStage = OnTrial (now + nanosFromSeconds (inSeconds (backoffCap backoff)))}
+  AfterFailure failure
+    | Trying <- backoffStage failure -> AfterFailure failure {backoffStage = OnTrial (now + nanosFromSeconds (inSeconds (backoffCap backoff)))}
   other -> other
 
 -- | An attempt failed. Takes a random number between 0 and 1; returns the seconds until the next
 -- attempt may begin, and the state. \(O(1)\).
 attemptFailed :: Backoff -> Nanos -> Double -> ConnectionCause -> Reconnect -> (Double, Reconnect)
 attemptFailed backoff now random cause state = case tried now state of
-  Troubled trouble
+  AfterFailure failure
     -- The attempt began before the failure that is known already.
-    | Waiting <- setbackStage trouble ->
-      ( max 0 (secondsFromNanos (setbackNotBefore trouble - now)),
-        Troubled trouble {setbackCause = cause}
+    | Waiting <- backoffStage failure ->
+      ( max 0 (secondsFromNanos (backoffNotBefore failure - now)),
+        AfterFailure failure {backoffCause = cause}
       )
   other -> oneMore (delayAfter backoff random) now now cause other
 
 -- | An attempt was interrupted, which says nothing about the node. \(O(1)\).
 attemptAbandoned :: Reconnect -> Reconnect
 attemptAbandoned = \case
-  Troubled trouble
-    | Trying <- setbackStage trouble -> Troubled trouble {setbackStage = Waiting}
+  AfterFailure failure
+    | Trying <- backoffStage failure -> AfterFailure failure {backoffStage = Waiting}
   other -> other
 
 -- | The life of a connection that has ended.
@@ -114,23 +114,23 @@ data Lifetime = Lifetime
 connectionLost :: Backoff -> Nanos -> Double -> Lifetime -> Reconnect -> Reconnect
 connectionLost backoff now random Lifetime {lifetimeBegan, lifetimeAnswered, lifetimeEnd} state = case tried now state of
   -- A connection from before the known failure says nothing about the time since.
-  before@(Troubled trouble) | lifetimeBegan < setbackAt trouble -> before
+  before@(AfterFailure failure) | lifetimeBegan < backoffAt failure -> before
   before
-    | lifetimeAnswered || now - lifetimeBegan >= nanosFromSeconds (inSeconds (backoffCap backoff)) -> Untroubled
+    | lifetimeAnswered || now - lifetimeBegan >= nanosFromSeconds (inSeconds (backoffCap backoff)) -> NoFailure
     | ClosedLocally <- lifetimeEnd -> before
     | otherwise -> snd (oneMore (delayAfter backoff random) now lifetimeBegan lifetimeEnd before)
 
 -- | The cause of the last failure, until an attempt succeeds. \(O(1)\).
 failing :: Reconnect -> Maybe ConnectionCause
 failing = \case
-  Troubled trouble | Waiting <- setbackStage trouble -> Just (setbackCause trouble)
-  Troubled trouble | Trying <- setbackStage trouble -> Just (setbackCause trouble)
+  AfterFailure failure | Waiting <- backoffStage failure -> Just (backoffCause failure)
+  AfterFailure failure | Trying <- backoffStage failure -> Just (backoffCause failure)
   _ -> Nothing
 
 -- | The state at this time: a trial that has passed is over.
 tried :: Nanos -> Reconnect -> Reconnect
 tried now = \case
-  Troubled trouble | OnTrial end <- setbackStage trouble, now >= end -> Untroubled
+  AfterFailure failure | OnTrial end <- backoffStage failure, now >= end -> NoFailure
   other -> other
 
 -- | Adds a failure. Takes the delay after a number of failures, the time of the failure, and the
@@ -138,20 +138,20 @@ tried now = \case
 oneMore :: (Int -> Double) -> Nanos -> Nanos -> ConnectionCause -> Reconnect -> (Double, Reconnect)
 oneMore delayOf now from cause state =
   ( delay,
-    Troubled
-      Setback
-        { setbackFailures = failures,
-          setbackCause = cause,
-          setbackAt = now,
-          setbackNotBefore = from + nanosFromSeconds delay,
-          setbackStage = Waiting
+    AfterFailure
+      BackoffState
+        { backoffFailures = failures,
+          backoffCause = cause,
+          backoffAt = now,
+          backoffNotBefore = from + nanosFromSeconds delay,
+          backoffStage = Waiting
         }
   )
   where
     delay = delayOf failures
     failures = case state of
-      Untroubled -> 1
-      Troubled trouble -> setbackFailures trouble + 1
+      NoFailure -> 1
+      AfterFailure failure -> backoffFailures failure + 1
 
 -- | The delay in seconds after so many failures, given a random number.
 delayAfter :: Backoff -> Double -> Int -> Double
