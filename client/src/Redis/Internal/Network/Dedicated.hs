@@ -151,7 +151,7 @@ newDedicatedPool dedicatedSetup dedicatedEndpoint = do
   dedicatedNumber <- newTVarIO 0
   dedicatedDials <- newTVarIO []
   dedicatedReaping <- newTVarIO False
-  dedicatedReconnect <- newTVarIO untroubled
+  dedicatedReconnect <- newTVarIO noFailure
   pure DedicatedPool {dedicatedEndpoint, dedicatedSetup, dedicatedLending, dedicatedNumber, dedicatedDials, dedicatedReaping, dedicatedReconnect}
 
 -- | Takes one step of the lending: gives callers their turns, and returns the connections to close.

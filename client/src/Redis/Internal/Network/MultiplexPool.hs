@@ -98,7 +98,7 @@ newMultiplexPool poolSetup poolRole poolOnTrouble poolEndpoint = do
     newMVar
       PoolState
         { stateAttempt = Nothing,
-          stateReconnect = untroubled,
+          stateReconnect = noFailure,
           stateDropped = 0,
           stateDraining = []
         }
