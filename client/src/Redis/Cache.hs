@@ -41,9 +41,9 @@ import Redis.Duration (Duration, inMicroseconds)
 import Redis.Error
 import Redis.Internal.Client.CacheStore (CacheGauges (..), noCacheGauges, storeGauges)
 import Redis.Internal.Client.Cached
-import Redis.Internal.Client.Core (Client (..), Core (coreCache, coreConfig, coreJourney), keepOpen)
+import Redis.Internal.Client.Core (Client (..), Core (coreCache, coreConfig, coreNotes), keepOpen)
 import Redis.Internal.Client.Execute
-import Redis.Internal.Client.Journey (newJourney)
+import Redis.Internal.Client.TraceNotes (newTraceNotes)
 import Redis.Internal.Client.Trace
 import Redis.Internal.Config (Config (configHooks))
 import Redis.Internal.Hooks
@@ -82,11 +82,11 @@ tryRunCached (Client core) (MaxAge age) command = case hookCommand (configHooks 
       Answered result -> pure result
       Unanswered begin -> (begin >>= awaitStarted) <* keepOpen core
   Just hook -> do
-    journey <- newJourney
-    glance core {coreJourney = Just journey} age command >>= \case
+    notes <- newTraceNotes
+    glance core {coreNotes = Just notes} age command >>= \case
       Answered result -> pure result
       Unanswered begin -> do
-        trace <- beginTraceOf core hook (oneCommand (commandArguments command)) journey
+        trace <- beginTraceOf core hook (oneCommand (commandArguments command)) notes
         awaitTraced trace (const begin) <* keepOpen core
 
 -- | Like 'runCached', but does not wait for the reply. Blocks on a miss like 'Redis.Client.submit'.
@@ -97,11 +97,11 @@ submitCached (Client core) (MaxAge age) command = case hookCommand (configHooks 
       Answered result -> pure (Pending (settled result))
       Unanswered begin -> Pending . heldOpen core <$> begin
   Just hook -> do
-    journey <- newJourney
-    glance core {coreJourney = Just journey} age command >>= \case
+    notes <- newTraceNotes
+    glance core {coreNotes = Just notes} age command >>= \case
       Answered result -> pure (Pending (settled result))
       Unanswered begin -> do
-        trace <- beginTraceOf core hook (oneCommand (commandArguments command)) journey
+        trace <- beginTraceOf core hook (oneCommand (commandArguments command)) notes
         Pending . heldOpen core <$> startTraced trace (const begin)
 
 -- | What the cache holds now, and how reads have gone so far. Never blocks.

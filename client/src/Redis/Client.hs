@@ -131,7 +131,7 @@ newClient unchecked = do
               coreLearnt = learnt,
               coreCache = cache,
               coreHerald = herald,
-              coreJourney = Nothing,
+              coreNotes = Nothing,
               coreHandle = spare
             }
     -- The finaliser must not hold the handle: then it would never run.

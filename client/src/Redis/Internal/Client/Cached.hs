@@ -25,7 +25,7 @@ import Redis.Internal.Client.Core
 import Redis.Internal.Client.Execute
 import Redis.Internal.Client.FanOut
 import Redis.Internal.Client.Frozen (thaw)
-import Redis.Internal.Client.Journey
+import Redis.Internal.Client.TraceNotes
 import Redis.Internal.Client.Recoverer (attend, awaitDestination, newFlight, tracedBy, waitsForDestination)
 import Redis.Internal.Command
 import Redis.Internal.Config
@@ -158,7 +158,7 @@ fetch core asked given missed@Missed {missedStore = store, missedKey, missedSour
     past = do
       noteUncached store
       started <- startFrom core (askedAt asked) (toPrimary missedKey given)
-      noteWay core started
+      noteStart core started
       pure (resultOf (awaitStarted started <* outdo missed))
 
 -- | The command for the primary of its key, whatever node the client's reads prefer.
@@ -229,10 +229,10 @@ lead core Lead {leadMissed = Missed {missedStore, missedKey, missedDestination, 
       attend (coreRecoverer core) flight missedDestination outcome
   permitted <- newAttendedSlot permission
   slot <- newAttendedSlot arrival
-  for_ (coreJourney core) (`noteTarget` nodeEndpoint (destinationNode missedDestination))
+  for_ (coreNotes core) (`noteTarget` nodeEndpoint (destinationNode missedDestination))
   submitRunToNode pool (fetchDeadline leadFetch) ([(cachingYes, permitted) | readsAreTracked] <> [(encoded, slot)])
     `onException` (astray >>= awaitDestination (coreRecoverer core))
-  for_ (coreJourney core) $ \journey -> preciseNanos >>= noteEntered journey
+  for_ (coreNotes core) $ \notes -> preciseNanos >>= noteEntered notes
   where
     encoded = commandRequest leadGiven
     facts = commandFacts leadGiven
@@ -241,7 +241,7 @@ lead core Lead {leadMissed = Missed {missedStore, missedKey, missedDestination, 
     astray = do
       lost
       writeIORef (fetchStrayed leadFetch) True
-      newFlight encoded facts (TargetPrimary (keySlot missedKey)) (fetchDeadline leadFetch) (fetchResult leadFetch) >>= tracedBy (coreJourney core)
+      newFlight encoded facts (TargetPrimary (keySlot missedKey)) (fetchDeadline leadFetch) (fetchResult leadFetch) >>= tracedBy (coreNotes core)
     readsAreTracked = case cachingTracking <$> configCaching (coreConfig core) of
       Just (TrackPrefixes _) -> False
       _ -> True

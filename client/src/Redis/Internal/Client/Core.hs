@@ -18,7 +18,7 @@ import Data.Map.Strict (Map)
 import Redis.Internal.Client.CacheStore (CacheStore)
 import Redis.Internal.Client.Deadline
 import Redis.Internal.Client.Herald
-import Redis.Internal.Client.Journey (Journey)
+import Redis.Internal.Client.TraceNotes (TraceNotes)
 import Redis.Internal.Client.Recoverer
 import Redis.Internal.Client.Subscriptions (Hub)
 import Redis.Internal.Command
@@ -48,7 +48,7 @@ data Core = Core
     -- | Calls the user's hooks.
     coreHerald :: Herald,
     -- | The notes about the current command, if it is traced.
-    coreJourney :: Maybe Journey,
+    coreNotes :: Maybe TraceNotes,
     -- | Held by users, and by no thread of the library: when it is garbage, the client can
     -- no longer be used.
     coreHandle :: IORef ()

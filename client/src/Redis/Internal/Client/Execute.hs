@@ -14,7 +14,7 @@ module Redis.Internal.Client.Execute
     startTraced,
     awaitTraced,
     runTraced,
-    noteWay,
+    noteStart,
     untraced,
     toItsEnd,
     pipeTraced,
@@ -48,7 +48,7 @@ import Redis.Internal.Client.CommandInfo
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Deadline
 import Redis.Internal.Client.FanOut
-import Redis.Internal.Client.Journey
+import Redis.Internal.Client.TraceNotes
 import Redis.Internal.Client.OwnConnection
 import Redis.Internal.Client.Recoverer
 import Redis.Internal.Client.Trace
@@ -170,14 +170,14 @@ toItsEnd trace rest = do
 
 -- | Notes in the trace where a started command was sent.
 noteStarted :: Trace -> Started a -> IO ()
-noteStarted = noteWay . traceCore
+noteStarted = noteStart . traceCore
 
 -- | Notes where a started command was sent, if the current command is traced.
-noteWay :: Core -> Started a -> IO ()
-noteWay core = \case
-  Underway _ _ destination _ _ -> for_ (coreJourney core) $ \journey -> do
-    noteTarget journey (nodeEndpoint (destinationNode destination))
-    preciseNanos >>= noteEntered journey
+noteStart :: Core -> Started a -> IO ()
+noteStart core = \case
+  Underway _ _ destination _ _ -> for_ (coreNotes core) $ \notes -> do
+    noteTarget notes (nodeEndpoint (destinationNode destination))
+    preciseNanos >>= noteEntered notes
   Started _ -> pure ()
 
 outcomeFrom :: Either Error a -> CommandOutcome
@@ -288,7 +288,7 @@ startUnplaced core began given = do
 
 flightOf :: Core -> Command a -> Nanos -> MVar (Either Error Value) -> IO Flight
 flightOf core given began result =
-  newFlight (commandRequest given) (commandFacts given) (targetOf (commandRoute given)) (deadlineFor core (commandFacts given) began) result >>= tracedBy (coreJourney core)
+  newFlight (commandRequest given) (commandFacts given) (targetOf (commandRoute given)) (deadlineFor core (commandFacts given) began) result >>= tracedBy (coreNotes core)
 
 -- | The command as one object: GHC 9.0 would otherwise pass its fields separately and build
 -- it again.
@@ -422,7 +422,7 @@ startParts core began given parts = do
 
 -- | Turns the notes off: attempts at several nodes must not look like one after the other.
 untraced :: Core -> Core
-untraced core = core {coreJourney = Nothing}
+untraced core = core {coreNotes = Nothing}
 
 -- | Starts a command on every node of an node set, each on a thread of its own: a node that
 -- is down must not delay the others. The node set is given the deadline.

@@ -18,7 +18,7 @@ import Data.Maybe (isNothing)
 import Redis.Error
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Deadline
-import Redis.Internal.Client.Journey
+import Redis.Internal.Client.TraceNotes
 import Redis.Internal.Client.Recoverer (policyFor)
 import Redis.Internal.Command
 import Redis.Internal.Command.Make (withRemaining)
@@ -56,7 +56,7 @@ data Errand a = Errand
 runOwn :: Core -> Nanos -> Command a -> IO (Either Error a)
 runOwn core began given = do
   tried <- newIORef Nothing
-  for_ (coreJourney core) noteFlight
+  for_ (coreNotes core) noteRetried
   reply <- go Errand {errandCore = core, errandCommand = given, errandTarget = targetOf (commandRoute given), errandDeadline = deadlineFor core (commandFacts given) began, errandTried = tried} newCourse SameRoute
   last' <- readIORef tried
   either (countFailure (coreRouter core) last') (\_ -> pure ()) reply
@@ -78,16 +78,16 @@ go errand course target = do
       tried <- readIORef (errandTried errand)
       unless (isNothing tried) (countOne (nodeTally (destinationNode destination)) CommandsResent)
       writeIORef (errandTried errand) (Just endpoint)
-      for_ (coreJourney core) (`noteAttempt` endpoint)
+      for_ (coreNotes core) (`noteAttempt` endpoint)
       outcome <- attemptAt errand sendBy (courseAttempts course == 0) destination sent
       result <- case outcome of
         Reply value -> pure (fromReply facts (commandRequest given) value)
         Failure failed -> Left failed <$ noteFailure router destination failed
       for_ (either Just (const Nothing) result) $ \failed -> do
         redirected <- countRedirect router destination failed
-        for_ (coreJourney core) $ \journey -> do
-          when redirected (noteRedirect journey)
-          preciseNanos >>= noteTrouble journey
+        for_ (coreNotes core) $ \notes -> do
+          when redirected (noteRedirect notes)
+          preciseNanos >>= noteFailed notes
       case result of
         Right value -> pure (Right value)
         Left failed
@@ -153,7 +153,7 @@ judge errand course failed = do
 attemptAt :: Errand a -> Deadline -> Bool -> Destination -> Sent -> IO Outcome
 attemptAt Errand {errandCore, errandCommand, errandDeadline} sendBy isFirst destination sent = do
   leased <- withLease (nodeDedicated (destinationNode destination)) sendBy $ \mux -> do
-    for_ (coreJourney errandCore) $ \journey -> preciseNanos >>= noteEntered journey
+    for_ (coreNotes errandCore) $ \notes -> preciseNanos >>= noteEntered notes
     now <- coarseNanos
     let current = if isFirst then errandCommand else withRemaining (secondsFromNanos (now - deadlineBegan errandDeadline)) errandCommand
         encoded = commandRequest current

@@ -37,7 +37,7 @@ import Data.Sequence (Seq)
 import Data.Sequence qualified as Seq
 import Redis.Error
 import Redis.Internal.Client.Deadline
-import Redis.Internal.Client.Journey
+import Redis.Internal.Client.TraceNotes
 import Redis.Internal.Command
 import Redis.Internal.Command.Shown (shownPart)
 import Redis.Internal.Config
@@ -97,7 +97,7 @@ data Flight = Flight
     -- | The node of the last attempt.
     flightTried :: IORef (Maybe Endpoint),
     -- | The notes for the hook that traces the command, if there is one.
-    flightJourney :: Maybe Journey
+    flightNotes :: Maybe TraceNotes
   }
 
 -- | A command that failed or found no node, before it is sent again. The cell is for its
@@ -119,14 +119,14 @@ newFlight asSent flightFacts flightTarget flightDeadline flightResult = do
         flightPhase,
         flightHolds,
         flightTried,
-        flightJourney = Nothing
+        flightNotes = Nothing
       }
 
 -- | The flight with the notes for a trace, if the command is traced.
-tracedBy :: Maybe Journey -> Flight -> IO Flight
-tracedBy journey flight = do
-  mapM_ noteFlight journey
-  pure flight {flightJourney = journey}
+tracedBy :: Maybe TraceNotes -> Flight -> IO Flight
+tracedBy notes flight = do
+  mapM_ noteRetried notes
+  pure flight {flightNotes = notes}
 
 -- | The flight of an EXEC, behind MULTI and the queued commands.
 behindQueue :: [Request] -> Flight -> Flight
@@ -206,7 +206,7 @@ depart recoverer flight destination = do
 
 -- | Notes that the command stands in the queue of a connection, if it is traced.
 inQueue :: Flight -> IO ()
-inQueue flight = for_ (flightJourney flight) $ \journey -> preciseNanos >>= noteEntered journey
+inQueue flight = for_ (flightNotes flight) $ \notes -> preciseNanos >>= noteEntered notes
 
 -- | Hands over a command for which no node is known. The worker sends it as soon as a node
 -- is known. Never blocks.
@@ -275,7 +275,7 @@ policyOf recoverer flight =
 understood :: Recoverer -> Flight -> Destination -> Outcome -> IO (Either Error Value)
 understood recoverer flight destination outcome = do
   writeIORef (flightTried flight) (Just endpoint)
-  for_ (flightJourney flight) (`noteAttempt` endpoint)
+  for_ (flightNotes flight) (`noteAttempt` endpoint)
   case outcome of
     Reply value -> do
       let result = fromReply (flightFacts flight) (flightRequest flight) value
@@ -286,9 +286,9 @@ understood recoverer flight destination outcome = do
     endpoint = nodeEndpoint (destinationNode destination)
     noteError failed = do
       redirected <- countRedirect router destination failed
-      for_ (flightJourney flight) $ \journey -> do
-        when redirected (noteRedirect journey)
-        preciseNanos >>= noteTrouble journey
+      for_ (flightNotes flight) $ \notes -> do
+        when redirected (noteRedirect notes)
+        preciseNanos >>= noteFailed notes
 
 failureAt :: Recoverer -> Destination -> Sent -> Error -> IO FailedAttempt
 failureAt recoverer destination failedSent failedError = do

@@ -23,7 +23,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Maybe (fromMaybe, listToMaybe)
 import Redis.Error (Endpoint)
 import Redis.Internal.Client.Core
-import Redis.Internal.Client.Journey
+import Redis.Internal.Client.TraceNotes
 import Redis.Internal.Command.Shown (shownArguments)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
@@ -100,7 +100,7 @@ atNode database node subject = subject {subjectDestination = Just (database, nod
 -- | The trace of something that has begun and not ended.
 data Trace = Trace
   { traceClient :: Core,
-    traceJourney :: Journey,
+    traceNotes :: TraceNotes,
     traceExtent :: Extent,
     traceBegan :: Nanos,
     traceEnding :: CommandEnded -> IO ()
@@ -108,11 +108,11 @@ data Trace = Trace
 
 -- | Tells the hook that the subject begins. Runs on the thread that begins it.
 beginTrace :: Core -> CommandHook -> Subject -> IO Trace
-beginTrace core hook subject = newJourney >>= beginTraceOf core hook subject
+beginTrace core hook subject = newTraceNotes >>= beginTraceOf core hook subject
 
--- | Like 'beginTrace', with the notes in this journey.
-beginTraceOf :: Core -> CommandHook -> Subject -> Journey -> IO Trace
-beginTraceOf traceClient hook Subject {subjectExtent = traceExtent, subjectBegun, subjectDestination} traceJourney = do
+-- | Like 'beginTrace', with the notes in this notes.
+beginTraceOf :: Core -> CommandHook -> Subject -> TraceNotes -> IO Trace
+beginTraceOf traceClient hook Subject {subjectExtent = traceExtent, subjectBegun, subjectDestination} traceNotes = do
   begunNode <- case subjectDestination of
     Just (_, node) -> pure (Just node)
     Nothing
@@ -127,42 +127,42 @@ beginTraceOf traceClient hook Subject {subjectExtent = traceExtent, subjectBegun
           begunNode
         }
   traceBegan <- preciseNanos
-  pure Trace {traceClient, traceExtent, traceJourney, traceBegan, traceEnding}
+  pure Trace {traceClient, traceExtent, traceNotes, traceBegan, traceEnding}
   where
     config = coreConfig traceClient
 
--- | The core that runs the command, and notes its way in the trace's journey.
+-- | The core that runs the command, and notes its way in the trace's notes.
 traceCore :: Trace -> Core
-traceCore trace = (traceClient trace) {coreJourney = Just (traceJourney trace)}
+traceCore trace = (traceClient trace) {coreNotes = Just (traceNotes trace)}
 
 -- | Notes that the command stands in the queue of a connection.
 enteredQueue :: Trace -> IO ()
-enteredQueue trace = preciseNanos >>= noteEntered (traceJourney trace)
+enteredQueue trace = preciseNanos >>= noteEntered (traceNotes trace)
 
 -- | Notes the node of the first attempt.
 sentTo :: Trace -> Endpoint -> IO ()
-sentTo = noteTarget . traceJourney
+sentTo = noteTarget . traceNotes
 
 -- | Tells the hook that the command has ended. Runs on the thread that waits for it.
 endTrace :: Trace -> CommandOutcome -> IO ()
-endTrace Trace {traceExtent, traceJourney, traceBegan, traceEnding} endedOutcome = do
+endTrace Trace {traceExtent, traceNotes, traceBegan, traceEnding} endedOutcome = do
   ended <- preciseNanos
-  known <- travelled traceJourney
+  known <- readNotes traceNotes
   let -- The attempt of a command that succeeds at once is not noted.
-      once = maybe 0 (const 1) (travelledNode known)
+      once = maybe 0 (const 1) (notedNode known)
       (node, attempts) = case traceExtent of
-        Alone -> (travelledNode known, max once (travelledAttempts known))
+        Alone -> (notedNode known, max once (notedAttempts known))
         Scattered
-          | travelledOneNode known -> (travelledNode known, again)
+          | notedOneNode known -> (notedNode known, again)
           | otherwise -> (Nothing, again)
-      again = 1 + max 0 (travelledAttempts known - travelledFlights known)
+      again = 1 + max 0 (notedAttempts known - notedFlights known)
   traceEnding
     CommandEnded
       { endedOutcome,
         endedNode = node,
         endedAttempts = attempts,
-        endedRedirects = travelledRedirects known,
+        endedRedirects = notedRedirects known,
         endedTook = durationFromNanos (ended - traceBegan),
-        endedEntering = durationFromNanos . subtract traceBegan <$> travelledEntered known,
-        endedRecovering = maybe mempty (durationFromNanos . (ended -)) (travelledTrouble known)
+        endedEntering = durationFromNanos . subtract traceBegan <$> notedEntered known,
+        endedRecovering = maybe mempty (durationFromNanos . (ended -)) (notedTrouble known)
       }

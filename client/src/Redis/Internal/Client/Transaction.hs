@@ -33,7 +33,7 @@ startTransaction core transaction
   | otherwise = do
     began <- coarseNanos
     result <- newEmptyMVar
-    flight <- behindQueue (map commandRequest (multi : commands)) <$> (newFlight (commandRequest exec) facts target (deadlineFor core facts began) result >>= tracedBy (coreJourney core))
+    flight <- behindQueue (map commandRequest (multi : commands)) <$> (newFlight (commandRequest exec) facts target (deadlineFor core facts began) result >>= tracedBy (coreNotes core))
     behind <- waitsForDestination recoverer
     destination <- if behind then pure Nothing else destinationFor router facts target
     maybe (awaitDestination recoverer flight) (depart recoverer flight) destination

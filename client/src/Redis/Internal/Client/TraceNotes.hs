@@ -1,0 +1,96 @@
+-- | The notes about one command's attempts, for observers. They decide nothing.
+--
+-- Notes are taken off the ordinary path only. For a command whose first attempt succeeds,
+-- they are taken only if it is traced.
+module Redis.Internal.Client.TraceNotes
+  ( TraceNotes,
+    newTraceNotes,
+    Noted (..),
+    readNotes,
+    noteTarget,
+    noteEntered,
+    noteRetried,
+    noteAttempt,
+    noteFailed,
+    noteRedirect,
+  )
+where
+
+import Control.Applicative ((<|>))
+import Data.IORef
+import Redis.Error (Endpoint)
+import Redis.Internal.Network.Clock (Nanos)
+
+-- | The notes about a command, or about all commands of a pipeline.
+newtype TraceNotes = TraceNotes (IORef Noted)
+
+-- | The notes so far.
+data Noted = Noted
+  { -- | The node of the last attempt.
+    notedNode :: Maybe Endpoint,
+    -- | Whether all attempts were at that node.
+    notedOneNode :: Bool,
+    -- | When the command first stood in the queue of a connection.
+    notedEntered :: Maybe Nanos,
+    -- | How many commands were handed to the recoverer.
+    notedFlights :: Int,
+    notedAttempts :: Int,
+    notedRedirects :: Int,
+    -- | When an attempt first failed.
+    notedTrouble :: Maybe Nanos
+  }
+
+-- | The notes of a command that has not begun.
+newTraceNotes :: IO TraceNotes
+newTraceNotes =
+  TraceNotes
+    <$> newIORef
+      Noted
+        { notedNode = Nothing,
+          notedOneNode = True,
+          notedEntered = Nothing,
+          notedFlights = 0,
+          notedAttempts = 0,
+          notedRedirects = 0,
+          notedTrouble = Nothing
+        }
+
+-- | The notes as they are now.
+readNotes :: TraceNotes -> IO Noted
+readNotes (TraceNotes known) = readIORef known
+
+-- | Notes the node of a first attempt, shortly before or after it is sent.
+noteTarget :: TraceNotes -> Endpoint -> IO ()
+noteTarget notes node = note notes $ \known ->
+  known
+    { notedNode = notedNode known <|> Just node,
+      notedOneNode = notedOneNode known && maybe True (== node) (notedNode known)
+    }
+
+-- | Notes that the command stands in the queue of a connection at this time.
+noteEntered :: TraceNotes -> Nanos -> IO ()
+noteEntered notes now = note notes $ \known -> known {notedEntered = notedEntered known <|> Just now}
+
+-- | Notes that the recoverer takes the command over.
+noteRetried :: TraceNotes -> IO ()
+noteRetried notes = note notes $ \known -> known {notedFlights = notedFlights known + 1}
+
+-- | Notes an attempt at a node, also if it could not be sent.
+noteAttempt :: TraceNotes -> Endpoint -> IO ()
+noteAttempt notes node = note notes $ \known ->
+  known
+    { notedNode = Just node,
+      notedOneNode = notedOneNode known && maybe True (== node) (notedNode known),
+      notedAttempts = notedAttempts known + 1
+    }
+
+-- | Notes that an attempt failed at this time.
+noteFailed :: TraceNotes -> Nanos -> IO ()
+noteFailed notes now = note notes $ \known -> known {notedTrouble = notedTrouble known <|> Just now}
+
+-- | Notes that a node redirected the command.
+noteRedirect :: TraceNotes -> IO ()
+noteRedirect notes = note notes $ \known -> known {notedRedirects = notedRedirects known + 1}
+
+note :: TraceNotes -> (Noted -> Noted) -> IO ()
+note (TraceNotes known) f = atomicModifyIORef' known (\before -> (f before, ()))
