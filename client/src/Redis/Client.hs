@@ -65,7 +65,7 @@ import Redis.Error
 import Redis.Internal.Client.CacheStore (CacheStore, heardPush, lostConnection, newCacheStore, ownersChanged)
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Execute
-import Redis.Internal.Client.Herald
+import Redis.Internal.Client.EventDispatcher
 import Redis.Internal.Client.Lease
 import Redis.Internal.Client.Recoverer
 import Redis.Internal.Client.Subscriptions (closeHub, newHub)
@@ -98,18 +98,18 @@ newClient unchecked = do
   config <- either (throwIO :: ConfigError -> IO a) pure (validateConfig unchecked)
   let firstSeed :| _ = topologySeeds (configTopology config)
   connector <- newConnector config >>= either (throwIO . ConnectionError . ConnectionFailure "" NotSent firstSeed) pure
-  herald <- newHerald (configHooks config)
+  dispatcher <- newEventDispatcher (configHooks config)
   cache <- traverse newCacheStore (configCaching config)
   owners <- newIORef (pure emptySlotMap)
-  let hooks = maybe id (\store -> beforeConnectionHook (followOwners store owners)) cache (heraldedHooks herald)
-      heralded = config {configHooks = hooks}
+  let hooks = maybe id (\store -> beforeConnectionHook (followOwners store owners)) cache (dispatchedHooks dispatcher)
+      dispatched = config {configHooks = hooks}
       onPush endpoint push = do
         -- At once, on the reader's thread: after the replies before the push, and ahead of the next.
         for_ cache $ \store -> heardPush store endpoint push
         mapM_ (\hook -> hook endpoint push) (hookPush hooks)
-  credentials <- newCredentialStore heralded
+  credentials <- newCredentialStore dispatched
   tally <- newTally 1
-  let setup = ConnectionSetup {setupConfig = heralded, setupConnector = connector, setupCredentials = credentials, setupTally = tally, setupOnAnswers = \_ -> pure (), setupOnPush = onPush, setupOnUntracked = lostConnection <$> cache}
+  let setup = ConnectionSetup {setupConfig = dispatched, setupConnector = connector, setupCredentials = credentials, setupTally = tally, setupOnAnswers = \_ -> pure (), setupOnPush = onPush, setupOnUntracked = lostConnection <$> cache}
   -- An exception between the first thread and the finaliser that ends it would leave it behind.
   mask_ $ do
     router <- newRouter setup >>= either throwIO pure
@@ -130,7 +130,7 @@ newClient unchecked = do
               coreClosed = closed,
               coreLearnt = learnt,
               coreCache = cache,
-              coreHerald = herald,
+              coreDispatcher = dispatcher,
               coreNotes = Nothing,
               coreHandle = spare
             }
@@ -189,7 +189,7 @@ closeCore grace core = do
   -- If the caller is interrupted while it waits for the one, the other is closed all the same.
   closeHub (coreHub core) `finally` closeRouter grace (coreRouter core)
   after <- traverse nodeSnapshot nodes
-  awaitTold 1 (coreHerald core)
+  awaitDispatched 1 (coreDispatcher core)
   let since field = sum (map field after) - sum (map field before)
       answered node = sum (map roundTripCount [roundTrips node, roundTripsReplica node, roundTripsControl node, roundTripsDedicated node])
   pure Drained {drainedAnswered = since answered, drainedInDoubt = since countCutSent, drainedUnsent = since countCutUnsent}

@@ -5,7 +5,7 @@ import Control.Concurrent (setNumCapabilities)
 import CredentialStoreSpec qualified
 import DecodeSpec qualified
 import ExactSpec qualified
-import HeraldSpec qualified
+import EventDispatcherSpec qualified
 import InboxSpec qualified
 import MultiplexerSpec qualified
 import MuxEdgesSpec qualified
@@ -29,7 +29,7 @@ main = hspec . around_ (within 30) $ do
   InboxSpec.spec
   ConnectionPartsSpec.spec
   RoomQueueSpec.spec
-  HeraldSpec.spec
+  EventDispatcherSpec.spec
   CredentialStoreSpec.spec
   WakeupSpec.spec
   mapM_ onCapabilities [1, 2]

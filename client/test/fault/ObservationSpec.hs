@@ -11,7 +11,7 @@ import Data.Maybe (mapMaybe)
 import Harness
 import Redis
 import Redis.Commands qualified as Commands
-import Redis.Internal.Client.Herald (maxWaitingEvents)
+import Redis.Internal.Client.EventDispatcher (maxWaitingEvents)
 import Redis.Metrics
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (defaultServerOptions, withServer)

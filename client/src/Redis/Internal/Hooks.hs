@@ -2,7 +2,7 @@
 -- prints.
 --
 -- The hooks for connections and pushes run on a thread of the client's own, one event after the
--- other ("Redis.Internal.Client.Herald"). The hook for commands runs on the threads that begin
+-- other ("Redis.Internal.Client.EventDispatcher"). The hook for commands runs on the threads that begin
 -- commands and wait for them. A hook that is 'Nothing' costs one comparison.
 module Redis.Internal.Hooks
   ( Hooks (..),
@@ -53,7 +53,7 @@ noHooks :: Hooks
 noHooks = Hooks {hookConnection = Nothing, hookCommand = Nothing, hookPush = Nothing}
 
 -- | Reports a connection event. A client's hooks neither block nor throw here: they only hand the
--- event to "Redis.Internal.Client.Herald".
+-- event to "Redis.Internal.Client.EventDispatcher".
 observeConnection :: Hooks -> ConnectionEvent -> IO ()
 observeConnection hooks event = mapM_ ($ event) (hookConnection hooks)
 

@@ -17,7 +17,7 @@ import Data.IORef
 import Data.Map.Strict (Map)
 import Redis.Internal.Client.CacheStore (CacheStore)
 import Redis.Internal.Client.Deadline
-import Redis.Internal.Client.Herald
+import Redis.Internal.Client.EventDispatcher
 import Redis.Internal.Client.TraceNotes (TraceNotes)
 import Redis.Internal.Client.Recoverer
 import Redis.Internal.Client.Subscriptions (Hub)
@@ -46,7 +46,7 @@ data Core = Core
     -- | The cache of replies, if the client has one.
     coreCache :: Maybe CacheStore,
     -- | Calls the user's hooks.
-    coreHerald :: Herald,
+    coreDispatcher :: EventDispatcher,
     -- | The notes about the current command, if it is traced.
     coreNotes :: Maybe TraceNotes,
     -- | Held by users, and by no thread of the library: when it is garbage, the client can

@@ -10,11 +10,11 @@
 -- is told how many when the queue is empty again.
 --
 -- The thread ends when the queue is empty. So nothing has to be stopped.
-module Redis.Internal.Client.Herald
-  ( Herald,
-    newHerald,
-    heraldedHooks,
-    awaitTold,
+module Redis.Internal.Client.EventDispatcher
+  ( EventDispatcher,
+    newEventDispatcher,
+    dispatchedHooks,
+    awaitDispatched,
     maxWaitingEvents,
   )
 where
@@ -29,68 +29,68 @@ import Redis.Internal.Hooks
 import Redis.Internal.Network.Worker (expiry, spawn)
 
 -- | The events of one client that its hooks have not been told of.
-data Herald = Herald
-  { heraldHooks :: Hooks,
-    heraldQueue :: TVar (Seq (IO ())),
+data EventDispatcher = EventDispatcher
+  { dispatcherHooks :: Hooks,
+    dispatcherQueue :: TVar (Seq (IO ())),
     -- | How many events found the queue full since the hook was last told.
-    heraldDropped :: TVar Int,
+    dispatcherDropped :: TVar Int,
     -- | Whether the thread runs.
-    heraldSpeaks :: TVar Bool
+    dispatcherRuns :: TVar Bool
   }
 
--- | A herald without events, for these hooks.
-newHerald :: Hooks -> IO Herald
-newHerald heraldHooks = do
-  heraldQueue <- newTVarIO Seq.empty
-  heraldDropped <- newTVarIO 0
-  heraldSpeaks <- newTVarIO False
-  pure Herald {heraldHooks, heraldQueue, heraldDropped, heraldSpeaks}
+-- | An event dispatcher without events, for these hooks.
+newEventDispatcher :: Hooks -> IO EventDispatcher
+newEventDispatcher dispatcherHooks = do
+  dispatcherQueue <- newTVarIO Seq.empty
+  dispatcherDropped <- newTVarIO 0
+  dispatcherRuns <- newTVarIO False
+  pure EventDispatcher {dispatcherHooks, dispatcherQueue, dispatcherDropped, dispatcherRuns}
 
 -- | The hooks as the library calls them: they never block and never throw. The hook
 -- for commands stays as it is, because it runs on the thread that waits for the result.
-heraldedHooks :: Herald -> Hooks
-heraldedHooks herald =
+dispatchedHooks :: EventDispatcher -> Hooks
+dispatchedHooks dispatcher =
   hooks
-    { hookConnection = (\hook -> tell herald . hook) <$> hookConnection hooks,
-      hookPush = (\hook endpoint push -> tell herald (hook endpoint push)) <$> hookPush hooks
+    { hookConnection = (\hook -> tell dispatcher . hook) <$> hookConnection hooks,
+      hookPush = (\hook endpoint push -> tell dispatcher (hook endpoint push)) <$> hookPush hooks
     }
   where
-    hooks = heraldHooks herald
+    hooks = dispatcherHooks dispatcher
 
 -- | How many events may wait for the hooks.
 maxWaitingEvents :: Int
 maxWaitingEvents = 131072
 
-tell :: Herald -> IO () -> IO ()
-tell herald event = mask_ $ do
+tell :: EventDispatcher -> IO () -> IO ()
+tell dispatcher event = mask_ $ do
   silent <- atomically $ do
-    waiting <- readTVar (heraldQueue herald)
+    waiting <- readTVar (dispatcherQueue dispatcher)
     if Seq.length waiting >= maxWaitingEvents
-      then modifyTVar' (heraldDropped herald) (+ 1)
-      else writeTVar (heraldQueue herald) (waiting |> event)
-    not <$> swapTVar (heraldSpeaks herald) True
-  when silent (void (spawn "redis hooks" (speak herald)))
+      then modifyTVar' (dispatcherDropped dispatcher) (+ 1)
+      else writeTVar (dispatcherQueue dispatcher) (waiting |> event)
+    not <$> swapTVar (dispatcherRuns dispatcher) True
+  when silent (void (spawn "redis hooks" (dispatch dispatcher)))
 
 -- | Calls the hooks until there is nothing to tell.
-speak :: Herald -> IO ()
-speak herald = do
+dispatch :: EventDispatcher -> IO ()
+dispatch dispatcher = do
   next <- atomically $ do
-    waiting <- readTVar (heraldQueue herald)
-    dropped <- readTVar (heraldDropped herald)
+    waiting <- readTVar (dispatcherQueue dispatcher)
+    dropped <- readTVar (dispatcherDropped dispatcher)
     case waiting of
-      event :<| rest -> Just event <$ writeTVar (heraldQueue herald) rest
+      event :<| rest -> Just event <$ writeTVar (dispatcherQueue dispatcher) rest
       -- The dropped events came after all those that found room before them.
-      Empty | dropped > 0 -> Just (tellDropped dropped) <$ writeTVar (heraldDropped herald) 0
-      Empty -> Nothing <$ writeTVar (heraldSpeaks herald) False
+      Empty | dropped > 0 -> Just (tellDropped dropped) <$ writeTVar (dispatcherDropped dispatcher) 0
+      Empty -> Nothing <$ writeTVar (dispatcherRuns dispatcher) False
   for_ next $ \event -> do
     -- Every exception here is the hook's own: no other code knows this thread.
     void (try (interruptible event) :: IO (Either SomeException ()))
-    speak herald
+    dispatch dispatcher
   where
-    tellDropped dropped = for_ (hookConnection (heraldHooks herald)) ($ EventsDropped dropped)
+    tellDropped dropped = for_ (hookConnection (dispatcherHooks dispatcher)) ($ EventsDropped dropped)
 
 -- | Blocks until no event waits for the hooks, but no longer than so many seconds.
-awaitTold :: Double -> Herald -> IO ()
-awaitTold limit herald = do
+awaitDispatched :: Double -> EventDispatcher -> IO ()
+awaitDispatched limit dispatcher = do
   over <- expiry limit
-  atomically $ (readTVar (heraldSpeaks herald) >>= check . not) `orElse` over
+  atomically $ (readTVar (dispatcherRuns dispatcher) >>= check . not) `orElse` over

@@ -1,6 +1,6 @@
 -- | The herald, which calls the user's hooks, by itself: in order, one after the other, whatever
 -- the hooks do.
-module HeraldSpec (spec) where
+module EventDispatcherSpec (spec) where
 
 import Control.Concurrent
 import Control.Exception
@@ -8,7 +8,7 @@ import Control.Monad (forM_)
 import Data.IORef
 import Peer (eventually, within)
 import Redis.Error
-import Redis.Internal.Client.Herald
+import Redis.Internal.Client.EventDispatcher
 import Redis.Internal.Hooks
 import Redis.Value
 import Test.Hspec
@@ -18,30 +18,30 @@ spec = describe "the herald" $ do
   it "tells events one after the other, in the order in which they came" . within 10 $ do
     gate <- newEmptyMVar
     told <- newIORef []
-    herald <- telling (\event -> readMVar gate *> modifyIORef' told (event :))
-    forM_ [1 .. 100] (push herald)
+    dispatcher <- telling (\event -> readMVar gate *> modifyIORef' told (event :))
+    forM_ [1 .. 100] (push dispatcher)
     readIORef told `shouldReturn` []
     putMVar gate ()
-    awaitTold 10 herald
+    awaitDispatched 10 dispatcher
     reverse <$> readIORef told `shouldReturn` map Integer [1 .. 100]
 
   it "tells the next one whatever a hook throws" . within 10 $
     forM_ [toException (ErrorCall "hook"), toException ThreadKilled, toException StackOverflow] $ \thrown -> do
       told <- newIORef []
-      herald <- telling (\event -> modifyIORef' told (event :) *> throwIO thrown)
+      dispatcher <- telling (\event -> modifyIORef' told (event :) *> throwIO thrown)
       forM_ [1 .. 3] $ \n -> do
-        push herald n
+        push dispatcher n
         eventually ((== fromIntegral n) . length <$> readIORef told)
-      push herald 4
-      awaitTold 10 herald
+      push dispatcher 4
+      awaitDispatched 10 dispatcher
       reverse <$> readIORef told `shouldReturn` map Integer [1 .. 4]
 
   it "calls a hook that can be interrupted, whoever has something to tell" . within 10 $ do
     states <- newIORef []
-    herald <- telling (\_ -> getMaskingState >>= \state -> modifyIORef' states (state :))
+    dispatcher <- telling (\_ -> getMaskingState >>= \state -> modifyIORef' states (state :))
     -- Each push starts the hooks' thread anew.
-    forM_ [id, mask_, uninterruptibleMask_] $ \whose -> whose (push herald 1) *> awaitTold 10 herald
+    forM_ [id, mask_, uninterruptibleMask_] $ \whose -> whose (push dispatcher 1) *> awaitDispatched 10 dispatcher
     readIORef states `shouldReturn` [Unmasked, Unmasked, Unmasked]
   where
-    telling hook = newHerald noHooks {hookPush = Just (const hook)}
-    push herald number = forM_ (hookPush (heraldedHooks herald)) $ \hook -> hook (TcpEndpoint "here" 1) (Integer number)
+    telling hook = newEventDispatcher noHooks {hookPush = Just (const hook)}
+    push dispatcher number = forM_ (hookPush (dispatchedHooks dispatcher)) $ \hook -> hook (TcpEndpoint "here" 1) (Integer number)
