@@ -76,7 +76,7 @@ import Redis.Internal.Network.Connect (newConnector)
 import Redis.Internal.Network.Credentials (newCredentialStore, renewAll)
 import Redis.Internal.Network.OpenConnection (ConnectionSetup (..), commandLimit)
 import Redis.Internal.Network.RoundTrips (roundTripCount)
-import Redis.Internal.Network.Tally (newTally)
+import Redis.Internal.Network.Counters (newCounters)
 import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Routing.Nodes (NodeSnapshot (..), nodeSnapshot, presentNodes)
 import Redis.Internal.Routing.Router
@@ -108,8 +108,8 @@ newClient unchecked = do
         for_ cache $ \store -> heardPush store endpoint push
         mapM_ (\hook -> hook endpoint push) (hookPush hooks)
   credentials <- newCredentialStore dispatched
-  tally <- newTally 1
-  let setup = ConnectionSetup {setupConfig = dispatched, setupConnector = connector, setupCredentials = credentials, setupTally = tally, setupOnAnswers = \_ -> pure (), setupOnPush = onPush, setupOnUntracked = lostConnection <$> cache}
+  counters <- newCounters 1
+  let setup = ConnectionSetup {setupConfig = dispatched, setupConnector = connector, setupCredentials = credentials, setupCounters = counters, setupOnAnswers = \_ -> pure (), setupOnPush = onPush, setupOnUntracked = lostConnection <$> cache}
   -- An exception between the first thread and the finaliser that ends it would leave it behind.
   mask_ $ do
     router <- newRouter setup >>= either throwIO pure

@@ -64,7 +64,7 @@ data ClientSnapshot = ClientSnapshot
 clientSnapshot :: Client -> IO ClientSnapshot
 clientSnapshot (Client core) = do
   snapshotNodes <- knownNodes nodes >>= traverse nodeSnapshot
-  snapshotErrors <- errorCounts (nodesTally nodes)
+  snapshotErrors <- errorCounts (nodesCounters nodes)
   snapshotCache <- traverse storeGauges (coreCache core)
   snapshotSubscriptions <- hubGauges (coreHub core)
   pure ClientSnapshot {snapshotNodes, snapshotErrors, snapshotCache, snapshotSubscriptions}

@@ -26,7 +26,7 @@ import Redis.Internal.Network.Connect (newConnector)
 import Redis.Internal.Network.Credentials (newCredentialStore)
 import Redis.Internal.Network.Handshake (ConnectionUse (Lent))
 import Redis.Internal.Network.OpenConnection (ConnectionSetup (..), Purpose (..))
-import Redis.Internal.Network.Tally (newTally)
+import Redis.Internal.Network.Counters (newCounters)
 import Redis.Internal.Network.Wire
 
 -- | Connects to this endpoint, whatever servers the configuration names, makes the handshake of the
@@ -39,17 +39,17 @@ withWire unchecked endpoint = bracket open closeWire
     open = do
       config <- either (throwIO :: ConfigError -> IO a) pure (validateConfig unchecked)
       store <- newCredentialStore config
-      tally <- newTally 1
+      counters <- newCounters 1
       -- Masked by 'bracket': a connection that was opened is either returned or closed.
       newConnector config >>= either failed pure >>= \connector ->
-        openWire (setup config store tally connector) Purpose {purposeUse = Lent, purposeGone = retry} endpoint >>= either failed pure
+        openWire (setup config store counters connector) Purpose {purposeUse = Lent, purposeGone = retry} endpoint >>= either failed pure
 
-    setup config store tally connector =
+    setup config store counters connector =
       ConnectionSetup
         { setupConfig = config,
           setupConnector = connector,
           setupCredentials = store,
-          setupTally = tally,
+          setupCounters = counters,
           setupOnPush = \_ _ -> pure (),
           setupOnAnswers = \_ -> pure (),
           setupOnUntracked = Nothing

@@ -26,7 +26,7 @@ import Redis.Internal.Network.Multiplexer (MuxGauges (..))
 import Redis.Internal.Network.OpenConnection (ConnectionSetup (..))
 import Redis.Internal.Network.OrderCounts (OrderKey, orderKeyOf)
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.Tally (newTally)
+import Redis.Internal.Network.Counters (newCounters)
 import Redis.Internal.Protocol.Encode (request)
 import Redis.TestKit.Server
 import Redis.Value
@@ -316,8 +316,8 @@ withPoolOf change server = bracket open (closeMultiplexPool 0)
     open = do
       connector <- newConnector config >>= either (throwIO . userError . show) pure
       credentials <- newCredentialStore config
-      tally <- newTally 1
-      let setup = ConnectionSetup {setupConfig = config, setupConnector = connector, setupCredentials = credentials, setupTally = tally, setupOnAnswers = \_ -> pure (), setupOnPush = \_ _ -> pure (), setupOnUntracked = Nothing}
+      counters <- newCounters 1
+      let setup = ConnectionSetup {setupConfig = config, setupConnector = connector, setupCredentials = credentials, setupCounters = counters, setupOnAnswers = \_ -> pure (), setupOnPush = \_ _ -> pure (), setupOnUntracked = Nothing}
       newMultiplexPool setup ForPrimary (const (pure ())) (TcpEndpoint (Char8.pack (serverHost server)) (fromIntegral (serverPort server)))
 
 -- | Submits with the command timeout of the pool's configuration.

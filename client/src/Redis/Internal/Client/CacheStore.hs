@@ -85,7 +85,7 @@ data CacheStore = CacheStore
     -- | A secret seed for the hashes, so that nobody outside can choose keys that collide.
     storeSeed :: Int,
     storeOwners :: IORef SlotMap,
-    storeTallies :: Tallies
+    storeCounters :: CacheCounters
   }
 
 -- | An empty cache.
@@ -94,8 +94,8 @@ newCacheStore Caching {cachingBytes, cachingTracking} = do
   storeCache <- newIORef (newCache cachingBytes)
   storeSeed <- randomIO
   storeOwners <- newIORef emptySlotMap
-  storeTallies <- newTallies
-  pure CacheStore {storeCache, storeTracking = cachingTracking, storeLimit = cachingBytes, storeSeed, storeOwners, storeTallies}
+  storeCounters <- newCacheCounters
+  pure CacheStore {storeCache, storeTracking = cachingTracking, storeLimit = cachingBytes, storeSeed, storeOwners, storeCounters}
 
 -- | Runs one step of the machine.
 stepping :: CacheStore -> (Cache Kept Fetch -> (Cache Kept Fetch, a)) -> IO a
@@ -142,7 +142,7 @@ lookFor store Source {sourceNode, sourceHash, sourceRequest} asked = do
         used <- readIORef keptUsed
         -- An unneeded write would take the cache line from the other cores.
         unless used (writeIORef keptUsed True)
-        tally (storeTallies store) tallyHits
+        counters (storeCounters store) countersHits
         pure (Hit (thaw keptReply))
     _ -> pure Miss
 {-# INLINE lookFor #-}
@@ -152,8 +152,8 @@ placeFor :: CacheStore -> Source -> ByteString -> Asked -> Fetch -> IO (Placed K
 placeFor store Source {sourceNode, sourceHash, sourceRequest} key asked fetch = do
   placed <- stepping store (place wanted (willDo asked) fetch)
   case placed of
-    Joins _ -> tally (storeTallies store) tallyWaits
-    Has _ -> tally (storeTallies store) tallyHits
+    Joins _ -> counters (storeCounters store) countersWaits
+    Has _ -> counters (storeCounters store) countersHits
     Leads _ -> pure ()
   pure placed
   where
@@ -258,37 +258,37 @@ ownersChanged store owners = do
     unless (null changed) (stepping_ store (moved changed))
 
 -- | Counts that threads add to with little contention.
-newtype Tallies = Tallies (MutableByteArray RealWorld)
+newtype CacheCounters = CacheCounters (MutableByteArray RealWorld)
 
 -- | Each stripe is two cache lines of the processor.
 stripes, stripeWords :: Int
 stripes = 16
 stripeWords = 16
 
-tallyHits, tallyWaits, tallyUncached :: Int
-tallyHits = 0
-tallyWaits = 1
-tallyUncached = 2
+countersHits, countersWaits, countersUncached :: Int
+countersHits = 0
+countersWaits = 1
+countersUncached = 2
 
-newTallies :: IO Tallies
-newTallies = do
+newCacheCounters :: IO CacheCounters
+newCacheCounters = do
   counts <- newAlignedPinnedByteArray (stripes * stripeWords * 8) 128
   setByteArray counts 0 (stripes * stripeWords) (0 :: Int)
-  pure (Tallies counts)
+  pure (CacheCounters counts)
 
-tally :: Tallies -> Int -> IO ()
-tally (Tallies (MutableByteArray counts)) which = do
+counters :: CacheCounters -> Int -> IO ()
+counters (CacheCounters (MutableByteArray counts)) which = do
   thread <- myThreadId
   let !(I# at) = (orderKeyOf thread .&. (stripes - 1)) * stripeWords + which
   IO $ \world -> case fetchAddIntArray# counts at 1# world of (# world', _ #) -> (# world', () #)
-{-# INLINE tally #-}
+{-# INLINE counters #-}
 
-tallied :: Tallies -> Int -> IO Int
-tallied (Tallies counts) which = sum <$> mapM (\stripe -> readByteArray counts (stripe * stripeWords + which)) [0 .. stripes - 1]
+tallied :: CacheCounters -> Int -> IO Int
+tallied (CacheCounters counts) which = sum <$> mapM (\stripe -> readByteArray counts (stripe * stripeWords + which)) [0 .. stripes - 1]
 
 -- | Counts a read that ran as it is, past the cache.
 noteUncached :: CacheStore -> IO ()
-noteUncached store = tally (storeTallies store) tallyUncached
+noteUncached store = counters (storeCounters store) countersUncached
 
 -- | The gauges and counters of a client's cache. Counters are since the client was made.
 data CacheGauges = CacheGauges
@@ -333,11 +333,11 @@ noCacheGauges =
 
 -- | The gauges and counters now. \(O(nodes)\), never blocks.
 storeGauges :: CacheStore -> IO CacheGauges
-storeGauges CacheStore {storeCache, storeTallies} = do
+storeGauges CacheStore {storeCache, storeCounters} = do
   cache <- readIORef storeCache
-  hits <- tallied storeTallies tallyHits
-  waits <- tallied storeTallies tallyWaits
-  uncached <- tallied storeTallies tallyUncached
+  hits <- tallied storeCounters countersHits
+  waits <- tallied storeCounters countersWaits
+  uncached <- tallied storeCounters countersUncached
   let Counts {countMisses, countInvalidated, countFlushes, countEvicted, countLate} = cacheCounts cache
   pure
     CacheGauges

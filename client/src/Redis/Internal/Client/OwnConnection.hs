@@ -26,7 +26,7 @@ import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Dedicated
 import Redis.Internal.Network.Multiplexer (submitCommand, submitRunTo, termsUntil)
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.Tally (Count (CommandsResent), countOne)
+import Redis.Internal.Network.Counters (Count (CommandsResent), countOne)
 import Redis.Internal.Protocol.Encode (request, requestIsShortened, requestWhole)
 import Redis.Internal.Protocol.Redirect (Redirect (Unauthenticated), parseRedirect)
 import Redis.Internal.Routing.Nodes
@@ -76,7 +76,7 @@ go errand course target = do
     Right destination -> do
       let endpoint = nodeEndpoint (destinationNode destination)
       tried <- readIORef (errandTried errand)
-      unless (isNothing tried) (countOne (nodeTally (destinationNode destination)) CommandsResent)
+      unless (isNothing tried) (countOne (nodeCounters (destinationNode destination)) CommandsResent)
       writeIORef (errandTried errand) (Just endpoint)
       for_ (coreNotes core) (`noteAttempt` endpoint)
       outcome <- attemptAt errand sendBy (courseAttempts course == 0) destination sent

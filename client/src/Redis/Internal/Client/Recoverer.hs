@@ -45,7 +45,7 @@ import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Handshake (ConnectionRole)
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.Tally (Count (CommandsResent), countOne)
+import Redis.Internal.Network.Counters (Count (CommandsResent), countOne)
 import Redis.Internal.Network.Worker (expiryAt, spawn)
 import Redis.Internal.Protocol.CommandTable (nameFromArguments)
 import Redis.Internal.Protocol.Encode (Request, request, requestIsShortened, requestWhole, requestArguments)
@@ -474,7 +474,7 @@ submit recoverer departure = do
   wanted <- changePhase flight Ashore Aboard
   when wanted $ do
     tried <- readIORef (flightTried flight)
-    unless (isNothing tried) (countOne (nodeTally (destinationNode (departureDestination departure))) CommandsResent)
+    unless (isNothing tried) (countOne (nodeCounters (destinationNode (departureDestination departure))) CommandsResent)
     asking <- case departureSent departure of
       Plainly -> pure []
       -- An error reply to ASKING needs no look: the command's own reply shows it, too.

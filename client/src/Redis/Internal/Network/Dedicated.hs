@@ -49,7 +49,7 @@ import Redis.Internal.Network.Lending qualified as Lending
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.OpenConnection
 import Redis.Internal.Network.Reconnect
-import Redis.Internal.Network.Tally (Count (..), countOne)
+import Redis.Internal.Network.Counters (Count (..), countOne)
 import Redis.Internal.Network.Worker (expiry, expiryAt, spawn)
 import System.Random (randomRIO)
 
@@ -293,7 +293,7 @@ opening pool deadline = do
         Just (Left cause) -> do
           random <- randomRIO (0, 1)
           delay <- atomically (stateTVar reconnect (attemptFailed (configBackoff config) now random cause))
-          countOne (setupTally (dedicatedSetup pool)) ConnectsFailed
+          countOne (setupCounters (dedicatedSetup pool)) ConnectsFailed
           observeConnection (configHooks config) (ConnectAttemptFailed endpoint cause (seconds delay))
           pure (Left (failed cause))
         Just (Right established) -> Right established <$ atomically (modifyTVar' reconnect (attemptSucceeded (configBackoff config) now))

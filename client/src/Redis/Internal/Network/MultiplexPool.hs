@@ -53,7 +53,7 @@ import Redis.Internal.Network.OpenConnection
 import Redis.Internal.Network.OrderCounts
 import Redis.Internal.Network.Reconnect
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.Tally (Count (..), countOne)
+import Redis.Internal.Network.Counters (Count (..), countOne)
 import Redis.Internal.Network.Worker (expiryAt, spawn)
 import Redis.Internal.Protocol.Encode (Request)
 import System.Random (randomRIO)
@@ -382,7 +382,7 @@ runAttempt pool index attempt = do
             ( state {stateAttempt = Nothing, stateReconnect = reconnect},
               ( Left cause,
                 do
-                  countOne (setupTally (poolSetup pool)) ConnectsFailed
+                  countOne (setupCounters (poolSetup pool)) ConnectsFailed
                   tellHooks pool (ConnectAttemptFailed endpoint cause (seconds delay))
                   poolOnTrouble pool cause
               )

@@ -78,7 +78,7 @@ import Redis.Internal.Network.ReplyChecks (ReplyChecks, newReplyChecks)
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.RoomQueue
 import Redis.Internal.Network.SendMarks
-import Redis.Internal.Network.Tally (Tally)
+import Redis.Internal.Network.Counters (Counters)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup
 import Redis.Internal.Network.WriteBuffer
@@ -108,8 +108,8 @@ data MuxSettings = MuxSettings
     muxWeight :: Weight,
     -- | The capability its threads run on.
     muxCapability :: Int,
-    -- | The tally of how commands went, if there is one. Counts commands from 'wordCountedFrom' on.
-    muxTally :: Maybe Tally,
+    -- | The counters of how commands went, if there is one. Counts commands from 'wordCountedFrom' on.
+    muxCounters :: Maybe Counters,
     -- | Whether each block ends with a check ("Redis.Internal.Network.ReplyChecks"), from
     -- 'wordCountedFrom' on.
     muxReplyChecks :: Bool,
@@ -339,7 +339,7 @@ wordLongestUntil = Word 7
 wordReplies :: Word
 wordReplies = Word 8
 
--- | The position of the first command that the tally counts: those before are the handshake's.
+-- | The position of the first command that the counters count: those before are the handshake's.
 wordCountedFrom :: Word
 wordCountedFrom = Word 10
 

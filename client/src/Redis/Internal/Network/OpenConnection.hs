@@ -30,7 +30,7 @@ import Redis.Internal.Network.Handshake
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState (repliesUntilEnd)
 import Redis.Internal.Network.Reconnect (Lifetime (..))
-import Redis.Internal.Network.Tally
+import Redis.Internal.Network.Counters
 import Redis.Internal.Protocol.Decode (DecodeLimits (..))
 import Redis.Value (Value)
 import System.Random (randomRIO)
@@ -40,8 +40,8 @@ data ConnectionSetup = ConnectionSetup
   { setupConfig :: Config,
     setupConnector :: Connector,
     setupCredentials :: CredentialStore,
-    -- | The tally of the node and the kind of connection. The client's own while no node is known.
-    setupTally :: Tally,
+    -- | The counters of the node and the kind of connection. The client's own while no node is known.
+    setupCounters :: Counters,
     -- | Called when commands were answered in time, once for those that were sent together.
     setupOnAnswers :: Endpoint -> IO (),
     -- | Called with every push.
@@ -86,7 +86,7 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
   case result of
     Left cause -> pure (Left cause)
     Right (announced, ready, issue) -> do
-      countOne (setupTally setup) ConnectionsOpened
+      countOne (setupCounters setup) ConnectionsOpened
       observe (Connected endpoint (durationFromNanos (ended - began))) `onException` giveUp announced (readyMux ready)
       putMVar announced (Just ready)
       pure (Right Established {establishedMux = readyMux ready, establishedIssue = issue})
@@ -129,7 +129,7 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
       known <- readMVar announced
       for_ known $ \Ready {readyMux, readySince, readyReplies} -> do
         replies <- repliesUntilEnd readyMux
-        when (cause /= ClosedLocally) (countOne (setupTally setup) ConnectionsLost)
+        when (cause /= ClosedLocally) (countOne (setupCounters setup) ConnectionsLost)
         observe (Disconnected endpoint cause)
         onEnd Lifetime {lifetimeBegan = readySince, lifetimeAnswered = replies > readyReplies, lifetimeEnd = cause}
 
@@ -213,7 +213,7 @@ sharedSettings setup endpoint capability =
         _ -> True,
       muxWeight = ManyCallers,
       muxCapability = capability,
-      muxTally = Just (setupTally setup),
+      muxCounters = Just (setupCounters setup),
       muxReplyChecks = configReplyChecks config,
       muxOnAnswers = setupOnAnswers setup endpoint,
       muxOnPush = setupOnPush setup endpoint,

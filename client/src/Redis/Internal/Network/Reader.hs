@@ -46,7 +46,7 @@ import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.RoomQueue (callAll, waitingForRoom)
 import Redis.Internal.Network.SendMarks (takeMarks)
 import Redis.Internal.Network.Sender (flushQueued)
-import Redis.Internal.Network.Tally (Count (..), countOne, recordTimes)
+import Redis.Internal.Network.Counters (Count (..), countOne, recordTimes)
 import Redis.Internal.Network.Tls (beginsLikeTls, wantsTls)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup
@@ -247,9 +247,9 @@ shifted value = ProtocolViolation ("replies do not belong to their commands; the
 noteReplies :: Multiplexer -> Int -> Int -> Nanos -> IO ()
 noteReplies mux before after now = do
   counted <- readWord mux wordCountedFrom
-  when (after > counted) . for_ (muxTally settings) $ \tally ->
+  when (after > counted) . for_ (muxCounters settings) $ \counters ->
     takeMarks (muxMarks mux) (max counted before) after $ \many sent -> do
-      recordTimes tally (muxCapability settings) many (fromIntegral (now - sent))
+      recordTimes counters (muxCapability settings) many (fromIntegral (now - sent))
       when (now - sent <= fromMaybe maxBound (muxCommandTimeout settings)) (muxOnAnswers settings)
   where
     settings = muxSettings mux
@@ -469,7 +469,7 @@ failAll mux sent cause = do
     let -- A command whose last byte never left cannot have run.
         delivery = if pendingEnd pending <= sent then MaybeExecuted else NotSent
         endpoint = transportEndpoint (muxTransport mux)
-    when (position >= counted) . for_ (muxTally (muxSettings mux)) $ \tally ->
-      countOne tally (if delivery == NotSent then CutUnsent else CutSent)
+    when (position >= counted) . for_ (muxCounters (muxSettings mux)) $ \counters ->
+      countOne counters (if delivery == NotSent then CutUnsent else CutSent)
     fillSlot (pendingSlot pending) (Failure (ConnectionError (ConnectionFailure "" delivery endpoint cause)))
     failAll mux sent cause

@@ -15,9 +15,9 @@ module Redis.Internal.Routing.Nodes
     demoteNode,
     closeNodes,
     nodePoolFor,
-    nodeTally,
-    nodesTally,
-    Tallies (..),
+    nodeCounters,
+    nodesCounters,
+    CacheCounters (..),
 
     -- * Looking
     NodeSnapshot (..),
@@ -47,12 +47,12 @@ import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.Multiplexer (MuxGauges)
 import Redis.Internal.Network.OpenConnection
 import Redis.Internal.Network.RoundTrips (RoundTrips)
-import Redis.Internal.Network.Tally
+import Redis.Internal.Network.Counters
 import Redis.Internal.Network.Worker (spawn)
 
--- | The tally for everything that concerns no particular node.
-nodesTally :: Nodes -> Tally
-nodesTally = setupTally . nodesSetup
+-- | The counters for everything that concerns no particular node.
+nodesCounters :: Nodes -> Counters
+nodesCounters = setupCounters . nodesSetup
 
 -- | One server.
 data Node = Node
@@ -66,21 +66,21 @@ data Node = Node
     nodeControlPool :: MultiplexPool,
     nodeDedicated :: DedicatedPool,
     -- | The counts of its connections, by their kind.
-    nodeTallies :: Tallies
+    nodeTallies :: CacheCounters
   }
 
 -- | The tallies of the connections to a node as a primary, as a replica, and for control, and
 -- of the lent connections.
-data Tallies = Tallies
-  { tallyShared :: Tally,
-    tallyReplica :: Tally,
-    tallyControl :: Tally,
-    tallyLent :: Tally
+data CacheCounters = CacheCounters
+  { countersShared :: Counters,
+    countersReplica :: Counters,
+    countersControl :: Counters,
+    countersLent :: Counters
   }
 
--- | The tally for everything that concerns the node as a whole.
-nodeTally :: Node -> Tally
-nodeTally = tallyShared . nodeTallies
+-- | The counters for everything that concerns the node as a whole.
+nodeCounters :: Node -> Counters
+nodeCounters = countersShared . nodeTallies
 
 -- | All nodes of one client.
 data Nodes = Nodes
@@ -125,18 +125,18 @@ nodeAt nodes endpoint =
 newNode :: Nodes -> Endpoint -> IO Node
 newNode Nodes {nodesSetup, nodesOnTrouble} nodeEndpoint = do
   lanes <- min 16 <$> getNumCapabilities
-  tallyShared <- newTally lanes
-  tallyReplica <- besideTally lanes tallyShared
-  tallyControl <- besideTally 1 tallyShared
-  tallyLent <- besideTally 1 tallyShared
-  nodePool <- newMultiplexPool (counting tallyShared) ForPrimary (nodesOnTrouble nodeEndpoint) nodeEndpoint
-  nodeReplicaPool <- newMultiplexPool (counting tallyReplica) ForReplica (nodesOnTrouble nodeEndpoint) nodeEndpoint
-  nodeControlPool <- newMultiplexPool (alone tallyControl) ForControl (nodesOnTrouble nodeEndpoint) nodeEndpoint
-  nodeDedicated <- newDedicatedPool (counting tallyLent) nodeEndpoint
-  pure Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeControlPool, nodeDedicated, nodeTallies = Tallies {tallyShared, tallyReplica, tallyControl, tallyLent}}
+  countersShared <- newCounters lanes
+  countersReplica <- siblingCounters lanes countersShared
+  countersControl <- siblingCounters 1 countersShared
+  countersLent <- siblingCounters 1 countersShared
+  nodePool <- newMultiplexPool (counting countersShared) ForPrimary (nodesOnTrouble nodeEndpoint) nodeEndpoint
+  nodeReplicaPool <- newMultiplexPool (counting countersReplica) ForReplica (nodesOnTrouble nodeEndpoint) nodeEndpoint
+  nodeControlPool <- newMultiplexPool (alone countersControl) ForControl (nodesOnTrouble nodeEndpoint) nodeEndpoint
+  nodeDedicated <- newDedicatedPool (counting countersLent) nodeEndpoint
+  pure Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeControlPool, nodeDedicated, nodeTallies = CacheCounters {countersShared, countersReplica, countersControl, countersLent}}
   where
-    counting tally = nodesSetup {setupTally = tally}
-    alone tally = (counting tally) {setupConfig = (setupConfig nodesSetup) {configMuxCount = Just 1}}
+    counting counters = nodesSetup {setupCounters = counters}
+    alone counters = (counting counters) {setupConfig = (setupConfig nodesSetup) {configMuxCount = Just 1}}
 
 nodesHooks :: Nodes -> Hooks
 nodesHooks = configHooks . setupConfig . nodesSetup
@@ -280,17 +280,17 @@ nodeSnapshot node@Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeControlPool
   gaugeReplicaConnections <- poolGauges nodeReplicaPool
   gaugeControlConnections <- poolGauges nodeControlPool
   gaugeDedicated <- dedicatedGauges nodeDedicated
-  roundTrips <- timesSeen (tallyShared nodeTallies)
-  roundTripsReplica <- timesSeen (tallyReplica nodeTallies)
-  roundTripsControl <- timesSeen (tallyControl nodeTallies)
-  roundTripsDedicated <- timesSeen (tallyLent nodeTallies)
+  roundTrips <- timesSeen (countersShared nodeTallies)
+  roundTripsReplica <- timesSeen (countersReplica nodeTallies)
+  roundTripsControl <- timesSeen (countersControl nodeTallies)
+  roundTripsDedicated <- timesSeen (countersLent nodeTallies)
   countOpened <- counted ConnectionsOpened
   countLost <- counted ConnectionsLost
   countConnectsFailed <- counted ConnectsFailed
   countMoved <- counted RedirectsMoved
   countAsk <- counted RedirectsAsk
   countResent <- counted CommandsResent
-  countErrors <- errorCounts (nodeTally node)
+  countErrors <- errorCounts (nodeCounters node)
   countCutUnsent <- counted CutUnsent
   countCutSent <- counted CutSent
   pure
@@ -315,12 +315,12 @@ nodeSnapshot node@Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeControlPool
         countCutSent
       }
   where
-    counted = countOf (nodeTally node)
+    counted = countOf (nodeCounters node)
 
--- | The errors in a tally.
-errorCounts :: Tally -> IO ErrorCounts
-errorCounts tally = do
-  errorsNotSent <- countOf tally ErrorsNotSent
-  errorsRefused <- countOf tally ErrorsRefused
-  errorsMaybeExecuted <- countOf tally ErrorsMaybe
+-- | The errors in counters.
+errorCounts :: Counters -> IO ErrorCounts
+errorCounts counters = do
+  errorsNotSent <- countOf counters ErrorsNotSent
+  errorsRefused <- countOf counters ErrorsRefused
+  errorsMaybeExecuted <- countOf counters ErrorsMaybe
   pure ErrorCounts {errorsNotSent, errorsRefused, errorsMaybeExecuted}

@@ -64,7 +64,7 @@ import Redis.Internal.Network.Dedicated (closeIdle)
 import Redis.Internal.Network.Handshake (ConnectionRole (..))
 import Redis.Internal.Network.MultiplexPool (reconnectNode)
 import Redis.Internal.Network.OpenConnection (ConnectionSetup (..))
-import Redis.Internal.Network.Tally (Count (..), countError, countOne)
+import Redis.Internal.Network.Counters (Count (..), countError, countOne)
 import Redis.Internal.Network.Worker (expiryAt, spawn)
 import Redis.Internal.Protocol.Redirect (Redirect (Ask, Moved), parseRedirect)
 import Redis.Internal.Protocol.Slot (Slot, keySlot, slotNumber)
@@ -487,12 +487,12 @@ countRedirect router destination failure = case (router, failure) of
     _ -> pure False
   _ -> pure False
   where
-    counted = countOne (nodeTally (destinationNode destination))
+    counted = countOne (nodeCounters (destinationNode destination))
 
 -- | Counts the error that a caller gets, at the node of the last attempt.
 countFailure :: Router -> Maybe Endpoint -> Error -> IO ()
 countFailure router tried failure = do
   node <- maybe (pure Nothing) (knownNode nodes) tried
-  countError (maybe (nodesTally nodes) nodeTally node) (errorDelivery failure)
+  countError (maybe (nodesCounters nodes) nodeCounters node) (errorDelivery failure)
   where
     nodes = routerNodes router

@@ -7,7 +7,7 @@ import Redis.Duration (inMicroseconds)
 import Redis.Internal.Network.Clock (Nanos)
 import Redis.Internal.Network.RoundTrips
 import Redis.Internal.Network.SendMarks
-import Redis.Internal.Network.Tally
+import Redis.Internal.Network.Counters
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
@@ -51,10 +51,10 @@ spec = do
 
   describe "round trips" $ do
     prop "are as many as there were, in all lanes together, and as long" $ \recorded lanes -> ioProperty $ do
-      tally <- newTally (1 + lanes `mod` 4)
-      beside <- besideTally 1 tally
-      sequence_ [recordTimes tally lane many nanos | (NonNegative lane, Positive many, Nanoseconds nanos) <- recorded]
-      seen <- timesSeen tally
+      counters <- newCounters (1 + lanes `mod` 4)
+      beside <- siblingCounters 1 counters
+      sequence_ [recordTimes counters lane many nanos | (NonNegative lane, Positive many, Nanoseconds nanos) <- recorded]
+      seen <- timesSeen counters
       other <- timesSeen beside
       pure (conjoin [seen === ofTimes (concat [replicate many nanos | (_, Positive many, Nanoseconds nanos) <- recorded]), other === mempty])
     prop "of two are those of both" $ \one other ->

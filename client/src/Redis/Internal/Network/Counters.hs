@@ -7,10 +7,10 @@
 -- Counts are words that any thread adds to with one atomic step. Times go into a histogram of a
 -- fixed size. It has a lane for each capability, so that readers on different capabilities do not
 -- write to the same words.
-module Redis.Internal.Network.Tally
-  ( Tally (..),
-    newTally,
-    besideTally,
+module Redis.Internal.Network.Counters
+  ( Counters (..),
+    newCounters,
+    siblingCounters,
 
     -- * Counts
     Count (..),
@@ -33,32 +33,32 @@ import GHC.IO (IO (IO))
 import Redis.Error (Delivery (..))
 import Redis.Internal.Network.RoundTrips
 
--- | The tally of the connections of one kind to one node.
-data Tally = Tally
+-- | The counters of the connections of one kind to one node.
+data Counters = Counters
   { -- | The counts of the node, for all kinds of connections together.
-    tallyCounts :: MutableByteArray RealWorld,
+    countersCounts :: MutableByteArray RealWorld,
     -- | The times of this kind of connection.
-    tallyTimes :: MutableByteArray RealWorld,
-    tallyLanes :: Int
+    countersTimes :: MutableByteArray RealWorld,
+    countersLanes :: Int
   }
 
--- | An empty tally with so many lanes.
-newTally :: Int -> IO Tally
-newTally lanes = do
-  tallyCounts <- zeroes (length [minBound .. maxBound :: Count])
-  newTimes lanes tallyCounts
+-- | Empty counters with so many lanes.
+newCounters :: Int -> IO Counters
+newCounters lanes = do
+  countersCounts <- zeroes (length [minBound .. maxBound :: Count])
+  newTimes lanes countersCounts
 
--- | A tally for another kind of connection to the same node: with the same counts and its own
+-- | Counters for another kind of connection to the same node: with the same counts and its own
 -- times.
-besideTally :: Int -> Tally -> IO Tally
-besideTally lanes = newTimes lanes . tallyCounts
+siblingCounters :: Int -> Counters -> IO Counters
+siblingCounters lanes = newTimes lanes . countersCounts
 
-newTimes :: Int -> MutableByteArray RealWorld -> IO Tally
-newTimes lanes tallyCounts = do
-  tallyTimes <- zeroes (laneWords * tallyLanes)
-  pure Tally {tallyCounts, tallyTimes, tallyLanes}
+newTimes :: Int -> MutableByteArray RealWorld -> IO Counters
+newTimes lanes countersCounts = do
+  countersTimes <- zeroes (laneWords * countersLanes)
+  pure Counters {countersCounts, countersTimes, countersLanes}
   where
-    tallyLanes = max 1 lanes
+    countersLanes = max 1 lanes
 
 zeroes :: Int -> IO (MutableByteArray RealWorld)
 zeroes size = do
@@ -86,32 +86,32 @@ data Count
   deriving stock (Eq, Show, Enum, Bounded)
 
 -- | Adds one to a count. \(O(1)\).
-countOne :: Tally -> Count -> IO ()
-countOne tally what = countBy tally what 1
+countOne :: Counters -> Count -> IO ()
+countOne counters what = countBy counters what 1
 
 -- | Adds so many to a count. \(O(1)\).
-countBy :: Tally -> Count -> Int -> IO ()
-countBy tally what = addTo (tallyCounts tally) (fromEnum what)
+countBy :: Counters -> Count -> Int -> IO ()
+countBy counters what = addTo (countersCounts counters) (fromEnum what)
 
 -- | The present value of a count. \(O(1)\).
-countOf :: Tally -> Count -> IO Int
-countOf tally what = readByteArray (tallyCounts tally) (fromEnum what)
+countOf :: Counters -> Count -> IO Int
+countOf counters what = readByteArray (countersCounts counters) (fromEnum what)
 
 -- | Counts an error that a caller got.
-countError :: Tally -> Delivery -> IO ()
-countError tally = \case
-  NotSent -> countOne tally ErrorsNotSent
-  RefusedBeforeRun -> countOne tally ErrorsRefused
-  MaybeExecuted -> countOne tally ErrorsMaybe
+countError :: Counters -> Delivery -> IO ()
+countError counters = \case
+  NotSent -> countOne counters ErrorsNotSent
+  RefusedBeforeRun -> countOne counters ErrorsRefused
+  MaybeExecuted -> countOne counters ErrorsMaybe
 
 -- | Records that so many commands took so many nanoseconds each, in the lane of a capability.
 -- \(O(1)\).
-recordTimes :: Tally -> Int -> Int -> Int -> IO ()
-recordTimes Tally {tallyTimes, tallyLanes} lane many nanos = do
-  addTo tallyTimes (start + 1 + bucketOf nanos) many
-  addTo tallyTimes start (many * max 0 nanos)
+recordTimes :: Counters -> Int -> Int -> Int -> IO ()
+recordTimes Counters {countersTimes, countersLanes} lane many nanos = do
+  addTo countersTimes (start + 1 + bucketOf nanos) many
+  addTo countersTimes start (many * max 0 nanos)
   where
-    start = laneWords * (lane `rem` tallyLanes)
+    start = laneWords * (lane `rem` countersLanes)
 
 addTo :: MutableByteArray RealWorld -> Int -> Int -> IO ()
 addTo (MutableByteArray words#) (I# index#) (I# amount#) = IO $ \s -> case fetchAddIntArray# words# index# amount# s of
@@ -119,14 +119,14 @@ addTo (MutableByteArray words#) (I# index#) (I# amount#) = IO $ \s -> case fetch
 
 -- | The times of all lanes. A time that is recorded meanwhile may be in the sum and in no bucket
 -- yet, or the other way round.
-timesSeen :: Tally -> IO RoundTrips
-timesSeen Tally {tallyTimes, tallyLanes} = do
+timesSeen :: Counters -> IO RoundTrips
+timesSeen Counters {countersTimes, countersLanes} = do
   total <- summed 0
   buckets <- forM [1 .. bucketCount] summed
   pure (roundTripsOf total buckets)
   where
     summed :: Int -> IO Int
-    summed word = sum <$> forM [0 .. tallyLanes - 1] (\lane -> readByteArray tallyTimes (laneWords * lane + word))
+    summed word = sum <$> forM [0 .. countersLanes - 1] (\lane -> readByteArray countersTimes (laneWords * lane + word))
 
 -- | The size of a lane in words: the sum and the buckets, in whole cache lines.
 laneWords :: Int
