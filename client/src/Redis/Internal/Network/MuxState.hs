@@ -77,7 +77,7 @@ import Redis.Internal.Network.PendingRing
 import Redis.Internal.Network.ReplyChecks (ReplyChecks, newReplyChecks)
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.RoomQueue
-import Redis.Internal.Network.SendMarks
+import Redis.Internal.Network.SendTimes
 import Redis.Internal.Network.Counters (Counters)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup
@@ -144,7 +144,7 @@ data Multiplexer = Multiplexer
     muxBuffer :: WriteBuffer,
     muxRing :: PendingRing,
     -- | When the commands in flight were sent.
-    muxMarks :: SendMarks,
+    muxSendTimes :: SendTimes,
     -- | The block that the writer must send first, and how many bytes of it are sent.
     muxLeftover :: IORef (Maybe (Block, Int)),
     muxReaderWake :: MVar (),
@@ -177,7 +177,7 @@ newMuxState muxSettings muxTransport muxOrder = do
   nobody <- newFilledSlot (Failure (ConnectionError (ConnectionFailure "" NotSent (transportEndpoint muxTransport) ClosedLocally)))
   -- A handshake is one run, and must fit however low the limit is.
   muxRing <- newPendingRing (max 16 (muxMaxInFlight muxSettings)) nobody
-  muxMarks <- newSendMarks $ case muxWeight muxSettings of
+  muxSendTimes <- newSendTimes $ case muxWeight muxSettings of
     ManyCallers -> 256
     OneCaller -> 16
   muxLeftover <- newIORef Nothing
@@ -197,7 +197,7 @@ newMuxState muxSettings muxTransport muxOrder = do
             muxCause,
             muxBuffer,
             muxRing,
-            muxMarks,
+            muxSendTimes,
             muxLeftover,
             muxReaderWake,
             muxWriterWake,
@@ -389,7 +389,7 @@ markSent mux = do
   now <- preciseNanos
   submitted <- ringTail (muxRing mux)
   writeWord mux wordHandedOver submitted
-  addMark (muxMarks mux) submitted now
+  addSendTime (muxSendTimes mux) submitted now
   heard <- readWord mux wordReadAt
   pure (fromIntegral now - heard > quietNanos)
 {-# NOINLINE markSent #-}

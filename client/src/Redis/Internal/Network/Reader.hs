@@ -44,7 +44,7 @@ import Redis.Internal.Network.PollPolicy
 import Redis.Internal.Network.ReplyChecks
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.RoomQueue (callAll, waitingForRoom)
-import Redis.Internal.Network.SendMarks (takeMarks)
+import Redis.Internal.Network.SendTimes (takeSendTimes)
 import Redis.Internal.Network.Sender (flushQueued)
 import Redis.Internal.Network.Counters (Count (..), countOne, recordTimes)
 import Redis.Internal.Network.Tls (beginsLikeTls, wantsTls)
@@ -248,7 +248,7 @@ noteReplies :: Multiplexer -> Int -> Int -> Nanos -> IO ()
 noteReplies mux before after now = do
   counted <- readWord mux wordCountedFrom
   when (after > counted) . for_ (muxCounters settings) $ \counters ->
-    takeMarks (muxMarks mux) (max counted before) after $ \many sent -> do
+    takeSendTimes (muxSendTimes mux) (max counted before) after $ \many sent -> do
       recordTimes counters (muxCapability settings) many (fromIntegral (now - sent))
       when (now - sent <= fromMaybe maxBound (muxCommandTimeout settings)) (muxOnAnswers settings)
   where

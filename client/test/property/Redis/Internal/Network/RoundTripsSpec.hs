@@ -6,7 +6,7 @@ import Data.List (sort)
 import Redis.Duration (inMicroseconds)
 import Redis.Internal.Network.Clock (Nanos)
 import Redis.Internal.Network.RoundTrips
-import Redis.Internal.Network.SendMarks
+import Redis.Internal.Network.SendTimes
 import Redis.Internal.Network.Counters
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
@@ -73,17 +73,17 @@ spec = do
   describe "marks of what was sent" $ do
     prop "find every reply once, with the time of its own block while there are few, and never a later one" $ \happenings -> ioProperty $ do
       let size = 4
-      marks <- newSendMarks size
+      marks <- newSendTimes size
       found <- newIORef []
       -- Takes the time, how many commands were sent and answered so far, and the events.
       let go _ _ _ [] = pure ()
           go now sent answered (happening : rest) = case happening of
             Sends many -> do
-              addMark marks (sent + many) now
+              addSendTime marks (sent + many) now
               go (now + 1) (sent + many) answered rest
             Replies many -> do
               let upTo = min sent (answered + many)
-              takeMarks marks answered upTo (\count at -> modifyIORef found (<> replicate count at))
+              takeSendTimes marks answered upTo (\count at -> modifyIORef found (<> replicate count at))
               go (now + 1) sent upTo rest
       go 1 0 0 happenings
       times <- readIORef found
