@@ -73,7 +73,7 @@ import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Readers
 import Redis.Internal.Routing.Sentinels
 import Redis.Internal.Routing.SlotMap
-import Redis.Internal.Routing.Survey
+import Redis.Internal.Routing.LatencyProbe
 import Redis.Internal.Routing.Topology hiding (knownNodes)
 import Redis.Internal.Routing.View
 import Redis.Value
@@ -105,7 +105,7 @@ data ClusterClient = ClusterClient
     clusterAsking :: TVar (Map.Map ThreadId (MVar ())),
     clusterStop :: TVar Bool,
     -- | Zones and latencies of the nodes that reads may go to.
-    clusterSurvey :: Survey,
+    clusterProbe :: LatencyProbe,
     -- | Slots whose reads stay with the primary.
     clusterMoving :: MovingSlots
   }
@@ -155,21 +155,21 @@ startClusterClient clusterSetup clusterSentinelSetup seeds = do
       answered endpoint = observeIn clusterHealth tell endpoint AnsweredCommand
   clusterNodes <- newNodes clusterSetup {setupOnPush = watched, setupOnAnswers = answered} (\endpoint _ -> tell (LostNode endpoint))
   let nobodyIn = observeConnection (configHooks clusterConfig) . NobodyInZone
-      surveySetup =
-        SurveySetup
-          { surveyMap = snapshotMap <$> readIORef clusterView,
-            surveyNews = readTVar clusterNews,
-            surveyStopped = readTVar clusterStop,
-            surveyPool = \replica endpoint -> fmap (nodePoolFor (if replica then ForReplica else ForPrimary)) <$> knownNode clusterNodes endpoint,
-            surveyIntervals = (min 5 (configRefreshInterval clusterConfig), configRefreshInterval clusterConfig),
-            surveyAnswered = answered
+      probeSetup =
+        ProbeSetup
+          { probeMap = snapshotMap <$> readIORef clusterView,
+            probeNews = readTVar clusterNews,
+            probeStopped = readTVar clusterStop,
+            probePool = \replica endpoint -> fmap (nodePoolFor (if replica then ForReplica else ForPrimary)) <$> knownNode clusterNodes endpoint,
+            probeIntervals = (min 5 (configRefreshInterval clusterConfig), configRefreshInterval clusterConfig),
+            probeAnswered = answered
           }
-  clusterSurvey <- newSurvey surveySetup nobodyIn
+  clusterProbe <- newLatencyProbe probeSetup nobodyIn
   let cluster =
         ClusterClient
           { clusterNodes,
             clusterConfig,
-            clusterSurvey,
+            clusterProbe,
             clusterSetup,
             clusterIsGroup = case configTopology clusterConfig of
               Cluster _ -> False
@@ -186,7 +186,7 @@ startClusterClient clusterSetup clusterSentinelSetup seeds = do
             clusterStop,
             clusterMoving
           }
-  want clusterSurvey (configReadFrom clusterConfig)
+  want clusterProbe (configReadFrom clusterConfig)
   random <- newStdGen
   now <- secondsNow
   void . spawn "redis cluster" $ drive cluster (newState (settingsFromConfig clusterConfig seeds) random now)
@@ -261,14 +261,14 @@ candidatesOf :: ClusterClient -> Slot -> IO [Candidate Node]
 candidatesOf cluster slot = do
   snapshot@Snapshot {snapshotShards} <- readIORef (clusterView cluster)
   known <- readIORef (clusterHealth cluster)
-  seen <- currentSightings (clusterSurvey cluster)
+  seen <- currentNodeStats (clusterProbe cluster)
   let index = shardIndex cluster snapshot slot
       candidate candidateIsPrimary node =
         Candidate
           { candidateNode = node,
             candidateIsPrimary,
             candidateUp = not (maybe False isDown (Map.lookup (nodeEndpoint node) known)),
-            candidateSighting = Map.findWithDefault unseen (nodeEndpoint node) seen
+            candidateStats = Map.findWithDefault unseen (nodeEndpoint node) seen
           }
   pure $
     if index == noShard
@@ -277,15 +277,15 @@ candidatesOf cluster slot = do
         let ShardNodes {shardOwner, shardReaders} = indexArray snapshotShards index
          in candidate True shardOwner : map (candidate False) shardReaders
 
--- | Tells the survey how reads choose their nodes, so that it finds out what they need.
+-- | Tells the latency probe how reads choose their nodes, so that it finds out what they need.
 wantReads :: ClusterClient -> ReadFrom -> IO ()
-wantReads cluster = want (clusterSurvey cluster)
+wantReads cluster = want (clusterProbe cluster)
 
 -- | The availability zones of the nodes, as far as they are known.
 clusterZones :: ClusterClient -> IO (Map.Map Endpoint ByteString)
 clusterZones cluster = do
   told <- slotMapZones <$> currentSlotMap cluster
-  Map.union told . Map.mapMaybe sightedZone <$> currentSightings (clusterSurvey cluster)
+  Map.union told . Map.mapMaybe sightedZone <$> currentNodeStats (clusterProbe cluster)
 
 -- | Some primary, in turn; primaries that are down come last.
 anyPrimary :: ClusterClient -> IO (Maybe Node)

@@ -6,7 +6,7 @@
 -- the last choice, and is never refused.
 --
 -- Which nodes are near is decided once for each round of questions, not for each command
--- ('sightings'). Near are the nodes about as quick as the quickest, so that not all reads go
+-- ('node stats'). Near are the nodes about as quick as the quickest, so that not all reads go
 -- to one node. A node that was near stays near a little longer, so that two equally quick
 -- nodes do not change places with each round.
 module Redis.Internal.Routing.Readers
@@ -16,10 +16,10 @@ module Redis.Internal.Routing.Readers
     chooseReader,
 
     -- * What is known of nodes
-    Sighting (..),
+    NodeStats (..),
     unseen,
     Answer (..),
-    sightings,
+    nodeStats,
   )
 where
 
@@ -37,12 +37,12 @@ data Candidate node = Candidate
     candidateIsPrimary :: Bool,
     -- | Whether the node does not count as down.
     candidateUp :: Bool,
-    candidateSighting :: Sighting
+    candidateStats :: NodeStats
   }
   deriving stock (Eq, Show)
 
--- | The survey's knowledge about a node.
-data Sighting = Sighting
+-- | The latency probe's knowledge about a node.
+data NodeStats = NodeStats
   { -- | The availability zone; 'Nothing' if it was not asked for, or the node has none.
     sightedZone :: Maybe ByteString,
     -- | How long the node takes to answer, smoothed; 'Nothing' if it did not answer.
@@ -52,9 +52,9 @@ data Sighting = Sighting
   }
   deriving stock (Eq, Show)
 
--- | The sighting of a node that was never asked.
-unseen :: Sighting
-unseen = Sighting {sightedZone = Nothing, sightedLatency = Nothing, sightedNear = False}
+-- | The node stats of a node that was never asked.
+unseen :: NodeStats
+unseen = NodeStats {sightedZone = Nothing, sightedLatency = Nothing, sightedNear = False}
 
 -- | The candidates in tiers, in the order of preference. Every candidate is in one of them,
 -- unless only the primary is allowed.
@@ -65,9 +65,9 @@ tiers wanted candidates = case wanted of
   PreferReplica -> [replicasUp, primary, candidates]
   ReadAny -> [up, primary, candidates]
   SameZone zone ->
-    let inZone = (== Just zone) . sightedZone . candidateSighting
+    let inZone = (== Just zone) . sightedZone . candidateStats
      in [filter inZone replicasUp, filter inZone (filter candidateUp primary), replicasUp, primary, candidates]
-  LowestLatency -> [filter (sightedNear . candidateSighting) up, up, primary, candidates]
+  LowestLatency -> [filter (sightedNear . candidateStats) up, up, primary, candidates]
   where
     primary = filter candidateIsPrimary candidates
     up = filter candidateUp candidates
@@ -91,18 +91,18 @@ data Answer = Answer
   }
   deriving stock (Eq, Show)
 
--- | The sightings after a round: of the nodes of these groups, each of which has the same
--- data, and of no others. A node that was not asked keeps its sighting.
+-- | The node stats after a round: of the nodes of these groups, each of which has the same
+-- data, and of no others. A node that was not asked keeps its node stats.
 -- \(O(n \log n)\).
-sightings :: [[Endpoint]] -> Map Endpoint Answer -> Map Endpoint Sighting -> Map Endpoint Sighting
-sightings groups answers before = Map.unions (map (judged . updated) groups)
+nodeStats :: [[Endpoint]] -> Map Endpoint Answer -> Map Endpoint NodeStats -> Map Endpoint NodeStats
+nodeStats groups answers before = Map.unions (map (judged . updated) groups)
   where
     updated group = Map.fromList [(node, maybe id heard (Map.lookup node answers) (Map.findWithDefault unseen node before)) | node <- group]
 
-    heard Answer {answerLatency, answerZone} sighting =
-      sighting
-        { sightedLatency = smoothed (sightedLatency sighting) <$> answerLatency,
-          sightedZone = fromMaybe (sightedZone sighting) answerZone
+    heard Answer {answerLatency, answerZone} stats =
+      stats
+        { sightedLatency = smoothed (sightedLatency stats) <$> answerLatency,
+          sightedZone = fromMaybe (sightedZone stats) answerZone
         }
 
     -- After a silence, a node starts again with its new latency.
@@ -110,13 +110,13 @@ sightings groups answers before = Map.unions (map (judged . updated) groups)
     smoothed (Just known) measured = known + (measured - known) * 3 `quot` 10
 
     judged group = case mapMaybe sightedLatency (Map.elems group) of
-      [] -> Map.map (\sighting -> sighting {sightedNear = False}) group
+      [] -> Map.map (\stats -> stats {sightedNear = False}) group
       latencies -> Map.map (near (minimum latencies)) group
 
-    near quickest sighting = sighting {sightedNear = maybe False (<= limit) (sightedLatency sighting)}
+    near quickest stats = stats {sightedNear = maybe False (<= limit) (sightedLatency stats)}
       where
         limit
-          | sightedNear sighting = quickest + quickest `quot` 2 + staysWithin
+          | sightedNear stats = quickest + quickest `quot` 2 + staysWithin
           | otherwise = quickest + quickest `quot` 5 + entersWithin
 
 -- | How much slower than the quickest plus a fifth a node may be to become near: 0.2 ms.

@@ -17,11 +17,11 @@ import Test.QuickCheck
 spec :: Spec
 spec = describe "Redis.Internal.Routing.Readers" $ do
   describe "chooses" $ do
-    let primary = Candidate {candidateNode = 0 :: Int, candidateIsPrimary = True, candidateUp = True, candidateSighting = unseen}
+    let primary = Candidate {candidateNode = 0 :: Int, candidateIsPrimary = True, candidateUp = True, candidateStats = unseen}
         replica number = primary {candidateNode = number, candidateIsPrimary = False}
         down candidate = candidate {candidateUp = False}
-        zoned zone candidate = candidate {candidateSighting = (candidateSighting candidate) {sightedZone = Just zone}}
-        nearby candidate = candidate {candidateSighting = (candidateSighting candidate) {sightedNear = True}}
+        zoned zone candidate = candidate {candidateStats = (candidateStats candidate) {sightedZone = Just zone}}
+        nearby candidate = candidate {candidateStats = (candidateStats candidate) {sightedNear = True}}
         -- All nodes that are ever drawn.
         drawnFrom wanted candidates =
           List.nub (List.sort (mapMaybe (\number -> candidateNode <$> chooseReader wanted number candidates) [0 .. 11]))
@@ -86,17 +86,17 @@ spec = describe "Redis.Internal.Routing.Readers" $ do
   prop "the quickest of each group is near, and so is somebody if anybody has answered" $
     forAll anyRounds $ \rounds ->
       let known = after rounds
-          latencies = [(latency, not (sightedNear sighting)) | sighting <- Map.elems known, Just latency <- [sightedLatency sighting]]
+          latencies = [(latency, not (sightedNear stats)) | stats <- Map.elems known, Just latency <- [sightedLatency stats]]
        in counterexample (show known) $ null latencies || not (snd (minimum latencies))
 
   prop "nobody is near who has not answered in the last round" $
     forAll anyRounds $ \rounds ->
-      Map.filter (\sighting -> sightedNear sighting && isNothing (sightedLatency sighting)) (after rounds) === Map.empty
+      Map.filter (\stats -> sightedNear stats && isNothing (sightedLatency stats)) (after rounds) === Map.empty
 
   it "keeps the zone of a node that was not asked again, and forgets nodes that are gone" $ do
     let told = Map.fromList [(node 1, said (Just 5) (Just (Just "a"))), (node 2, said (Just 5) (Just Nothing))]
-        first = sightings [[node 1, node 2]] told Map.empty
-        second = sightings [[node 1]] (Map.fromList [(node 1, said (Just 5) Nothing)]) first
+        first = nodeStats [[node 1, node 2]] told Map.empty
+        second = nodeStats [[node 1]] (Map.fromList [(node 1, said (Just 5) Nothing)]) first
     Map.map sightedZone first `shouldBe` Map.fromList [(node 1, Just "a"), (node 2, Nothing)]
     Map.map sightedZone second `shouldBe` Map.fromList [(node 1, Just "a")]
   where
@@ -110,11 +110,11 @@ said answerLatency answerZone = Answer {answerLatency, answerZone}
 
 -- The sightings of one group of three nodes after some rounds, from their latencies in
 -- microseconds. A node that is left out did not answer.
-after :: [[(Int, Int64)]] -> Map Endpoint Sighting
+after :: [[(Int, Int64)]] -> Map Endpoint NodeStats
 after = List.foldl' next Map.empty
   where
     next known answers =
-      sightings
+      nodeStats
         [map node [1 .. 3]]
         (Map.fromList [(node number, said ((* 1000) <$> lookup number answers) Nothing) | number <- [1 .. 3]])
         known
@@ -143,5 +143,5 @@ anyChoice = do
           { candidateNode = number,
             candidateIsPrimary = hasPrimary && number == 0,
             candidateUp,
-            candidateSighting = Sighting {sightedZone, sightedLatency = Nothing, sightedNear}
+            candidateStats = NodeStats {sightedZone, sightedLatency = Nothing, sightedNear}
           }

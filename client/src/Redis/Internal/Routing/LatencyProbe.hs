@@ -6,12 +6,12 @@
 -- have. A node is asked over the connections that reads use, so the latency is the one that
 -- reads see. A node that hangs delays no other: each node is asked by a thread of its own,
 -- and the round goes on without it.
-module Redis.Internal.Routing.Survey
-  ( Survey,
-    SurveySetup (..),
-    newSurvey,
+module Redis.Internal.Routing.LatencyProbe
+  ( LatencyProbe,
+    ProbeSetup (..),
+    newLatencyProbe,
     want,
-    currentSightings,
+    currentNodeStats,
   )
 where
 
@@ -39,26 +39,26 @@ import Redis.Internal.Routing.SlotMap
 import Redis.Value
 import System.Random (randomRIO)
 
--- | The survey of one client.
-data Survey = Survey
-  { surveySetup :: SurveySetup,
-    surveyWanted :: TVar Wanted,
-    surveySightings :: IORef (Map Endpoint Sighting)
+-- | The latency probe of one client.
+data LatencyProbe = LatencyProbe
+  { probeSetup :: ProbeSetup,
+    probeWanted :: TVar Wanted,
+    probeNodeStats :: IORef (Map Endpoint NodeStats)
   }
 
--- | The survey's access to the rest of the client.
-data SurveySetup = SurveySetup
+-- | The latency probe's access to the rest of the client.
+data ProbeSetup = ProbeSetup
   { -- | The current map.
-    surveyMap :: IO SlotMap,
+    probeMap :: IO SlotMap,
     -- | Changes with each map.
-    surveyNews :: STM Int,
-    surveyStopped :: STM Bool,
+    probeNews :: STM Int,
+    probeStopped :: STM Bool,
     -- | The connections that reads use, to a replica if the flag is set.
-    surveyPool :: Bool -> Endpoint -> IO (Maybe MultiplexPool),
+    probePool :: Bool -> Endpoint -> IO (Maybe MultiplexPool),
     -- | Seconds between two rounds, if latencies are wanted and if only zones are.
-    surveyIntervals :: (Double, Double),
+    probeIntervals :: (Double, Double),
     -- | Called when a node has answered.
-    surveyAnswered :: Endpoint -> IO ()
+    probeAnswered :: Endpoint -> IO ()
   }
 
 -- | The knowledge that callers want.
@@ -69,21 +69,21 @@ data Wanted = Wanted
     wantedTell :: ByteString -> IO ()
   }
 
--- | A survey that asks nothing yet. The action is called with a zone that no node is in.
-newSurvey :: SurveySetup -> (ByteString -> IO ()) -> IO Survey
-newSurvey surveySetup wantedTell = do
-  surveyWanted <- newTVarIO Wanted {wantedLatencies = False, wantedZones = Set.empty, wantedTell}
-  surveySightings <- newIORef Map.empty
-  pure Survey {surveySetup, surveyWanted, surveySightings}
+-- | A latency probe that asks nothing yet. The action is called with a zone that no node is in.
+newLatencyProbe :: ProbeSetup -> (ByteString -> IO ()) -> IO LatencyProbe
+newLatencyProbe probeSetup wantedTell = do
+  probeWanted <- newTVarIO Wanted {wantedLatencies = False, wantedZones = Set.empty, wantedTell}
+  probeNodeStats <- newIORef Map.empty
+  pure LatencyProbe {probeSetup, probeWanted, probeNodeStats}
 
--- | The sightings so far. Never blocks.
-currentSightings :: Survey -> IO (Map Endpoint Sighting)
-currentSightings = readIORef . surveySightings
+-- | The node stats so far. Never blocks.
+currentNodeStats :: LatencyProbe -> IO (Map Endpoint NodeStats)
+currentNodeStats = readIORef . probeNodeStats
 
--- | Tells the survey how a caller wants to read. The first caller that wants a read to stay
--- near starts the survey's thread. After that it costs one read of a variable. Never blocks.
-want :: Survey -> ReadFrom -> IO ()
-want survey = \case
+-- | Tells the latency probe how a caller wants to read. The first caller that wants a read to stay
+-- near starts the latency probe's thread. After that it costs one read of a variable. Never blocks.
+want :: LatencyProbe -> ReadFrom -> IO ()
+want probe = \case
   ReadPrimary -> pure ()
   PreferReplica -> pure ()
   ReadAny -> pure ()
@@ -91,14 +91,14 @@ want survey = \case
   LowestLatency -> asking wantedLatencies (\wanted -> wanted {wantedLatencies = True})
   where
     asking known add = do
-      already <- known <$> readTVarIO (surveyWanted survey)
+      already <- known <$> readTVarIO (probeWanted probe)
       -- Masked, because nobody else starts the thread if the first caller is interrupted here.
       unless already . mask_ $ do
         first <- atomically $ do
-          wanted <- readTVar (surveyWanted survey)
-          writeTVar (surveyWanted survey) (add wanted)
+          wanted <- readTVar (probeWanted probe)
+          writeTVar (probeWanted probe) (add wanted)
           pure (not (wantsAny wanted))
-        when first . void $ spawn "redis survey" (drive survey)
+        when first . void $ spawn "redis survey" (drive probe)
 
 wantsAny :: Wanted -> Bool
 wantsAny Wanted {wantedLatencies, wantedZones} = wantedLatencies || not (Set.null wantedZones)
@@ -110,22 +110,22 @@ data Question = Question
     questionZone :: Bool
   }
 
--- | The survey's thread: one round after the other, until the client is closed.
-drive :: Survey -> IO ()
-drive survey = loop Map.empty Set.empty
+-- | The latency probe's thread: one round after the other, until the client is closed.
+drive :: LatencyProbe -> IO ()
+drive probe = loop Map.empty Set.empty
   where
-    setup = surveySetup survey
+    setup = probeSetup probe
 
     -- The arguments: the nodes that have not answered yet, and the zones that were reported.
     loop unanswered told = do
-      news <- atomically (surveyNews setup)
-      wanted <- readTVarIO (surveyWanted survey)
-      slotMap <- surveyMap setup
+      news <- atomically (probeNews setup)
+      wanted <- readTVarIO (probeWanted probe)
+      slotMap <- probeMap setup
       (answers, unanswered') <- askAll setup (questions wanted slotMap) unanswered
-      known <- atomicModifyIORef' (surveySightings survey) $ \before ->
-        let after = sightings (groupsOf slotMap) (Map.unionWith withZone answers (zonesOf slotMap)) before in (after, after)
+      known <- atomicModifyIORef' (probeNodeStats probe) $ \before ->
+        let after = nodeStats (groupsOf slotMap) (Map.unionWith withZone answers (zonesOf slotMap)) before in (after, after)
       told' <- tellOfZones wanted slotMap answers known told
-      stopped <- awaitNext setup wanted news slotMap (surveyWanted survey)
+      stopped <- awaitNext setup wanted news slotMap (probeWanted probe)
       unless stopped (loop unanswered' told')
 
     groupsOf slotMap = [shardPrimary shard : shardReplicas shard | shard <- slotMapShards slotMap]
@@ -146,14 +146,14 @@ questions Wanted {wantedLatencies, wantedZones} slotMap =
 
 -- | Asks all nodes at once, except those that still owe an answer, and waits for at most a
 -- second. Later answers are used in the next round.
-askAll :: SurveySetup -> Map Endpoint Question -> Map Endpoint (TMVar Answer) -> IO (Map Endpoint Answer, Map Endpoint (TMVar Answer))
+askAll :: ProbeSetup -> Map Endpoint Question -> Map Endpoint (TMVar Answer) -> IO (Map Endpoint Answer, Map Endpoint (TMVar Answer))
 askAll setup asked unanswered = do
   begun <- Map.traverseWithKey (begin setup) (asked `Map.difference` unanswered)
   let waiting = begun <> unanswered
   late <- expiry 1
   atomically $ do
     heard <- traverse (fmap not . isEmptyTMVar) waiting
-    stopped <- surveyStopped setup
+    stopped <- probeStopped setup
     check (and heard || stopped) `orElse` late
   results <- atomically (traverse tryReadTMVar waiting)
   -- A silent node is not near.
@@ -162,7 +162,7 @@ askAll setup asked unanswered = do
 
 -- | Asks one node on a thread of its own. The thread ends by itself: connecting and commands
 -- have time limits, and closing the node ends both.
-begin :: SurveySetup -> Endpoint -> Question -> IO (TMVar Answer)
+begin :: ProbeSetup -> Endpoint -> Question -> IO (TMVar Answer)
 begin setup node question = do
   cell <- newEmptyTMVarIO
   void . spawn ("redis probe " <> renderEndpoint node) $ do
@@ -172,16 +172,16 @@ begin setup node question = do
       Left (_ :: SomeException) -> Answer {answerLatency = Nothing, answerZone = Nothing}
   pure cell
 
-putQuestion :: SurveySetup -> Endpoint -> Question -> IO Answer
+putQuestion :: ProbeSetup -> Endpoint -> Question -> IO Answer
 putQuestion setup node Question {questionReplica, questionPing, questionZone} =
-  surveyPool setup questionReplica node >>= \case
+  probePool setup questionReplica node >>= \case
     Nothing -> pure Answer {answerLatency = Nothing, answerZone = Nothing}
     Just pool -> do
       -- Connects first, so that the handshake is not measured.
       _ <- connectNode pool
       times <- if questionPing then catMaybes <$> replicateM 3 (timed pool) else pure []
       zone <- if questionZone then fmap zoneFromInfo <$> ask pool (request ["INFO", "server"]) else pure Nothing
-      when (not (null times) || isJust zone) (surveyAnswered setup node)
+      when (not (null times) || isJust zone) (probeAnswered setup node)
       pure Answer {answerLatency = if null times then Nothing else Just (minimum times), answerZone = zone}
   where
     timed pool = do
@@ -212,7 +212,7 @@ zoneFromInfo value = do
   if Char8.null zone then Nothing else Just zone
 
 -- | Reports each wanted zone without a node, once all nodes have told their zones.
-tellOfZones :: Wanted -> SlotMap -> Map Endpoint Answer -> Map Endpoint Sighting -> Set ByteString -> IO (Set ByteString)
+tellOfZones :: Wanted -> SlotMap -> Map Endpoint Answer -> Map Endpoint NodeStats -> Set ByteString -> IO (Set ByteString)
 tellOfZones Wanted {wantedZones, wantedTell} slotMap answers known told
   | Set.null nodes || not (all hasSaid nodes) = pure told
   | otherwise = do
@@ -221,21 +221,21 @@ tellOfZones Wanted {wantedZones, wantedTell} slotMap answers known told
   where
     nodes = slotMapNodes slotMap
     hasSaid node = Map.member node (slotMapZones slotMap) || maybe False (isJust . answerZone) (Map.lookup node answers)
-    found = Set.fromList (catMaybes [sightedZone sighting | sighting <- Map.elems known])
+    found = Set.fromList (catMaybes [sightedZone stats | stats <- Map.elems known])
     empty = wantedZones `Set.difference` found
 
 -- | Waits until the next round is due, a caller wants to know more, or the map has other
 -- nodes. Returns whether the client is closed.
-awaitNext :: SurveySetup -> Wanted -> Int -> SlotMap -> TVar Wanted -> IO Bool
+awaitNext :: ProbeSetup -> Wanted -> Int -> SlotMap -> TVar Wanted -> IO Bool
 awaitNext setup wanted news before current = do
   stretch <- randomRIO (0.9, 1.1)
-  due <- expiry (stretch * (if wantedLatencies wanted then fst else snd) (surveyIntervals setup))
+  due <- expiry (stretch * (if wantedLatencies wanted then fst else snd) (probeIntervals setup))
   loop due news
   where
     loop due seen = do
       next <- atomically $ do
-        stopped <- surveyStopped setup
-        latest <- surveyNews setup
+        stopped <- probeStopped setup
+        latest <- probeNews setup
         now <- readTVar current
         let more = wantedLatencies now /= wantedLatencies wanted || wantedZones now /= wantedZones wanted
         case () of
@@ -247,8 +247,8 @@ awaitNext setup wanted news before current = do
       case next of
         Just stopped -> pure stopped
         Nothing -> do
-          latest <- atomically (surveyNews setup)
-          after <- surveyMap setup
+          latest <- atomically (probeNews setup)
+          after <- probeMap setup
           if slotMapShards after /= slotMapShards before || slotMapZones after /= slotMapZones before
             then pure False
             else loop due latest
