@@ -554,14 +554,14 @@ askedAt cluster endpoint =
     }
 
 -- | A server's report, with the addresses of other servers as this client reaches them.
-reachMapped :: ClusterClient -> Endpoint -> Question Report -> IO (Either Error Report)
+reachMapped :: ClusterClient -> Endpoint -> Question MemberInfo -> IO (Either Error MemberInfo)
 reachMapped cluster endpoint question = fmap mapped <$> reach cluster endpoint question
   where
-    mapped report =
-      report
-        { reportRole = case reportRole report of
-            ReportedPrimary replicas -> ReportedPrimary (map (reachedAt cluster) replicas)
-            ReportedReplica primary -> ReportedReplica (reachedAt cluster primary)
+    mapped member =
+      member
+        { memberRole = case memberRole member of
+            MemberIsPrimary replicas -> MemberIsPrimary (map (reachedAt cluster) replicas)
+            MemberIsReplica primary -> MemberIsReplica (reachedAt cluster primary)
         }
 
 -- | Asks a server over its open connections, or over a new one if the server is not known.

@@ -2,10 +2,10 @@
 -- replies of sentinels, in either protocol.
 module Redis.Internal.Routing.GroupReply
   ( -- * Of a server
-    Report (..),
-    ReportedRole (..),
+    MemberInfo (..),
+    MemberRole (..),
     History (..),
-    parseReport,
+    parseMemberInfo,
 
     -- * Of a sentinel
     endpointFrom,
@@ -29,21 +29,21 @@ import Redis.Error
 import Redis.Internal.Name (isHostName)
 
 -- | A server's description of itself.
-data Report = Report
-  { reportRole :: ReportedRole,
+data MemberInfo = MemberInfo
+  { memberRole :: MemberRole,
     -- | Changes at each start. Shows whether two addresses are one server.
-    reportRun :: ByteString,
-    reportHistory :: History
+    memberRun :: ByteString,
+    memberHistory :: History
   }
   deriving stock (Eq, Show)
 
 -- | The role of a server.
-data ReportedRole
+data MemberRole
   = -- | A primary with its replicas that are up to date. Replicas that still load what it
     -- sends them are left out.
-    ReportedPrimary [Endpoint]
+    MemberIsPrimary [Endpoint]
   | -- | A replica of the server at this endpoint.
-    ReportedReplica Endpoint
+    MemberIsReplica Endpoint
   deriving stock (Eq, Show)
 
 -- | The data set of which a server has the newest state. A replica that is promoted begins a
@@ -55,22 +55,22 @@ data History = History
   deriving stock (Eq, Show)
 
 -- | Parses the replies to @INFO server@ and @INFO replication@. \(O(n)\).
-parseReport :: ByteString -> ByteString -> Either DecodeError Report
-parseReport server replication = do
-  reportRun <- textField "run_id" ofServer
-  reportRole <-
+parseMemberInfo :: ByteString -> ByteString -> Either DecodeError MemberInfo
+parseMemberInfo server replication = do
+  memberRun <- textField "run_id" ofServer
+  memberRole <-
     textField "role" fields >>= \case
-      "master" -> Right (ReportedPrimary (mapMaybe replica (Map.toAscList fields)))
+      "master" -> Right (MemberIsPrimary (mapMaybe replica (Map.toAscList fields)))
       "slave" -> do
         host <- textField "master_host" fields
         port <- textField "master_port" fields
-        maybe (failed "master_port" "host and port of a primary" port) (Right . ReportedReplica) (endpointFrom host port)
+        maybe (failed "master_port" "host and port of a primary" port) (Right . MemberIsReplica) (endpointFrom host port)
       other -> failed "role" "master or slave" other
   pure
-    Report
-      { reportRole,
-        reportRun,
-        reportHistory =
+    MemberInfo
+      { memberRole,
+        memberRun,
+        memberHistory =
           History
             { historyId = Map.findWithDefault "" "master_replid" fields,
               historyBefore = Map.findWithDefault "" "master_replid2" fields

@@ -79,36 +79,36 @@ textOf = \case
   _ -> Nothing
 
 -- | Asks a server about itself.
-askReport :: Question Report
-askReport submit = do
+askMemberInfo :: Question MemberInfo
+askMemberInfo submit = do
   server <- submit (request ["INFO", "server"])
   replication <- submit (request ["INFO", "replication"])
   serverAnswer <- answered server
   replicationAnswer <- answered replication
   pure $ do
     texts <- (,) <$> (serverAnswer >>= text) <*> (replicationAnswer >>= text)
-    parsed (uncurry parseReport texts)
+    parsed (uncurry parseMemberInfo texts)
   where
     text value = maybe (Left (unlike "the text of INFO" "another reply" "INFO")) Right (textOf value)
 
 -- | Follows a server of a group to its primary: the server itself, the primary that it
 -- follows, or the primary of that one. The first argument asks the server at an endpoint.
-askMember :: (Endpoint -> Question Report -> IO (Either Error Report)) -> Endpoint -> IO (Either Error View)
+askMember :: (Endpoint -> Question MemberInfo -> IO (Either Error MemberInfo)) -> Endpoint -> IO (Either Error View)
 askMember reach = go (4 :: Int) Nothing
   where
     go left asked endpoint =
-      reach endpoint askReport >>= \case
+      reach endpoint askMemberInfo >>= \case
         Left failure -> pure (Left failure)
-        Right report -> case reportRole report of
-          ReportedPrimary replicas -> pure (Right (viewOf (fromMaybe (reportRun report) asked) endpoint replicas report))
-          ReportedReplica primary
-            | left > 1 -> go (left - 1) (asked <|> Just (reportRun report)) primary
+        Right member -> case memberRole member of
+          MemberIsPrimary replicas -> pure (Right (viewOf (fromMaybe (memberRun member) asked) endpoint replicas member))
+          MemberIsReplica primary
+            | left > 1 -> go (left - 1) (asked <|> Just (memberRun member)) primary
             | otherwise -> pure (Left (unlike "a primary" "replicas of replicas" "INFO"))
 
 -- | The view of the primary that a sentinel names, if that server says that it is one. The
 -- first argument asks a server, the second the sentinel, which is at the endpoint.
 askSentinel ::
-  (Endpoint -> Question Report -> IO (Either Error Report)) ->
+  (Endpoint -> Question MemberInfo -> IO (Either Error MemberInfo)) ->
   (Question (Endpoint, Maybe Int, [Endpoint]) -> IO (Either Error (Endpoint, Maybe Int, [Endpoint]))) ->
   ByteString ->
   Endpoint ->
@@ -117,11 +117,11 @@ askSentinel reach consult name sentinel =
   consult (askNamed name) >>= \case
     Left failure -> pure (Left failure)
     Right (primary, epoch, others) ->
-      reach primary askReport >>= \answer -> pure $ case answer of
+      reach primary askMemberInfo >>= \answer -> pure $ case answer of
         Left failure -> Left failure
-        Right report -> case reportRole report of
-          ReportedPrimary replicas -> Right (ofSentinels epoch others (viewOf (Char8.pack (renderEndpoint sentinel)) primary replicas report))
-          ReportedReplica other ->
+        Right member -> case memberRole member of
+          MemberIsPrimary replicas -> Right (ofSentinels epoch others (viewOf (Char8.pack (renderEndpoint sentinel)) primary replicas member))
+          MemberIsReplica other ->
             Left (unlike (renderEndpoint primary <> ", which the sentinel names, to be a primary") ("a replica of " <> renderEndpoint other) "INFO")
   where
     ofSentinels viewEpoch others view =
@@ -145,8 +145,8 @@ askNamed name submit = do
     pure (primary, epoch, sentinels)
 
 -- | The view, given the server that was asked.
-viewOf :: ByteString -> Endpoint -> [Endpoint] -> Report -> View
-viewOf viewAsked primary replicas report =
+viewOf :: ByteString -> Endpoint -> [Endpoint] -> MemberInfo -> View
+viewOf viewAsked primary replicas member =
   View
     { viewMap = groupMap primary replicas,
       viewEpoch = Nothing,
@@ -155,9 +155,9 @@ viewOf viewAsked primary replicas report =
           GroupView
             { viewPrimary = primary,
               viewAsked,
-              viewRun = reportRun report,
-              viewHistory = historyId (reportHistory report),
-              viewHistoryBefore = historyBefore (reportHistory report),
+              viewRun = memberRun member,
+              viewHistory = historyId (memberHistory member),
+              viewHistoryBefore = historyBefore (memberHistory member),
               viewSentinels = []
             }
     }
