@@ -16,7 +16,7 @@ import Redis.Internal.Routing.SimulationSpec qualified
 import Redis.Internal.Routing.SlotMapSpec qualified
 import Redis.Internal.Routing.SwitchSpec qualified
 import Redis.Internal.Routing.TopologySpec qualified
-import Redis.Internal.Routing.ViewSpec qualified
+import Redis.Internal.Routing.TopologyReportSpec qualified
 import Redis.Internal.Routing.WalkSpec qualified
 import Support (timed)
 import Test.Hspec (hspec)
@@ -40,5 +40,5 @@ main =
     Redis.Internal.Routing.SlotMapSpec.spec
     Redis.Internal.Routing.SwitchSpec.spec
     Redis.Internal.Routing.TopologySpec.spec
-    Redis.Internal.Routing.ViewSpec.spec
+    Redis.Internal.Routing.TopologyReportSpec.spec
     Redis.Internal.Routing.WalkSpec.spec

@@ -21,7 +21,7 @@ import Redis.Internal.Config (defaultBackoff)
 import Redis.Internal.Protocol.Slot
 import Redis.Internal.Routing.SlotMap (Claim (..))
 import Redis.Internal.Routing.Topology (Settings (..))
-import Redis.Internal.Routing.View (Rule)
+import Redis.Internal.Routing.TopologyReport (Rule)
 import System.Timeout (timeout)
 import Test.Hspec
 import Test.QuickCheck

@@ -75,7 +75,7 @@ import Redis.Internal.Routing.Sentinels
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.LatencyProbe
 import Redis.Internal.Routing.Topology hiding (knownNodes)
-import Redis.Internal.Routing.View
+import Redis.Internal.Routing.TopologyReport
 import Redis.Value
 import System.Random (newStdGen)
 import System.Timeout (timeout)
@@ -92,7 +92,7 @@ data ClusterClient = ClusterClient
     clusterSentinelSetup :: ConnectionSetup,
     -- | The sentinels that are listened to, each with the number of its listener.
     clusterHearing :: TVar (Map.Map Endpoint Int),
-    clusterView :: IORef Snapshot,
+    clusterReport :: IORef Snapshot,
     -- | The events that the driver has yet to handle.
     clusterMail :: TBQueue Event,
     -- | Counts published maps and ended refreshes.
@@ -138,7 +138,7 @@ startClusterClient :: ConnectionSetup -> ConnectionSetup -> NonEmpty Endpoint ->
 startClusterClient clusterSetup clusterSentinelSetup seeds = do
   let clusterConfig = setupConfig clusterSetup
   clusterMail <- newTBQueueIO mailboxSize
-  clusterView <- newIORef Snapshot {snapshotMap = emptySlotMap, snapshotShards = arrayFromList []}
+  clusterReport <- newIORef Snapshot {snapshotMap = emptySlotMap, snapshotShards = arrayFromList []}
   clusterNews <- newTVarIO 0
   clusterReasons <- newIORef (0, [])
   clusterHealth <- newIORef Map.empty
@@ -157,7 +157,7 @@ startClusterClient clusterSetup clusterSentinelSetup seeds = do
   let nobodyIn = observeConnection (configHooks clusterConfig) . NobodyInZone
       probeSetup =
         ProbeSetup
-          { probeMap = snapshotMap <$> readIORef clusterView,
+          { probeMap = snapshotMap <$> readIORef clusterReport,
             probeNews = readTVar clusterNews,
             probeStopped = readTVar clusterStop,
             probePool = \replica endpoint -> fmap (nodePoolFor (if replica then ForReplica else ForPrimary)) <$> knownNode clusterNodes endpoint,
@@ -176,7 +176,7 @@ startClusterClient clusterSetup clusterSentinelSetup seeds = do
               _ -> True,
             clusterSentinelSetup,
             clusterHearing,
-            clusterView,
+            clusterReport,
             clusterMail,
             clusterNews,
             clusterReasons,
@@ -242,7 +242,7 @@ observeIn healthOf tell endpoint observation = do
 -- | The primary of a slot. \(O(1)\), never blocks.
 ownerOf :: ClusterClient -> Slot -> IO (Maybe Node)
 ownerOf cluster slot = do
-  snapshot@Snapshot {snapshotShards} <- readIORef (clusterView cluster)
+  snapshot@Snapshot {snapshotShards} <- readIORef (clusterReport cluster)
   let index = shardIndex cluster snapshot slot
   pure (if index == noShard then Nothing else Just (shardOwner (indexArray snapshotShards index)))
 {-# INLINE ownerOf #-}
@@ -259,7 +259,7 @@ shardIndex cluster Snapshot {snapshotMap, snapshotShards} slot
 -- never blocks.
 candidatesOf :: ClusterClient -> Slot -> IO [Candidate Node]
 candidatesOf cluster slot = do
-  snapshot@Snapshot {snapshotShards} <- readIORef (clusterView cluster)
+  snapshot@Snapshot {snapshotShards} <- readIORef (clusterReport cluster)
   known <- readIORef (clusterHealth cluster)
   seen <- currentNodeStats (clusterProbe cluster)
   let index = shardIndex cluster snapshot slot
@@ -291,13 +291,13 @@ clusterZones cluster = do
 anyPrimary :: ClusterClient -> IO (Maybe Node)
 anyPrimary cluster = do
   turn <- atomicModifyIORef' (clusterTurn cluster) (\n -> (n + 1, n))
-  snapshot <- readIORef (clusterView cluster)
+  snapshot <- readIORef (clusterReport cluster)
   primaryFrom cluster snapshot turn
 
 -- | The primary of the slot, or always the same other one while that is down or none serves the slot.
 anyPrimaryFor :: ClusterClient -> Slot -> IO (Maybe Node)
 anyPrimaryFor cluster slot = do
-  snapshot <- readIORef (clusterView cluster)
+  snapshot <- readIORef (clusterReport cluster)
   let index = shardIndex cluster snapshot slot
   primaryFrom cluster snapshot (if index == noShard then slotNumber slot else index)
 
@@ -313,7 +313,7 @@ primaryFrom cluster Snapshot {snapshotShards} start = do
 
 -- | The map that commands are routed by. Never blocks.
 currentSlotMap :: ClusterClient -> IO SlotMap
-currentSlotMap cluster = snapshotMap <$> readIORef (clusterView cluster)
+currentSlotMap cluster = snapshotMap <$> readIORef (clusterReport cluster)
 
 -- | How many maps were published and refreshes ended so far: it changes with each.
 newsCount :: ClusterClient -> STM Int
@@ -442,13 +442,13 @@ act cluster = \case
       Reply _ -> Right ()
       Failure failure -> Left failure
 
-    asking refresh limit endpoint question = inquire limit endpoint question $ \view -> do
+    asking refresh limit endpoint question = inquire limit endpoint question $ \report -> do
       -- A node that counts as down gets no commands, so this shows that it is back.
-      either (\_ -> pure ()) (\_ -> observeNode cluster endpoint AnsweredCommand) view
+      either (\_ -> pure ()) (\_ -> observeNode cluster endpoint AnsweredCommand) report
       -- Waits when the mailbox is full; the driver empties it until it stops.
       atomically $ do
         stopped <- readTVar (clusterStop cluster)
-        unless stopped (writeTBQueue (clusterMail cluster) (Answered refresh endpoint view))
+        unless stopped (writeTBQueue (clusterMail cluster) (Answered refresh endpoint report))
 
     -- On a thread of its own: a node that hangs must not hold up the driver.
     inquire :: Double -> Endpoint -> IO (Either Error a) -> (Either Error a -> IO ()) -> IO ()
@@ -502,7 +502,7 @@ publish :: ClusterClient -> SlotMap -> IO ()
 publish cluster slotMap = do
   shards <- traverse shardNodes (slotMapShards slotMap)
   for_ (sequence shards) $ \resolved ->
-    writeIORef (clusterView cluster) Snapshot {snapshotMap = slotMap, snapshotShards = arrayFromList resolved}
+    writeIORef (clusterReport cluster) Snapshot {snapshotMap = slotMap, snapshotShards = arrayFromList resolved}
   where
     -- Right unless the client has been closed meanwhile.
     shardNodes shard = do
@@ -527,13 +527,13 @@ primaryName config = case configTopology config of
 
 -- | Asks a node over the connections that are open to it. Does not make the node again if it is
 -- gone.
-askKnown :: ClusterClient -> Endpoint -> IO (Either Error View)
+askKnown :: ClusterClient -> Endpoint -> IO (Either Error TopologyReport)
 askKnown cluster endpoint
   | clusterIsGroup cluster = askMember (reachMapped cluster) endpoint
   | otherwise = reach cluster endpoint (askClusterNode (askedAt cluster endpoint))
 
 -- | Asks a seed over a connection that is made for the question.
-askSeed :: ClusterClient -> Endpoint -> IO (Either Error View)
+askSeed :: ClusterClient -> Endpoint -> IO (Either Error TopologyReport)
 askSeed cluster endpoint
   | clusterIsGroup cluster =
     askSentinel (reachMapped cluster) (fmap (fmap mapped) . anew (clusterSentinelSetup cluster) endpoint) (primaryName (clusterConfig cluster)) endpoint

@@ -1,8 +1,8 @@
--- | The questions to a server about all servers, and how its answers become a view
+-- | The questions to a server about all servers, and how its answers become a report
 -- ("Redis.Internal.Routing.Topology").
 --
 -- A node of a cluster answers for itself. A sentinel, or a server of a group, only names a
--- primary. That server is then asked itself, and believed if it says that it is a primary: a
+-- primary. That server is then asked itself, and accepted if it says that it is a primary: a
 -- sentinel may not have heard of the last fail-over, nor has a server that was down
 -- meanwhile.
 module Redis.Internal.Routing.Inquiry
@@ -23,16 +23,16 @@ import Redis.Internal.Protocol.Encode (Request, request)
 import Redis.Internal.Routing.ClusterReply
 import Redis.Internal.Routing.GroupReply
 import Redis.Internal.Routing.SlotMap (SlotMap, slotMapCovered, slotMapUncovered)
-import Redis.Internal.Routing.View
+import Redis.Internal.Routing.TopologyReport
 import Redis.Value
 
 -- | A question, given the action that submits a request to the server.
 type Question a = (Request -> IO ResponseSlot) -> IO (Either Error a)
 
--- | The view of one node: CLUSTER SHARDS, or CLUSTER SLOTS if that fails or covers more slots, and
+-- | The report of one node: CLUSTER SHARDS, or CLUSTER SLOTS if that fails or covers more slots, and
 -- the epoch. After a fail-over most nodes of Redis 7.2 and Valkey 7.2 leave the slots of the shard
 -- out of CLUSTER SHARDS until the old primary is back (redis/redis#13414).
-askClusterNode :: Asked -> Question View
+askClusterNode :: Asked -> Question TopologyReport
 askClusterNode asked submit = do
   shards <- submit (request ["CLUSTER", "SHARDS"])
   info <- submit (request ["CLUSTER", "INFO"])
@@ -43,8 +43,8 @@ askClusterNode asked submit = do
     fromShards -> do
       slotsAnswer <- answered =<< submit (request ["CLUSTER", "SLOTS"])
       pure (fuller fromShards (slotsAnswer >>= parsed . parseClusterSlots asked))
-  let viewEpoch = either (const Nothing) epochFromInfo infoAnswer
-  pure ((\viewMap -> View {viewMap, viewEpoch, viewGroup = Nothing}) <$> slotMap)
+  let reportEpoch = either (const Nothing) epochFromInfo infoAnswer
+  pure ((\reportMap -> TopologyReport {reportMap, reportEpoch, reportGroup = Nothing}) <$> slotMap)
 
 -- | The map that covers more slots; of two errors the second.
 fuller :: Either Error SlotMap -> Either Error SlotMap -> Either Error SlotMap
@@ -93,26 +93,26 @@ askMemberInfo submit = do
 
 -- | Follows a server of a group to its primary: the server itself, the primary that it
 -- follows, or the primary of that one. The first argument asks the server at an endpoint.
-askMember :: (Endpoint -> Question MemberInfo -> IO (Either Error MemberInfo)) -> Endpoint -> IO (Either Error View)
+askMember :: (Endpoint -> Question MemberInfo -> IO (Either Error MemberInfo)) -> Endpoint -> IO (Either Error TopologyReport)
 askMember reach = go (4 :: Int) Nothing
   where
     go left asked endpoint =
       reach endpoint askMemberInfo >>= \case
         Left failure -> pure (Left failure)
         Right member -> case memberRole member of
-          MemberIsPrimary replicas -> pure (Right (viewOf (fromMaybe (memberRun member) asked) endpoint replicas member))
+          MemberIsPrimary replicas -> pure (Right (reportOf (fromMaybe (memberRun member) asked) endpoint replicas member))
           MemberIsReplica primary
             | left > 1 -> go (left - 1) (asked <|> Just (memberRun member)) primary
             | otherwise -> pure (Left (unlike "a primary" "replicas of replicas" "INFO"))
 
--- | The view of the primary that a sentinel names, if that server says that it is one. The
+-- | The report of the primary that a sentinel names, if that server says that it is one. The
 -- first argument asks a server, the second the sentinel, which is at the endpoint.
 askSentinel ::
   (Endpoint -> Question MemberInfo -> IO (Either Error MemberInfo)) ->
   (Question (Endpoint, Maybe Int, [Endpoint]) -> IO (Either Error (Endpoint, Maybe Int, [Endpoint]))) ->
   ByteString ->
   Endpoint ->
-  IO (Either Error View)
+  IO (Either Error TopologyReport)
 askSentinel reach consult name sentinel =
   consult (askNamed name) >>= \case
     Left failure -> pure (Left failure)
@@ -120,12 +120,12 @@ askSentinel reach consult name sentinel =
       reach primary askMemberInfo >>= \answer -> pure $ case answer of
         Left failure -> Left failure
         Right member -> case memberRole member of
-          MemberIsPrimary replicas -> Right (ofSentinels epoch others (viewOf (Char8.pack (renderEndpoint sentinel)) primary replicas member))
+          MemberIsPrimary replicas -> Right (ofSentinels epoch others (reportOf (Char8.pack (renderEndpoint sentinel)) primary replicas member))
           MemberIsReplica other ->
             Left (unlike (renderEndpoint primary <> ", which the sentinel names, to be a primary") ("a replica of " <> renderEndpoint other) "INFO")
   where
-    ofSentinels viewEpoch others view =
-      view {viewEpoch, viewGroup = (\group -> group {viewSentinels = sentinel : others}) <$> viewGroup view}
+    ofSentinels reportEpoch others report =
+      report {reportEpoch, reportGroup = (\group -> group {reportSentinels = sentinel : others}) <$> reportGroup report}
 
 -- | A sentinel's answers: the primary, its epoch, and the other sentinels.
 askNamed :: ByteString -> Question (Endpoint, Maybe Int, [Endpoint])
@@ -144,21 +144,21 @@ askNamed name submit = do
     sentinels <- othersAnswer >>= parsed . parseSentinels
     pure (primary, epoch, sentinels)
 
--- | The view, given the server that was asked.
-viewOf :: ByteString -> Endpoint -> [Endpoint] -> MemberInfo -> View
-viewOf viewAsked primary replicas member =
-  View
-    { viewMap = groupMap primary replicas,
-      viewEpoch = Nothing,
-      viewGroup =
+-- | The report, given the server that was asked.
+reportOf :: ByteString -> Endpoint -> [Endpoint] -> MemberInfo -> TopologyReport
+reportOf reportAsked primary replicas member =
+  TopologyReport
+    { reportMap = groupMap primary replicas,
+      reportEpoch = Nothing,
+      reportGroup =
         Just
-          GroupView
-            { viewPrimary = primary,
-              viewAsked,
-              viewRun = memberRun member,
-              viewHistory = historyId (memberHistory member),
-              viewHistoryBefore = historyBefore (memberHistory member),
-              viewSentinels = []
+          GroupReport
+            { reportPrimary = primary,
+              reportAsked,
+              reportRun = memberRun member,
+              reportHistory = historyId (memberHistory member),
+              reportHistoryBefore = historyBefore (memberHistory member),
+              reportSentinels = []
             }
     }
 

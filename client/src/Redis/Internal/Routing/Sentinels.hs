@@ -2,7 +2,7 @@
 --
 -- A message of a sentinel is a reason to ask all sentinels, not an answer: it may be late, or
 -- come from a sentinel that is cut off from the others. A switch is a reason to ask at once, and
--- not to believe for a moment those that still name the old primary. So a lost connection costs only time,
+-- not to accept for a moment those that still name the old primary. So a lost connection costs only time,
 -- and the other sentinels make up for one that hangs.
 module Redis.Internal.Routing.Sentinels
   ( forSentinel,

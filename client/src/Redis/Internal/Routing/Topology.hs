@@ -1,5 +1,5 @@
 -- | Decides when to ask for a cluster's map, or for the primary of a group, whom to ask, and
--- which answer to believe.
+-- which answer to accept.
 --
 -- A group is a map of one shard that serves every slot, so that everything that follows from
 -- a map is the same for both.
@@ -19,8 +19,8 @@
 -- * A MOVED changes its one slot at once. Answers gathered before it, or so
 --   soon after it that the node asked may not have heard of the move, do not undo it. The
 --   same holds for a switch that sentinels have announced, or that this client has found.
--- * A view is believed because most of the nodes asked hold it, not because it
---   came first ("Redis.Internal.Routing.View"). The configured seeds, which may have
+-- * A report is accepted because most of the nodes asked hold it, not because it
+--   came first ("Redis.Internal.Routing.TopologyReport"). The configured seeds, which may have
 --   left the cluster long ago, are asked only if no known node answers.
 --
 -- The alternative, a thread that sleeps and locks, was rejected: none of these guarantees
@@ -63,7 +63,7 @@ import Redis.Internal.Config qualified as Config
 import Redis.Internal.Protocol.Slot (Slot)
 import Redis.Internal.Routing.Permanent
 import Redis.Internal.Routing.SlotMap
-import Redis.Internal.Routing.View
+import Redis.Internal.Routing.TopologyReport
 import System.Random (StdGen, uniformR)
 
 -- | A point in time, or a span of it, on a clock that never goes back.
@@ -154,15 +154,15 @@ type RefreshId = Int
 -- | An event for the step function.
 data Event
   = Triggered Trigger
-  | -- | The answer of a node that was asked: its view, or why there is none.
-    Answered RefreshId Endpoint (Either Error View)
+  | -- | The answer of a node that was asked: its report, or why there is none.
+    Answered RefreshId Endpoint (Either Error TopologyReport)
   | -- | Time has passed; due at 'nextWake'.
     Tick
   deriving stock (Eq, Show)
 
 -- | An action for the driver.
 data Action
-  = -- | Ask each of these nodes for its view, all at once, over the open connections to it.
+  = -- | Ask each of these nodes for its report, all at once, over the open connections to it.
     -- Each has so many seconds; after that it counts as failed.
     AskNodes RefreshId Seconds [Endpoint]
   | -- | Ask these nodes over connections made for the question, so that the names of the
@@ -175,7 +175,7 @@ data Action
     HearSentinels [Endpoint]
   | -- | Send these nodes no new commands.
     NodesGone [Endpoint]
-  | -- | No server gave a usable view. The refresh is tried again. But if all reasons stay the
+  | -- | No server gave a usable report. The refresh is tried again. But if all reasons stay the
     -- same until somebody changes a setting, it is tried only when a command needs it.
     RefreshFailed [(Endpoint, Error)]
   deriving stock (Eq, Show)
@@ -189,8 +189,8 @@ data Refresh = Refresh
     -- | The nodes of this round that have not answered yet.
     refreshWaiting :: Set Endpoint,
     refreshAsked :: Int,
-    -- | The views so far, the latest first.
-    refreshViews :: [View],
+    -- | The reports so far, the latest first.
+    refreshReports :: [TopologyReport],
     refreshReasons :: [(Endpoint, Error)],
     -- | When to go on without the nodes that have not answered.
     refreshUntil :: Seconds,
@@ -216,7 +216,7 @@ data State = State
     statePeriodic :: Seconds,
     -- | Refreshes that failed since the last one that succeeded.
     stateFailures :: Int,
-    stateBelieved :: Believed,
+    stateAccepted :: Accepted,
     -- | The sentinels, as they name each other.
     stateSentinels :: [Endpoint],
     -- | Until when replicas may be on their way to a new primary, so that refreshes are frequent.
@@ -239,7 +239,7 @@ newState settings random now =
       stateNotBefore = now,
       statePeriodic = now + settingsInterval settings,
       stateFailures = 0,
-      stateBelieved = nothingBelieved,
+      stateAccepted = nothingAccepted,
       stateSentinels = [],
       stateUnsettled = now
     }
@@ -327,13 +327,13 @@ advance now state@State {stateRefresh, stateWanted, stateNotBefore, statePeriodi
     | otherwise -> (state, [])
 
 -- | Records one answer.
-hear :: Seconds -> State -> Endpoint -> Either Error View -> Refresh -> Refresh
+hear :: Seconds -> State -> Endpoint -> Either Error TopologyReport -> Refresh -> Refresh
 hear now State {stateSettings, stateLeft} endpoint answer refresh = case answer of
-  Right view
-    | hasLeft view -> failed outdated
-    | slotMapCovered (viewMap view) > 0 ->
+  Right report
+    | hasLeft report -> failed outdated
+    | slotMapCovered (reportMap report) > 0 ->
       heard
-        { refreshViews = view : refreshViews refresh,
+        { refreshReports = report : refreshReports refresh,
           refreshUntil = case settingsRule stateSettings of
             -- Every answer has the same weight, and a stranger may be the fastest.
             OfMembers -> refreshUntil refresh
@@ -346,15 +346,15 @@ hear now State {stateSettings, stateLeft} endpoint answer refresh = case answer 
     failed reason = heard {refreshReasons = (endpoint, reason) : refreshReasons refresh}
     -- The sentinel has not heard of the switch yet. Nor does this answer limit the time of those
     -- that have.
-    hasLeft view = or [at >= refreshStarted refresh - settingsMovedGrace stateSettings | Just group <- [viewGroup view], Just at <- [Map.lookup (viewPrimary group) stateLeft]]
+    hasLeft report = or [at >= refreshStarted refresh - settingsMovedGrace stateSettings | Just group <- [reportGroup report], Just at <- [Map.lookup (reportPrimary group) stateLeft]]
 
 -- | Whether the refresh need not or cannot wait for more answers: all are in, time is up, or
 -- most of the nodes asked agree.
 isDecided :: Seconds -> State -> Refresh -> Bool
-isDecided now State {stateSettings} Refresh {refreshWaiting, refreshUntil, refreshViews, refreshAsked} =
+isDecided now State {stateSettings} Refresh {refreshWaiting, refreshUntil, refreshReports, refreshAsked} =
   Set.null refreshWaiting
     || now >= refreshUntil
-    || mostAgree (settingsRule stateSettings) refreshAsked refreshViews
+    || mostAgree (settingsRule stateSettings) refreshAsked refreshReports
 
 -- | Begins a refresh.
 start :: Seconds -> State -> (State, [Action])
@@ -395,7 +395,7 @@ start now state@State {stateSettings, stateKnown, stateNextId} =
           refreshStarted = now,
           refreshWaiting = Set.empty,
           refreshAsked = 0,
-          refreshViews = [],
+          refreshReports = [],
           refreshReasons = [],
           refreshUntil = now,
           refreshRounds = later
@@ -423,13 +423,13 @@ ask now nodes state refresh =
 
 -- | Ends a round, and with it the refresh, unless there are other nodes to ask.
 conclude :: Seconds -> Refresh -> State -> (State, [Action])
-conclude now refresh state@State {stateSettings, stateMoved} = case chooseView (settingsRule stateSettings) (stateBelieved state) (refreshAsked refresh) (refreshViews refresh) of
-  Just view | settingsRule stateSettings /= OfCluster -> settle now (refreshViews refresh) view ended {stateFailures = 0}
-  Just view ->
+conclude now refresh state@State {stateSettings, stateMoved} = case chooseReport (settingsRule stateSettings) (stateAccepted state) (refreshAsked refresh) (refreshReports refresh) of
+  Just report | settingsRule stateSettings /= OfCluster -> settle now (refreshReports refresh) report ended {stateFailures = 0}
+  Just report ->
     let current (_, learntAt) = learntAt >= refreshStarted refresh - settingsMovedGrace stateSettings
         moved = Map.filter current stateMoved
         overlaid =
-          Map.foldlWithKey' (\slotMap slot (endpoint, _) -> withMoved slot endpoint slotMap) (viewMap view) moved
+          Map.foldlWithKey' (\slotMap slot (endpoint, _) -> withMoved slot endpoint slotMap) (reportMap report) moved
      in publish overlaid ended {stateMoved = moved, stateFailures = 0}
   Nothing -> case refreshRounds refresh of
     next : later -> ask now next state refresh {refreshReasons = reasons, refreshRounds = later}
@@ -449,32 +449,32 @@ conclude now refresh state@State {stateSettings, stateMoved} = case chooseView (
     ended = state {stateRefresh = Nothing}
     reasons =
       [(endpoint, TimeoutError (TimeoutFailure "" NotSent (seconds (settingsAnswerWithin stateSettings)) Nothing)) | endpoint <- Set.toDescList (refreshWaiting refresh)]
-        <> [(viewPrimary group, outdated) | view <- refreshViews refresh, Just group <- [viewGroup view]]
+        <> [(reportPrimary group, outdated) | report <- refreshReports refresh, Just group <- [reportGroup report]]
         <> refreshReasons refresh
 
--- | Why the view of a sentinel that has not heard of the last fail-over is no answer.
+-- | Why the report of a sentinel that has not heard of the last fail-over is no answer.
 outdated :: Error
 outdated = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "the primary of the latest fail-over", decodeErrorGot = "a primary of an earlier one", decodeErrorCommand = "SENTINEL MASTER"}
 
--- | Believes a view of a primary and its replicas.
-settle :: Seconds -> [View] -> View -> State -> (State, [Action])
-settle now views view state = actions `before` publish (viewMap view) believing
+-- | Accepts a report of a primary and its replicas.
+settle :: Seconds -> [TopologyReport] -> TopologyReport -> State -> (State, [Action])
+settle now reports report state = actions `before` publish (reportMap report) believing
   where
-    believed = believedFrom view
-    sentinels = Set.toAscList (Set.fromList (concat [viewSentinels group | Just group <- map viewGroup views]))
+    accepted = acceptedFrom report
+    sentinels = Set.toAscList (Set.fromList (concat [reportSentinels group | Just group <- map reportGroup reports]))
     actions = [HearSentinels sentinels | sentinels /= stateSentinels state]
-    changed = case (believedPrimary (stateBelieved state), believedPrimary believed) of
+    changed = case (acceptedPrimary (stateAccepted state), acceptedPrimary accepted) of
       (old, new) | old == new -> state
       (Just old, Just new) | settingsRule (stateSettings state) == OfSentinels -> unsettled now (leave now old new state)
       _ -> unsettled now state
-    believing = changed {stateBelieved = believed, stateSentinels = sentinels}
+    believing = changed {stateAccepted = accepted, stateSentinels = sentinels}
 
 -- | Records that the first is no longer the primary, but the second.
 leave :: Seconds -> Endpoint -> Endpoint -> State -> State
 leave now old new state@State {stateSettings, stateLeft} =
   state {stateLeft = Map.insert old now (Map.delete new (Map.filter (> now - settingsMovedGrace stateSettings) stateLeft))}
 
--- | Makes refreshes frequent for some time, because more may change: no view has a replica
+-- | Makes refreshes frequent for some time, because more may change: no report has a replica
 -- before it has copied all data of its new primary.
 unsettled :: Seconds -> State -> State
 unsettled now state =

@@ -17,7 +17,7 @@ import Redis.Internal.Config (AddressMapping (..), defaultBackoff)
 import Redis.Internal.Routing.Retry
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology
-import Redis.Internal.Routing.View
+import Redis.Internal.Routing.TopologyReport
 import Support
 import System.Random (StdGen, mkStdGen, split, uniformR)
 import Test.Hspec
@@ -232,17 +232,17 @@ stepped now event sim = schedule (max now (nextWake topology)) Wake (List.foldl'
       let number = numberOf endpoint
           answer
             | Set.member number (simDead current) = Left (ConnectionError (ConnectionFailure "" NotSent (node number) (ConnectFailed "refused")))
-            | otherwise = Right (believed (Map.findWithDefault Map.empty number (simBeliefs current)))
+            | otherwise = Right (accepted (Map.findWithDefault Map.empty number (simBeliefs current)))
        in soon now (Learn (Answered refreshId endpoint answer)) current
-    believed owners =
-      View
-        { viewMap =
+    accepted owners =
+      TopologyReport
+        { reportMap =
             slotMapFromClaims
               [ Claim {claimRanges = [(slotAt slot, slotAt slot)], claimPrimary = Just (node owner), claimReplicas = [node (replicaOf owner)]}
                 | (slot, owner) <- Map.toList owners
               ],
-          viewEpoch = Nothing,
-          viewGroup = Nothing
+          reportEpoch = Nothing,
+          reportGroup = Nothing
         }
     replicaOf owner = if owner > 3 then owner - 3 else owner + 3
 

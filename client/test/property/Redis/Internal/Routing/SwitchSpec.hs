@@ -13,7 +13,7 @@ import Data.Set qualified as Set
 import Redis.Error
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology
-import Redis.Internal.Routing.View
+import Redis.Internal.Routing.TopologyReport
 import Support
 import System.Random (mkStdGen)
 import Test.Hspec hiding (after, before)
@@ -36,7 +36,7 @@ spec = describe "A switch that sentinels announce" $ do
   it "is found while the inquiry under way waits for the old primary that hangs" $ do
     let (announced, asked) = step 10.5 (Triggered (switched 1 2)) (worldState begun)
         answers = [answer | answer@(_, sentinel, _) <- asks (Set.singleton 101) asked, sentinel == 101]
-        (after, _) = foldl (\(state, _) (refresh, sentinel, view) -> step 10.51 (Answered refresh (node sentinel) view) state) (announced, []) answers
+        (after, _) = foldl (\(state, _) (refresh, sentinel, report) -> step 10.51 (Answered refresh (node sentinel) report) state) (announced, []) answers
     length answers `shouldBe` 1
     owner (fst (step 10.62 Tick after)) `shouldBe` Just (node 2)
 
@@ -48,12 +48,12 @@ spec = describe "A switch that sentinels announce" $ do
     firstWrong worlds = case [(reverse (worldPast world), wrong) | world <- worlds, Just wrong <- [worldWrong world]] of
       first : _ -> Just first
       [] -> Nothing
-    finish state = foldl (\(current, _) (refresh, sentinel, view) -> step 20.01 (Answered refresh (node sentinel) view) current) again (asks Set.empty (snd again))
+    finish state = foldl (\(current, _) (refresh, sentinel, report) -> step 20.01 (Answered refresh (node sentinel) report) current) again (asks Set.empty (snd again))
       where
         again = step 20 (Triggered SentinelsStirred) state
 
 -- | A refresh, the sentinel that was asked, and its answer.
-type Outstanding = (RefreshId, Int, Either Error View)
+type Outstanding = (RefreshId, Int, Either Error TopologyReport)
 
 data World = World
   { worldNow :: Seconds,
@@ -88,8 +88,8 @@ nexts world@World {worldNow, worldState, worldOutstanding, worldKnow, worldSaid}
     <> [ (stepped worldNow (Triggered (switched 1 2)) (noted ("sentinel " <> show sentinel <> " announces") world)) {worldSaid = Set.insert sentinel worldSaid}
          | sentinel <- Set.toList (Set.difference worldKnow worldSaid)
        ]
-    <> [ stepped worldNow (Answered refresh (node sentinel) view) (noted ("sentinel " <> show sentinel <> " answers " <> show refresh) world) {worldOutstanding = filter (not . isSame refresh sentinel) worldOutstanding}
-         | (refresh, sentinel, view) <- worldOutstanding
+    <> [ stepped worldNow (Answered refresh (node sentinel) report) (noted ("sentinel " <> show sentinel <> " answers " <> show refresh) world) {worldOutstanding = filter (not . isSame refresh sentinel) worldOutstanding}
+         | (refresh, sentinel, report) <- worldOutstanding
        ]
     <> [ stepped (max worldNow (nextWake worldState)) Tick (noted "time passes" world),
          stepped worldNow (Triggered (LostNode (node 1))) (noted "a connection is lost" world)
@@ -128,7 +128,7 @@ stepped now event world =
       | fresh && saysSo && owner (fst (step (now + settingsGather settings) Tick after)) /= Just (node 2) = Just "the new primary was named, and is not followed"
       | otherwise = Nothing
     saysSo = case (event, heard) of
-      (Answered refresh _ (Right view), Just (_, first)) -> refresh >= first && refreshInFlight before == Just refresh && viewEpoch view == Just 2
+      (Answered refresh _ (Right report), Just (_, first)) -> refresh >= first && refreshInFlight before == Just refresh && reportEpoch report == Just 2
       _ -> False
 
 -- | What one sentinel has announced and named has been found.
@@ -166,19 +166,19 @@ sentinels :: [Int]
 sentinels = [101, 102, 103]
 
 -- | A sentinel's view, from before the switch or from after it.
-viewBy :: Bool -> Int -> View
-viewBy knows sentinel = Map.findWithDefault (makeView knows sentinel) (knows, sentinel) views
+viewBy :: Bool -> Int -> TopologyReport
+viewBy knows sentinel = Map.findWithDefault (makeView knows sentinel) (knows, sentinel) reports
 
 -- | Views are large: each is made once.
-views :: Map (Bool, Int) View
-views = Map.fromList [((knows, sentinel), makeView knows sentinel) | knows <- [False, True], sentinel <- sentinels]
+reports :: Map (Bool, Int) TopologyReport
+reports = Map.fromList [((knows, sentinel), makeView knows sentinel) | knows <- [False, True], sentinel <- sentinels]
 
-makeView :: Bool -> Int -> View
+makeView :: Bool -> Int -> TopologyReport
 makeView knows sentinel =
-  View
-    { viewMap = groupMap (node primary) [],
-      viewEpoch = Just (if knows then 2 else 1),
-      viewGroup = Just GroupView {viewPrimary = node primary, viewAsked = numbered sentinel, viewRun = numbered primary, viewHistory = "", viewHistoryBefore = "", viewSentinels = map node sentinels}
+  TopologyReport
+    { reportMap = groupMap (node primary) [],
+      reportEpoch = Just (if knows then 2 else 1),
+      reportGroup = Just GroupReport {reportPrimary = node primary, reportAsked = numbered sentinel, reportRun = numbered primary, reportHistory = "", reportHistoryBefore = "", reportSentinels = map node sentinels}
     }
   where
     primary = if knows then 2 else 1

@@ -14,7 +14,7 @@ import Redis.Error
 import Redis.Internal.Protocol.Slot
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology
-import Redis.Internal.Routing.View
+import Redis.Internal.Routing.TopologyReport
 import Support
 import System.Random (mkStdGen)
 import Test.Hspec
@@ -36,7 +36,7 @@ atTheStart = describe "at the start" $ do
 
   it "takes the first map of any seed while the others are silent" $ do
     let (asked, _) = step 0 Tick (begin (node 1 :| [node 2, node 3]))
-        (answered, early) = step 0.01 (Answered 1 (node 2) (Right (viewOf 4))) asked
+        (answered, early) = step 0.01 (Answered 1 (node 2) (Right (reportOf 4))) asked
         (_, later) = step (nextWake answered) Tick answered
     early `shouldBe` []
     nextWake answered `shouldBe` 0.01 + settingsGather settings
@@ -44,8 +44,8 @@ atTheStart = describe "at the start" $ do
 
   it "does not wait for a dead seed when more than half agree" $ do
     let (asked, _) = step 0 Tick (begin (node 1 :| [node 2, node 3]))
-        (first, _) = step 0.01 (Answered 1 (node 2) (Right (viewOf 4))) asked
-        (_, actions) = step 0.02 (Answered 1 (node 3) (Right (viewOf 4))) first
+        (first, _) = step 0.01 (Answered 1 (node 2) (Right (reportOf 4))) asked
+        (_, actions) = step 0.02 (Answered 1 (node 3) (Right (reportOf 4))) first
     actions `shouldBe` [NodesNew [node 4], Publish (mapOf 4)]
 
   it "reports every seed's reason when none answers, and tries again" $ do
@@ -58,7 +58,7 @@ atTheStart = describe "at the start" $ do
 
   it "takes a map that covers nothing for no answer" $ do
     let (asked, _) = step 0 Tick (begin (node 1 :| []))
-        (_, actions) = step 0.01 (Answered 1 (node 1) (Right View {viewMap = emptySlotMap, viewEpoch = Nothing, viewGroup = Nothing})) asked
+        (_, actions) = step 0.01 (Answered 1 (node 1) (Right TopologyReport {reportMap = emptySlotMap, reportEpoch = Nothing, reportGroup = Nothing})) asked
     actions `shouldSatisfy` \case
       [RefreshFailed [(endpoint, UnexpectedReply _)]] -> endpoint == node 1
       _ -> False
@@ -77,22 +77,22 @@ atTheStart = describe "at the start" $ do
 choosing :: Spec
 choosing = describe "of several views" $ do
   it "believes the one that most hold, though another came first" $
-    chosen [viewOf 5, viewOf 6, viewOf 6] `shouldBe` Just (node 6)
+    chosen [reportOf 5, reportOf 6, reportOf 6] `shouldBe` Just (node 6)
 
   it "believes the one of the highest epoch when votes are equal" $
-    chosen [(viewOf 5) {viewEpoch = Just 9}, (viewOf 6) {viewEpoch = Just 8}, viewOf 7] `shouldBe` Just (node 5)
+    chosen [(reportOf 5) {reportEpoch = Just 9}, (reportOf 6) {reportEpoch = Just 8}, reportOf 7] `shouldBe` Just (node 5)
 
   it "believes the latest when nothing else tells them apart" $
-    chosen [viewOf 5, viewOf 6, viewOf 7] `shouldBe` Just (node 7)
+    chosen [reportOf 5, reportOf 6, reportOf 7] `shouldBe` Just (node 7)
 
   it "believes the one that covers more before the latest" $
-    chosen [viewOf 5, View {viewMap = slotMapFromClaims [claim [(slotAt 0, slotAt 9)] 6], viewEpoch = Nothing, viewGroup = Nothing}, (viewOf 5) {viewMap = emptySlotMap}]
+    chosen [reportOf 5, TopologyReport {reportMap = slotMapFromClaims [claim [(slotAt 0, slotAt 9)] 6], reportEpoch = Nothing, reportGroup = Nothing}, (reportOf 5) {reportMap = emptySlotMap}]
       `shouldBe` Just (node 5)
 
   it "publishes nothing when nothing changed" $ do
     let state = settledOn 4
         (asked, _) = step 100 Tick state
-        answers = [(endpoint, Right (viewOf 4)) | endpoint <- waitingFor (snd (step 100 Tick state))]
+        answers = [(endpoint, Right (reportOf 4)) | endpoint <- waitingFor (snd (step 100 Tick state))]
     concatMap snd (replies 100.1 2 answers asked) `shouldBe` []
 
   it "asks the seeds again when no known node answers" $ do
@@ -102,9 +102,9 @@ choosing = describe "of several views" $ do
     actions `shouldBe` [AskSeeds 2 2 [node 1]]
 
   it "asks no more nodes at first than it was told to sample" $ do
-    let views = slotMapFromClaims [claim [(slotAt number, slotAt number)] number | number <- [1 .. 20]]
+    let reports = slotMapFromClaims [claim [(slotAt number, slotAt number)] number | number <- [1 .. 20]]
         (asked, _) = step 0 Tick (begin (node 1 :| []))
-        (known, _) = step 0.01 (Answered 1 (node 1) (Right View {viewMap = views, viewEpoch = Nothing, viewGroup = Nothing})) asked
+        (known, _) = step 0.01 (Answered 1 (node 1) (Right TopologyReport {reportMap = reports, reportEpoch = Nothing, reportGroup = Nothing})) asked
         (_, actions) = step 100 Tick known
     length (waitingFor actions) `shouldBe` settingsSample settings
 
@@ -118,17 +118,17 @@ remembering = describe "a MOVED" $ do
   it "outlives the answers of a refresh that began before it" $ do
     let (asked, first) = step 100 Tick (settledOn 4)
         (moved, _) = step 100.01 (Triggered (LearntMoved (slotAt 7) (node 9))) asked
-        (after', _) = lastOr (moved, []) (replies 100.02 2 [(endpoint, Right (viewOf 4)) | endpoint <- waitingFor first] moved)
+        (after', _) = lastOr (moved, []) (replies 100.02 2 [(endpoint, Right (reportOf 4)) | endpoint <- waitingFor first] moved)
     slotOwner (currentMap after') (slotAt 7) `shouldBe` Just (node 9)
 
   it "outlives answers of nodes that may not have heard of it" $ do
     let (moved, first) = step 100 (Triggered (LearntMoved (slotAt 7) (node 9))) (settledOn 4)
-        (after', _) = lastOr (moved, []) (replies 100.02 2 [(endpoint, Right (viewOf 4)) | endpoint <- waitingFor first] moved)
+        (after', _) = lastOr (moved, []) (replies 100.02 2 [(endpoint, Right (reportOf 4)) | endpoint <- waitingFor first] moved)
     slotOwner (currentMap after') (slotAt 7) `shouldBe` Just (node 9)
 
   it "yields to what most nodes say long after it" $ do
     let (moved, first) = step 100 (Triggered (LearntMoved (slotAt 7) (node 9))) (settledOn 4)
-        stale actions = [(endpoint, Right (viewOf 4)) | endpoint <- waitingFor actions]
+        stale actions = [(endpoint, Right (reportOf 4)) | endpoint <- waitingFor actions]
         (known, _) = lastOr (moved, []) (replies 100.02 2 (stale first) moved)
         (asked, second) = step 200 Tick known
         (after', _) = lastOr (asked, []) (replies 200.02 3 (stale second) asked)
@@ -160,7 +160,7 @@ spacing = describe "the time between two refreshes" $ do
     refreshed count seed =
       let (asked, actions) = step 100 Tick (learnt count seed)
        in fst (lastOr (asked, []) (replies 100.01 2 [(endpoint, Right (spread count)) | endpoint <- waitingFor actions] asked))
-    spread count = View {viewMap = slotMapFromClaims [claim [(slotAt number, slotAt number)] number | number <- [1 .. count]], viewEpoch = Nothing, viewGroup = Nothing}
+    spread count = TopologyReport {reportMap = slotMapFromClaims [claim [(slotAt number, slotAt number)] number | number <- [1 .. count]], reportEpoch = Nothing, reportGroup = Nothing}
 
 -- | Whether all times lie between the two limits, apart from rounding, and some lie near either
 -- limit.
@@ -246,7 +246,7 @@ data Move
   | Wake
   | Cry Trigger
   | -- | A node that was asked at any time answers, perhaps long afterwards.
-    Reply Int (Either Error View)
+    Reply Int (Either Error TopologyReport)
   deriving stock (Show)
 
 play :: Int -> [Move] -> [Entry]
@@ -339,7 +339,7 @@ beginWith seed = newState settings {settingsSeeds = seedNodes} (mkStdGen seed) 0
 -- | A state that learnt at the start that this node serves everything.
 settledOn :: Int -> State
 settledOn number =
-  fst (step 0.01 (Answered 1 (node 1) (Right (viewOf number))) (fst (step 0 Tick (begin (node 1 :| [])))))
+  fst (step 0.01 (Answered 1 (node 1) (Right (reportOf number))) (fst (step 0 Tick (begin (node 1 :| [])))))
 
 claim :: [(Slot, Slot)] -> Int -> Claim
 claim ranges number = Claim {claimRanges = ranges, claimPrimary = Just (node number), claimReplicas = []}
@@ -347,15 +347,15 @@ claim ranges number = Claim {claimRanges = ranges, claimPrimary = Just (node num
 mapOf :: Int -> SlotMap
 mapOf number = slotMapFromClaims [claim [(minBound, maxBound)] number]
 
-viewOf :: Int -> View
-viewOf number = View {viewMap = mapOf number, viewEpoch = Nothing, viewGroup = Nothing}
+reportOf :: Int -> TopologyReport
+reportOf number = TopologyReport {reportMap = mapOf number, reportEpoch = Nothing, reportGroup = Nothing}
 
 -- | The owner that is published when three seeds answer in this order.
-chosen :: [View] -> Maybe Endpoint
-chosen views = slotOwner (currentMap final) (slotAt 0)
+chosen :: [TopologyReport] -> Maybe Endpoint
+chosen reports = slotOwner (currentMap final) (slotAt 0)
   where
     (asked, _) = step 0 Tick (begin (node 1 :| [node 2, node 3]))
-    (final, _) = lastOr (asked, []) (replies 0.01 1 (zip (map node [1 ..]) (map Right views)) asked)
+    (final, _) = lastOr (asked, []) (replies 0.01 1 (zip (map node [1 ..]) (map Right reports)) asked)
 
 -- | The error of a server that refuses the credentials.
 denied :: Error
@@ -364,7 +364,7 @@ denied = ConnectionError (ConnectionFailure "" NotSent (node 1) (HandshakeRefuse
 refused :: Error
 refused = ConnectionError (ConnectionFailure "" NotSent (node 1) (ConnectFailed "refused"))
 
-replies :: Seconds -> RefreshId -> [(Endpoint, Either Error View)] -> State -> [(State, [Action])]
+replies :: Seconds -> RefreshId -> [(Endpoint, Either Error TopologyReport)] -> State -> [(State, [Action])]
 replies now refreshId answers state = drop 1 (scanl next (state, []) answers)
   where
     next (current, _) (endpoint, answer) = step now (Answered refreshId endpoint answer) current
@@ -406,7 +406,7 @@ anyTrigger =
     fewSlots = slotAt <$> choose (0, 3)
 
 -- | Few different views, so that some agree.
-anyView :: Gen View
-anyView = View <$> slotMaps <*> oneof [pure Nothing, Just <$> choose (1, 3)] <*> pure Nothing
+anyView :: Gen TopologyReport
+anyView = TopologyReport <$> slotMaps <*> oneof [pure Nothing, Just <$> choose (1, 3)] <*> pure Nothing
   where
     slotMaps = frequency [(5, mapOf <$> choose (1, 4)), (1, pure emptySlotMap), (1, slotMapFromClaims <$> anyClaims)]

@@ -1,4 +1,4 @@
-module Redis.Internal.Routing.ViewSpec (spec) where
+module Redis.Internal.Routing.TopologyReportSpec (spec) where
 
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
@@ -9,7 +9,7 @@ import Redis.Error
 import Redis.Internal.Protocol.Slot (slotFromInt)
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology
-import Redis.Internal.Routing.View
+import Redis.Internal.Routing.TopologyReport
 import Support
 import System.Random (mkStdGen)
 import Test.Hspec hiding (before)
@@ -17,35 +17,35 @@ import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck hiding (again)
 
 spec :: Spec
-spec = describe "Redis.Internal.Routing.View" $ do
+spec = describe "Redis.Internal.Routing.TopologyReport" $ do
   sentinels
   members
   asking
 
 sentinels :: Spec
 sentinels = describe "of sentinels" $ do
-  prop "the highest epoch is believed, however many hold a lower one" . forAll (listOf1 fromSentinel) $ \views ->
-    (chooseView OfSentinels nothingBelieved (length views) views >>= viewEpoch) === maximum (map viewEpoch views)
+  prop "the highest epoch is believed, however many hold a lower one" . forAll (listOf1 fromSentinel) $ \reports ->
+    (chooseReport OfSentinels nothingAccepted (length reports) reports >>= reportEpoch) === maximum (map reportEpoch reports)
 
   prop "an epoch below the one that was believed is believed only if most of those asked hold such a primary" $
-    forAll (listOf fromSentinel) $ \views ->
-      forAll (choose (length views, length views + 3)) $ \asked ->
-        forAll (choose (0, 4)) $ \before -> case chooseView OfSentinels nothingBelieved {believedEpoch = Just before} asked views of
+    forAll (listOf fromSentinel) $ \reports ->
+      forAll (choose (length reports, length reports + 3)) $ \asked ->
+        forAll (choose (0, 4)) $ \before -> case chooseReport OfSentinels nothingAccepted {acceptedEpoch = Just before} asked reports of
           Nothing -> property True
-          Just view ->
-            counterexample (show view) . property $
-              viewEpoch view >= Just before || 2 * length (filter (sameRun view) views) > asked
+          Just report ->
+            counterexample (show report) . property $
+              reportEpoch report >= Just before || 2 * length (filter (sameRun report) reports) > asked
 
-  prop "the order in which they answer does not matter to the epoch" . forAll (listOf1 fromSentinel) $ \views ->
-    forAll (shuffle views) $ \others ->
-      (chooseView OfSentinels nothingBelieved (length views) views >>= viewEpoch)
-        === (chooseView OfSentinels nothingBelieved (length views) others >>= viewEpoch)
+  prop "the order in which they answer does not matter to the epoch" . forAll (listOf1 fromSentinel) $ \reports ->
+    forAll (shuffle reports) $ \others ->
+      (chooseReport OfSentinels nothingAccepted (length reports) reports >>= reportEpoch)
+        === (chooseReport OfSentinels nothingAccepted (length reports) others >>= reportEpoch)
 
   it "a primary keeps the name that is in use" $ do
-    let view = sentinelView 1 (Just 1) 5
-        other = view {viewMap = groupMap (node 105) [], viewGroup = (\group -> group {viewPrimary = node 105, viewAsked = "2"}) <$> viewGroup view}
-        believed = (believedFrom other) {believedEpoch = Just 1}
-    (chooseView OfSentinels believed 2 [view, other] >>= viewGroup >>= Just . viewPrimary) `shouldBe` Just (node 105)
+    let report = sentinelView 1 (Just 1) 5
+        other = report {reportMap = groupMap (node 105) [], reportGroup = (\group -> group {reportPrimary = node 105, reportAsked = "2"}) <$> reportGroup report}
+        accepted = (acceptedFrom other) {acceptedEpoch = Just 1}
+    (chooseReport OfSentinels accepted 2 [report, other] >>= reportGroup >>= Just . reportPrimary) `shouldBe` Just (node 105)
 
 members :: Spec
 members = describe "of a group without sentinels" $ do
@@ -53,7 +53,7 @@ members = describe "of a group without sentinels" $ do
     chosenOf inUse1 2 [memberView 1 1 "one" "", memberView 2 2 "two" "one"] `shouldBe` Just (node 2)
 
   it "a primary that comes back takes nothing back from the replica that was promoted" $ do
-    let inUse2 = Believed {believedEpoch = Nothing, believedPrimary = Just (node 2), believedHistory = "two"}
+    let inUse2 = Accepted {acceptedEpoch = Nothing, acceptedPrimary = Just (node 2), acceptedHistory = "two"}
     chosenOf inUse2 2 [memberView 1 1 "one" "", memberView 2 2 "two" "one"] `shouldBe` Just (node 2)
     -- The old primary has new data of its own after a restart.
     chosenOf inUse2 2 [memberView 1 1 "other" "", memberView 2 2 "two" "one"] `shouldBe` Just (node 2)
@@ -73,17 +73,17 @@ members = describe "of a group without sentinels" $ do
     chosenOf inUse1 4 [memberView 1 1 "one" "", memberView 1 1 "one" "", memberView 2 2 "two" "one"] `shouldBe` Just (node 2)
 
   it "the noughts of a server that goes on from nobody's data make no successor" $
-    chosenOf nothingBelieved 2 [memberView 2 2 (Char8.replicate 40 '0') "", memberView 1 1 "one" (Char8.replicate 40 '0')]
+    chosenOf nothingAccepted 2 [memberView 2 2 (Char8.replicate 40 '0') "", memberView 1 1 "one" (Char8.replicate 40 '0')]
       `shouldSatisfy` isJust
 
   prop "of views of one primary that one is believed" . forAll (listOf1 (choose (1, 5))) $ \asked ->
     chosenOf inUse1 (length asked) [memberView number 4 "four" "one" | number <- asked] === Just (node 4)
 
-  prop "somebody is believed if anybody said anything" . forAll (listOf1 anyMember) $ \views ->
-    property (isJust (chosenOf inUse1 (length views) views))
+  prop "somebody is believed if anybody said anything" . forAll (listOf1 anyMember) $ \reports ->
+    property (isJust (chosenOf inUse1 (length reports) reports))
   where
-    inUse1 = Believed {believedEpoch = Nothing, believedPrimary = Just (node 1), believedHistory = "one"}
-    chosenOf believed asked views = viewPrimary <$> (chooseView OfMembers believed asked views >>= viewGroup)
+    inUse1 = Accepted {acceptedEpoch = Nothing, acceptedPrimary = Just (node 1), acceptedHistory = "one"}
+    chosenOf accepted asked reports = reportPrimary <$> (chooseReport OfMembers accepted asked reports >>= reportGroup)
 
 asking :: Spec
 asking = describe "asked for" $ do
@@ -156,10 +156,10 @@ asking = describe "asked for" $ do
       _ -> []
 
 -- | The state after the first refresh, which only these sentinels answered, at once.
-answeredBySentinels :: [(Int, View)] -> State
+answeredBySentinels :: [(Int, TopologyReport)] -> State
 answeredBySentinels answers = fst (step 0.12 Tick (foldl answer (fst (step 0 Tick (beginAs OfSentinels))) answers))
   where
-    answer state (number, view) = fst (step 0.01 (Answered 1 (node number) (Right view)) state)
+    answer state (number, report) = fst (step 0.01 (Answered 1 (node number) (Right report)) state)
 
 published :: [Action] -> [Maybe Endpoint]
 published actions = [slotFromInt 0 >>= slotOwner slotMap | Publish slotMap <- actions]
@@ -167,35 +167,35 @@ published actions = [slotFromInt 0 >>= slotOwner slotMap | Publish slotMap <- ac
 beginAs :: Rule -> State
 beginAs rule = newState (topologySettings rule (node 101 :| [node 102])) (mkStdGen 1) 0
 
-fromSentinel :: Gen View
+fromSentinel :: Gen TopologyReport
 fromSentinel = sentinelView <$> choose (101, 105) <*> (Just <$> choose (0, 4)) <*> choose (1, 3)
 
 -- | The view of a sentinel with this epoch and primary.
-sentinelView :: Int -> Maybe Int -> Int -> View
+sentinelView :: Int -> Maybe Int -> Int -> TopologyReport
 sentinelView asked epoch primary =
-  (memberView asked primary "" "") {viewEpoch = epoch}
+  (memberView asked primary "" "") {reportEpoch = epoch}
 
 -- | The view of a server: the server that was asked, the primary to which it leads, and that
 -- primary's history and earlier history.
-memberView :: Int -> Int -> ByteString -> ByteString -> View
+memberView :: Int -> Int -> ByteString -> ByteString -> TopologyReport
 memberView asked primary history historyBefore =
-  View
-    { viewMap = groupMap (node primary) [],
-      viewEpoch = Nothing,
-      viewGroup =
+  TopologyReport
+    { reportMap = groupMap (node primary) [],
+      reportEpoch = Nothing,
+      reportGroup =
         Just
-          GroupView
-            { viewPrimary = node primary,
-              viewAsked = Char8.pack (show asked),
-              viewRun = Char8.pack ("run" <> show primary),
-              viewHistory = history,
-              viewHistoryBefore = historyBefore,
-              viewSentinels = [node asked, node 103]
+          GroupReport
+            { reportPrimary = node primary,
+              reportAsked = Char8.pack (show asked),
+              reportRun = Char8.pack ("run" <> show primary),
+              reportHistory = history,
+              reportHistoryBefore = historyBefore,
+              reportSentinels = [node asked, node 103]
             }
     }
 
-anyMember :: Gen View
+anyMember :: Gen TopologyReport
 anyMember = memberView <$> choose (1, 4) <*> choose (1, 4) <*> elements ["one", "two", "three"] <*> elements ["", "one", "two"]
 
-sameRun :: View -> View -> Bool
-sameRun a b = mapMaybe (fmap viewRun . viewGroup) [a] == mapMaybe (fmap viewRun . viewGroup) [b]
+sameRun :: TopologyReport -> TopologyReport -> Bool
+sameRun a b = mapMaybe (fmap reportRun . reportGroup) [a] == mapMaybe (fmap reportRun . reportGroup) [b]
