@@ -13,8 +13,8 @@
 -- > (new)        the same, others of its slot seeking   Seeking
 -- > Resting      Tick, when it is due      Leaving          Send
 -- > Leaving      Unplaced                  Seeking
--- > Seeking      News                      Leaving, last look   Send
--- > Leaving, last look   Unplaced          as Failed
+-- > Seeking      News                      Leaving, last search   Send
+-- > Leaving, last search   Unplaced          as Failed
 -- > Leaving      Failed                    as 'decide' says: Resting, Leaving or the end
 -- > Leaving      Answered                  the end
 -- > Resting      Tick, time over           the end          Finish
@@ -90,12 +90,12 @@ data Tracked a = Tracked
 
 data CaseStage
   = Resting Nanos AttemptTarget
-  | Leaving AttemptTarget Look
+  | Leaving AttemptTarget Search
   | -- | Has the failure that counts if there is no news in time.
     Seeking AttemptTarget FailedAttempt
 
 -- | Whether this is the last time that a node is looked for.
-data Look = FirstLook | LastLook
+data Search = FirstSearch | LastSearch
 
 -- | An event for the machine.
 data Event a
@@ -163,16 +163,16 @@ step now event recovery = case event of
     let (number, entered) = admit recovery
      in if behindSeekers fresh
           then (place number Tracked {trackedCase = fresh, trackedStage = Seeking SameRoute failure} entered, [])
-          else leave FirstLook number fresh SameRoute entered
+          else leave FirstSearch number fresh SameRoute entered
   Failed number failure -> withCase number $ \tracked -> judge now number (trackedCase tracked) failure recovery
   Answered number -> (forget number recovery, [])
   Unplaced number failure -> withCase number $ \tracked -> case trackedStage tracked of
-    Leaving target FirstLook
+    Leaving target FirstSearch
       | not (recoveryStopped recovery) ->
         (place number tracked {trackedStage = Seeking target failure} recovery, [])
     _ -> judge now number (trackedCase tracked) failure recovery
   News -> foldCases (Set.toAscList (recoverySeekers recovery)) $ \number tracked current -> case trackedStage tracked of
-    Seeking target _ -> leave LastLook number (trackedCase tracked) target current
+    Seeking target _ -> leave LastSearch number (trackedCase tracked) target current
     _ -> (current, [])
   Tick -> foldCases (map snd (Set.toAscList (dueBy now))) (due now)
   Stop ->
@@ -200,7 +200,7 @@ due now number Tracked {trackedCase, trackedStage} recovery
     Seeking _ failure -> judge now number trackedCase failure recovery
     Resting _ _ -> (forget number recovery, [Finish payload (late NotSent)])
   | otherwise = case trackedStage of
-    Resting at target | at <= now -> leave FirstLook number trackedCase target recovery
+    Resting at target | at <= now -> leave FirstSearch number trackedCase target recovery
     _ -> (recovery, [])
   where
     payload = casePayload trackedCase
@@ -239,13 +239,13 @@ judge now number before failure recovery =
 proceed :: Nanos -> CaseId -> Case a -> Decision -> Recovery a -> (Recovery a, [Action a])
 proceed now number current decision recovery = case decision of
   GiveUp failure -> (forget number recovery, [Finish (casePayload current) failure])
-  RetryNow target -> leave FirstLook number current target recovery
+  RetryNow target -> leave FirstSearch number current target recovery
   RetryAfter delay target ->
     (place number Tracked {trackedCase = current, trackedStage = Resting (now + nanosFromSeconds delay) target} recovery, [])
 
-leave :: Look -> CaseId -> Case a -> AttemptTarget -> Recovery a -> (Recovery a, [Action a])
-leave look number current target recovery =
-  ( place number Tracked {trackedCase = current, trackedStage = Leaving target look} recovery,
+leave :: Search -> CaseId -> Case a -> AttemptTarget -> Recovery a -> (Recovery a, [Action a])
+leave search number current target recovery =
+  ( place number Tracked {trackedCase = current, trackedStage = Leaving target search} recovery,
     [Send number (casePayload current) target]
   )
 
