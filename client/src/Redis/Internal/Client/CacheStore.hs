@@ -16,7 +16,7 @@ module Redis.Internal.Client.CacheStore
     Source (..),
     hashFor,
     lookFor,
-    Look (..),
+    CacheLookup (..),
     placeFor,
     keep,
     forget,
@@ -117,7 +117,7 @@ hashFor store = requestHash (storeSeed store)
 {-# INLINE hashFor #-}
 
 -- | The result of a look-up.
-data Look
+data CacheLookup
   = -- | A kept reply that is fresh enough.
     Hit Value
   | Miss
@@ -133,7 +133,7 @@ willDo Asked {askedAt, askedAge} Kept {keptBegan} = askedAt - keptBegan <= asked
 {-# INLINE willDo #-}
 
 -- | Looks for a kept reply that is not too old. \(O(\log n)\), never blocks.
-lookFor :: CacheStore -> Source -> Asked -> IO Look
+lookFor :: CacheStore -> Source -> Asked -> IO CacheLookup
 lookFor store Source {sourceNode, sourceHash, sourceRequest} asked = do
   cache <- readIORef (storeCache store)
   case find sourceNode sourceHash sourceRequest cache of
