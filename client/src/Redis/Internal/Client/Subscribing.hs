@@ -62,7 +62,7 @@ import System.Random (randomR)
 data Event
   = Want Hearer [Topic]
   | Unwant Hearer [Topic]
-  | Look Servers
+  | ServersChanged Servers
   | -- | The connection with this number was opened for the line.
     Opened Line Int
   | NotOpened Line Int ConnectionCause
@@ -90,7 +90,7 @@ handle :: Nanos -> Event -> State -> State
 handle now event state = case event of
   Want hearer topics -> foldl' (want hearer) state topics
   Unwant hearer topics -> foldl' (unwant hearer) state topics
-  Look servers -> settleAll now (rehome (const False) state {stateServers = Just servers})
+  ServersChanged servers -> settleAll now (rehome (const False) state {stateServers = Just servers})
   Opened line number -> case Map.lookup line (stateLinks state) of
     Just link@Link {linkStage = Opening expected}
       | expected == number ->

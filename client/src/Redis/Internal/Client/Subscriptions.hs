@@ -474,7 +474,7 @@ lookAround hub group known = do
       case found of
         Just (seen, servers) | (known >>= snd) /= Just seen -> do
           now <- moment
-          atomically (stepGroup now group (Look servers))
+          atomically (stepGroup now group (ServersChanged servers))
           pure (Just (news, Just seen))
         _ -> pure (Just (news, known >>= snd))
   where

@@ -55,7 +55,7 @@ spec = describe "subscribing" $ do
     let sent = publish (KeyEvents "k") (TcpEndpoint "n3" 1) hearing
         others = filter (/= TcpEndpoint "n3" 1) (toList nodes)
         servers = Servers {serversPrimaries = others, serversMembers = Set.fromList others, serversOwner = \_ -> Just (worldOwner sent), serversClustered = True}
-        told = worldTold (event (Look servers) sent {worldTold = []})
+        told = worldTold (event (ServersChanged servers) sent {worldTold = []})
      in [since | Missed 1 (KeyEvents "k") since <- told, since < worldNow sent] `shouldSatisfy` not . null
   where
     -- All topics are heard, and nothing is on its way.
@@ -132,7 +132,7 @@ newWorld seed =
 
 look :: World -> World
 look world =
-  event (Look Servers {serversPrimaries = toList nodes, serversMembers = Set.fromList (toList nodes), serversOwner = \_ -> Just (worldOwner world), serversClustered = True}) world
+  event (ServersChanged Servers {serversPrimaries = toList nodes, serversMembers = Set.fromList (toList nodes), serversOwner = \_ -> Just (worldOwner world), serversClustered = True}) world
 
 -- | Steps the machine and performs its actions.
 event :: Event -> World -> World
