@@ -33,7 +33,7 @@ import Redis.Internal.Routing.Walk
 data Keys = Keys
   { keysWalk :: KeysWalk,
     -- | The requests on their way, in the order in which they were sent.
-    keysErrands :: Seq Asked,
+    keysTasks :: Seq Asked,
     keysStill :: Standstill
   }
 
@@ -42,15 +42,15 @@ data Asked = Asked Endpoint AskedFor
 
 data AskedFor
   = -- | A page, and which of its keys the caller gets.
-    Page Telling (Pending (ScanPage ByteString))
-  | ItsLook (IO (Either Error Look))
+    Page KeyFilter (Pending (ScanPage ByteString))
+  | ItsStatus (IO (Either Error NodeStatus))
 
 -- | Begins a walk. Sends nothing before the first page is pulled.
 walkKeys :: WalkOptions -> Client -> ScanOptions -> IO (Walk ByteString)
 walkKeys options client@(Client core) scanning = do
   still <- moving
   newWalk
-    Keys {keysWalk = beginning, keysErrands = Seq.empty, keysStill = still}
+    Keys {keysWalk = beginning, keysTasks = Seq.empty, keysStill = still}
     (\now keys -> keys {keysStill = now})
     pull
     (Position name . OverKeys . keysWalk)
@@ -63,12 +63,12 @@ walkKeys options client@(Client core) scanning = do
 
     pull place = do
       keys <- readIORef place
-      case viewl (keysErrands keys) of
+      case viewl (keysTasks keys) of
         EmptyL
           | walkIsOver (keysWalk keys) -> pure Nothing
           | otherwise -> newRound keys >>= writeIORef place >> pull place
         Asked node wanted :< others -> do
-          let remaining = keys {keysErrands = others}
+          let remaining = keys {keysTasks = others}
           case wanted of
             Page telling pending ->
               tryAwaitReply pending >>= \case
@@ -76,8 +76,8 @@ walkKeys options client@(Client core) scanning = do
                 Right page -> do
                   turned remaining node telling page >>= writeIORef place
                   pure (Just (toldOf telling (scanFound page)))
-            ItsLook look ->
-              look >>= \case
+            ItsStatus status ->
+              status >>= \case
                 Left problem -> goOn place remaining problem
                 Right found -> looked remaining node found >>= writeIORef place >> pull place
 
@@ -87,43 +87,43 @@ walkKeys options client@(Client core) scanning = do
       setAside keys problem >>= writeIORef place
       pull place
 
-    -- The leg of that node waits for the next round.
+    -- The scan of that node waits for the next round.
     setAside keys problem = do
       still <- troubled problem (keysStill keys)
       pure keys {keysStill = still}
 
     turned keys node telling page = do
       still <- moving
-      let (walk, errand) = step (Turned node ((\(ScanCursor cursor) -> cursor) <$> scanNext page)) (keysWalk keys)
-      ask keys {keysWalk = walk, keysStill = still} node telling errand
+      let (walk, task) = step (Turned node ((\(ScanCursor cursor) -> cursor) <$> scanNext page)) (keysWalk keys)
+      ask keys {keysWalk = walk, keysStill = still} node telling task
 
-    looked keys node look = do
-      let (walk, errand) = step (Saw node look) (keysWalk keys)
-          further = IntSet.size (walkCertain walk) > IntSet.size (walkCertain (keysWalk keys))
+    looked keys node status = do
+      let (walk, task) = step (Saw node status) (keysWalk keys)
+          further = IntSet.size (walkCovered walk) > IntSet.size (walkCovered (keysWalk keys))
       still <- if further then moving else pure (keysStill keys)
-      ask keys {keysWalk = walk, keysStill = still} node (tellingOf node walk) errand
+      ask keys {keysWalk = walk, keysStill = still} node (keyFilterOf node walk) task
 
     ask keys node telling = \case
       Nothing -> pure keys
       Just (AskPage cursor) -> do
         page <- submit client (onNode node (scanWith scanning (ScanCursor cursor)))
         pure (keys `expecting` Asked node (Page telling page))
-      Just AskLook -> do
-        look <- lookAt client node
-        pure (keys `expecting` Asked node (ItsLook look))
-    expecting keys asked = keys {keysErrands = keysErrands keys |> asked}
+      Just AskStatus -> do
+        status <- statusAt client node
+        pure (keys `expecting` Asked node (ItsStatus status))
+    expecting keys asked = keys {keysTasks = keysTasks keys |> asked}
 
     -- Looks at every primary. If the round before brought nothing, the map may be old.
     newRound keys = do
-      let slot = slotFromInt . fst =<< IntSet.minView (uncertainSlots (keysWalk keys))
+      let slot = slotFromInt . fst =<< IntSet.minView (slotsToCover (keysWalk keys))
       nobody <- nobodyFor router (maybe TargetAnyNode TargetSlot slot)
       if isStuck (keysStill keys) then for_ slot (missedNode router . TargetSlot) else pure ()
       still <- rest options nobody (keysStill keys)
       primaries >>= \case
         Left problem -> setAside keys {keysStill = still} problem
         Right nodes -> do
-          looks <- traverse (\node -> Asked node . ItsLook <$> lookAt client node) nodes
-          pure keys {keysErrands = Seq.fromList looks, keysStill = still}
+          statuses <- traverse (\node -> Asked node . ItsStatus <$> statusAt client node) nodes
+          pure keys {keysTasks = Seq.fromList statuses, keysStill = still}
 
     primaries = do
       members <- clientNodes client
@@ -135,7 +135,7 @@ walkKeys options client@(Client core) scanning = do
       now <- coarseNanos
       nodesEventually router (deadlineAt (deadlineAfter (nanosFromDuration (walkPatience options)) now)) Primaries
 
-toldOf :: Telling -> [ByteString] -> [ByteString]
+toldOf :: KeyFilter -> [ByteString] -> [ByteString]
 toldOf = \case
   TellAll -> id
   TellOf slots -> filter ((`IntSet.member` slots) . slotNumber . keySlot)

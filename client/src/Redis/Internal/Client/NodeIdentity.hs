@@ -1,6 +1,6 @@
 -- | Asks a node about itself, for walks.
 module Redis.Internal.Client.NodeIdentity
-  ( lookAt,
+  ( statusAt,
     processAt,
   )
 where
@@ -20,11 +20,11 @@ import Redis.Error
 import Redis.Internal.Client.Core (Client (..), Core (coreRouter))
 import Redis.Internal.Protocol.Slot (slotCount)
 import Redis.Internal.Routing.Router (isClustered)
-import Redis.Internal.Routing.Walk (Look (..))
+import Redis.Internal.Routing.Walk (NodeStatus (..))
 
 -- | Sends the questions, and returns an action that waits for the node's answers.
-lookAt :: Client -> Endpoint -> IO (IO (Either Error Look))
-lookAt client@(Client core) endpoint = do
+statusAt :: Client -> Endpoint -> IO (IO (Either Error NodeStatus))
+statusAt client@(Client core) endpoint = do
   process <- processAt client endpoint
   if isClustered (coreRouter core)
     then do
@@ -38,34 +38,34 @@ lookAt client@(Client core) endpoint = do
         Right one -> (>>= together one) <$> second
 
 -- A standalone server owns all keys, whatever its role.
-alone :: ByteString -> Look
+alone :: ByteString -> NodeStatus
 alone process =
-  Look
-    { lookNode = "",
-      lookIdentity = process,
-      lookOwned = IntSet.fromDistinctAscList [0 .. slotCount - 1],
-      lookLeaving = IntMap.empty,
-      lookComing = IntMap.empty
+  NodeStatus
+    { statusNode = "",
+      statusIdentity = process,
+      statusOwned = IntSet.fromDistinctAscList [0 .. slotCount - 1],
+      statusLeaving = IntMap.empty,
+      statusComing = IntMap.empty
     }
 
-ofCluster :: ByteString -> [ClusterNode] -> Maybe Look
-ofCluster process nodes = look <$> find (elem "myself" . clusterNodeFlags) nodes
+ofCluster :: ByteString -> [ClusterNode] -> Maybe NodeStatus
+ofCluster process nodes = status <$> find (elem "myself" . clusterNodeFlags) nodes
   where
-    look node
+    status node
       | any (`elem` clusterNodeFlags node) ["master", "primary"] =
         (nothing node)
-          { lookOwned = foldMap slotsOf (clusterNodeSlots node),
-            lookLeaving = IntMap.fromList (clusterNodeMigrating node),
-            lookComing = IntMap.fromList (clusterNodeImporting node)
+          { statusOwned = foldMap slotsOf (clusterNodeSlots node),
+            statusLeaving = IntMap.fromList (clusterNodeMigrating node),
+            statusComing = IntMap.fromList (clusterNodeImporting node)
           }
       | otherwise = nothing node
     nothing node =
-      Look
-        { lookNode = clusterNodeId node,
-          lookIdentity = Char8.intercalate "/" [clusterNodeId node, process, Char8.pack (show (clusterNodeEpoch node))],
-          lookOwned = IntSet.empty,
-          lookLeaving = IntMap.empty,
-          lookComing = IntMap.empty
+      NodeStatus
+        { statusNode = clusterNodeId node,
+          statusIdentity = Char8.intercalate "/" [clusterNodeId node, process, Char8.pack (show (clusterNodeEpoch node))],
+          statusOwned = IntSet.empty,
+          statusLeaving = IntMap.empty,
+          statusComing = IntMap.empty
         }
     slotsOf (SlotRange first final) = IntSet.fromDistinctAscList [first .. final]
 

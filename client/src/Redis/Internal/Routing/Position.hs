@@ -61,17 +61,17 @@ positionText Position {positionOf, positionStanding} = Char8.intercalate "," (ma
       ("walk1" : positionOf) : case positionStanding of
         OverKeys walk ->
           ["keys", number (walkHalves walk)] :
-          ranges "c" (walkCertain walk)
+          ranges "c" (walkCovered walk)
             <> [["h", number slot, halfSource half, halfTarget half, halfIdentity half, number (halfStamp half), if halfBoth half then "1" else "0"] | (slot, half) <- IntMap.toList (walkHalf walk)]
-            <> concatMap leg (Map.toList (walkLegs walk))
+            <> concatMap scan (Map.toList (walkScans walk))
         OverItems Unbegun -> [["unbegun"]]
         OverItems Finished -> [["finished"]]
         OverItems (Within endpoint identity cursor) -> [["within", identity, fromMaybe "" cursor] <> endpointArguments endpoint]
-    leg (endpoint, Leg {legIdentity, legCursor, legOwned, legLeaving, legComing}) =
-      (["l", legIdentity, fromMaybe "" legCursor] <> endpointArguments endpoint) :
-      ranges "o" legOwned
-        <> ranges "g" legLeaving
-        <> [["i", number slot, number stamp] | (slot, stamp) <- IntMap.toList legComing]
+    scan (endpoint, NodeScan {scanIdentity, scanCursor, scanOwned, scanLeaving, scanComing}) =
+      (["l", scanIdentity, fromMaybe "" scanCursor] <> endpointArguments endpoint) :
+      ranges "o" scanOwned
+        <> ranges "g" scanLeaving
+        <> [["i", number slot, number stamp] | (slot, stamp) <- IntMap.toList scanComing]
     ranges name slots = [[name, number first, number final] | (first, final) <- runsOf (IntSet.toAscList slots)]
 
 number :: Int -> ByteString
@@ -118,7 +118,7 @@ positionFromText text = do
     walkRecord (walk, current) = \case
       ["c", first, final] -> do
         slots <- range first final
-        pure (walk {walkCertain = walkCertain walk <> slots}, current)
+        pure (walk {walkCovered = walkCovered walk <> slots}, current)
       ["h", slot, halfSource, halfTarget, halfIdentity, stamp, both] -> do
         at <- slotFrom slot
         halfStamp <- wholeNumber stamp
@@ -126,22 +126,22 @@ positionFromText text = do
         pure (walk {walkHalf = IntMap.insert at half (walkHalf walk)}, current)
       "l" : identity : cursor : endpoint -> do
         place <- endpointFrom endpoint
-        let leg = Leg {legIdentity = identity, legCursor = filled cursor, legOwned = IntSet.empty, legLeaving = IntSet.empty, legComing = IntMap.empty}
-        pure (walk {walkLegs = Map.insert place leg (walkLegs walk)}, Just place)
+        let scan = NodeScan {scanIdentity = identity, scanCursor = filled cursor, scanOwned = IntSet.empty, scanLeaving = IntSet.empty, scanComing = IntMap.empty}
+        pure (walk {walkScans = Map.insert place scan (walkScans walk)}, Just place)
       ["o", first, final] -> do
         slots <- range first final
-        changed walk current (\leg -> leg {legOwned = legOwned leg <> slots})
+        changed walk current (\scan -> scan {scanOwned = scanOwned scan <> slots})
       ["g", first, final] -> do
         slots <- range first final
-        changed walk current (\leg -> leg {legLeaving = legLeaving leg <> slots})
+        changed walk current (\scan -> scan {scanLeaving = scanLeaving scan <> slots})
       ["i", slot, stampText] -> do
         at <- slotFrom slot
         stamp <- wholeNumber stampText
-        changed walk current (\leg -> leg {legComing = IntMap.insert at stamp (legComing leg)})
+        changed walk current (\scan -> scan {scanComing = IntMap.insert at stamp (scanComing scan)})
       _ -> Nothing
     changed walk current change = do
       place <- current
-      pure (walk {walkLegs = Map.adjust change place (walkLegs walk)}, current)
+      pure (walk {walkScans = Map.adjust change place (walkScans walk)}, current)
     range first final = do
       from <- slotFrom first
       to <- slotFrom final

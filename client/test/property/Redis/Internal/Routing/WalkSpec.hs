@@ -26,7 +26,7 @@ spec = describe "Redis.Internal.Routing.Walk" $ do
   modifyMaxSuccess (const 4000) . prop "tells every key that is there throughout, whatever moves, fails over and restarts" $
     forAllShrink (resize 120 (listOf happening)) (take 200 . shrinkList (const [])) $ \events ->
       let world = calm (foldl' (flip happens) newWorld events)
-       in counterexample (show (walkHalf (worldWalk world), Map.keys (walkLegs (worldWalk world)))) $
+       in counterexample (show (walkHalf (worldWalk world), Map.keys (walkScans (worldWalk world)))) $
             walkIsOver (worldWalk world) .&&. Set.toList (allKeys `Set.difference` worldTold world) === []
 
   prop "tells each key once when nothing happens" $
@@ -107,7 +107,7 @@ data World = World
     worldRuns :: Map Int Int,
     worldWalk :: KeysWalk,
     -- | The unanswered questions with their nodes, the oldest first.
-    worldAsked :: [(Int, Telling, Errand)],
+    worldAsked :: [(Int, KeyFilter, Task)],
     worldTold :: Set Key,
     worldTimes :: Map Key Int
   }
@@ -202,12 +202,12 @@ answered :: Int -> World -> World
 answered n world = case worldAsked world of
   []
     | walkIsOver (worldWalk world) -> world
-    | otherwise -> world {worldAsked = [(primaryOf world shard, TellAll, AskLook) | shard <- shards]}
+    | otherwise -> world {worldAsked = [(primaryOf world shard, TellAll, AskStatus) | shard <- shards]}
   asked ->
-    let (number, telling, errand) = pick n asked
+    let (number, telling, task) = pick n asked
         others = filter (\(other, _, _) -> other /= number) asked
-     in case errand of
-          AskLook -> onward number others (step (Saw (node number) (lookOf world number)) (worldWalk world)) Nothing world
+     in case task of
+          AskStatus -> onward number others (step (Saw (node number) (lookOf world number)) (worldWalk world)) Nothing world
           AskPage cursor ->
             let (found, next) = pageOf world number cursor
                 told = filter (tells telling) found
@@ -224,10 +224,10 @@ answered n world = case worldAsked world of
     tells = \case
       TellAll -> const True
       TellOf slots -> (`IntSet.member` slots) . fst
-    onward number others (walk, errand) telling changed =
+    onward number others (walk, task) telling changed =
       changed
         { worldWalk = walk,
-          worldAsked = others <> [(number, fromMaybe (tellingOf (node number) walk) telling, next) | Just next <- [errand]]
+          worldAsked = others <> [(number, fromMaybe (keyFilterOf (node number) walk) telling, next) | Just next <- [task]]
         }
 
 -- | A page of a process's keys. Each process has an order of its own, and gives one group of keys
@@ -243,14 +243,14 @@ pageOf world number cursor
     at = maybe 0 fst (Char8.readInt cursor)
     bucket (slot, key) = (slot + key + number + Map.findWithDefault 0 number (worldRuns world)) `mod` 4
 
-lookOf :: World -> Int -> Look
+lookOf :: World -> Int -> NodeStatus
 lookOf world number =
-  Look
-    { lookNode = name number,
-      lookIdentity = Char8.pack (show (number, Map.findWithDefault 0 number (worldRuns world), maybe 0 snd (Map.lookup shard (worldPrimaries world)))),
-      lookOwned = if here then owned else IntSet.empty,
-      lookLeaving = if here then IntMap.fromList [(slot, nameOf target) | (slot, target) <- Map.toList (worldMarks world), ownerIn world slot == shard] else IntMap.empty,
-      lookComing = if here then IntMap.fromList [(slot, nameOf (ownerIn world slot)) | (slot, target) <- Map.toList (worldMarks world), target == shard] else IntMap.empty
+  NodeStatus
+    { statusNode = name number,
+      statusIdentity = Char8.pack (show (number, Map.findWithDefault 0 number (worldRuns world), maybe 0 snd (Map.lookup shard (worldPrimaries world)))),
+      statusOwned = if here then owned else IntSet.empty,
+      statusLeaving = if here then IntMap.fromList [(slot, nameOf target) | (slot, target) <- Map.toList (worldMarks world), ownerIn world slot == shard] else IntMap.empty,
+      statusComing = if here then IntMap.fromList [(slot, nameOf (ownerIn world slot)) | (slot, target) <- Map.toList (worldMarks world), target == shard] else IntMap.empty
     }
   where
     shard = shardOf number
