@@ -39,7 +39,7 @@ data Items item = Items
   { itemsWalk :: ItemsWalk,
     -- | The page that was requested and has not been read yet.
     itemsAhead :: Maybe (Pending (ScanPage item)),
-    itemsStill :: Standstill
+    itemsStill :: Stall
   }
 
 -- | Begins a walk. Sends nothing before the first page is pulled.

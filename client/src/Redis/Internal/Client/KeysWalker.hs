@@ -34,7 +34,7 @@ data Keys = Keys
   { keysWalk :: KeysWalk,
     -- | The requests on their way, in the order in which they were sent.
     keysTasks :: Seq Asked,
-    keysStill :: Standstill
+    keysStill :: Stall
   }
 
 -- | A request to a node whose answer has not been read yet.
@@ -117,7 +117,7 @@ walkKeys options client@(Client core) scanning = do
     newRound keys = do
       let slot = slotFromInt . fst =<< IntSet.minView (slotsToCover (keysWalk keys))
       nobody <- nobodyFor router (maybe TargetAnyNode TargetSlot slot)
-      if isStuck (keysStill keys) then for_ slot (missedNode router . TargetSlot) else pure ()
+      if isStalled (keysStill keys) then for_ slot (missedNode router . TargetSlot) else pure ()
       still <- rest options nobody (keysStill keys)
       primaries >>= \case
         Left problem -> setAside keys {keysStill = still} problem

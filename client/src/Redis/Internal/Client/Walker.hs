@@ -6,9 +6,9 @@ module Redis.Internal.Client.Walker
     walkDefaults,
 
     -- * Standing still
-    Standstill,
+    Stall,
     moving,
-    isStuck,
+    isStalled,
     troubled,
     rest,
   )
@@ -35,7 +35,7 @@ data Walk item = Walk
 -- | A walk over a state, given how the state's patience is renewed, and the action that pulls
 -- a page. That action stores the state after each thing that it has learnt, so that a pull
 -- that fails loses nothing.
-newWalk :: state -> (Standstill -> state -> state) -> (IORef state -> IO (Maybe [item])) -> (state -> Position) -> IO (Walk item)
+newWalk :: state -> (Stall -> state -> state) -> (IORef state -> IO (Maybe [item])) -> (state -> Position) -> IO (Walk item)
 newWalk beginning renewed pull position = do
   place <- newIORef beginning
   turn <- newMVar ()
@@ -64,37 +64,37 @@ walkDefaults :: WalkOptions
 walkDefaults = WalkOptions {walkFrom = Nothing, walkPatience = seconds 60}
 
 -- | When a walk last made progress, how often it has tried since, and the last error.
-data Standstill = Standstill
+data Stall = Stall
   { stillSince :: Nanos,
     stillRounds :: Int,
     stillWhy :: Maybe Error
   }
 
--- | The standstill of a walk that has just made progress.
-moving :: IO Standstill
+-- | The stall of a walk that has just made progress.
+moving :: IO Stall
 moving = do
   now <- preciseNanos
-  pure Standstill {stillSince = now, stillRounds = 0, stillWhy = Nothing}
+  pure Stall {stillSince = now, stillRounds = 0, stillWhy = Nothing}
 
 -- | Whether anything was tried since the last progress.
-isStuck :: Standstill -> Bool
-isStuck still = stillRounds still > 0
+isStalled :: Stall -> Bool
+isStalled still = stillRounds still > 0
 
 -- | Notes an error; throws it if it would be the same next time.
-troubled :: Error -> Standstill -> IO Standstill
+troubled :: Error -> Stall -> IO Stall
 troubled problem still
   | passes problem = pure still {stillWhy = Just problem}
   | otherwise = throwIO problem
 
 -- | Prepares another try: sleeps, longer each time, but not before the first. If the walk's
 -- patience is over and a try has failed, throws the last error, or else the given one.
-rest :: WalkOptions -> Error -> Standstill -> IO Standstill
+rest :: WalkOptions -> Error -> Stall -> IO Stall
 rest options otherwise' still = do
   now <- preciseNanos
-  if (isStuck still || isJust (stillWhy still)) && secondsFromNanos (now - stillSince still) > inSeconds (walkPatience options)
+  if (isStalled still || isJust (stillWhy still)) && secondsFromNanos (now - stillSince still) > inSeconds (walkPatience options)
     then throwIO (fromMaybe otherwise' (stillWhy still))
     else do
-      if isStuck still then threadDelay (5000 * 2 ^ min 6 (stillRounds still)) else pure ()
+      if isStalled still then threadDelay (5000 * 2 ^ min 6 (stillRounds still)) else pure ()
       pure still {stillRounds = stillRounds still + 1}
 
 -- Whether the next try may end differently.
