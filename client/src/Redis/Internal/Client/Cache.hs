@@ -19,10 +19,10 @@
 -- +----------------------+---------------------------------------------------------+
 -- | 'abandon'            | one placeholder: its result is no reply to keep         |
 -- +----------------------+---------------------------------------------------------+
--- | 'supersede'          | the reading of one command: its caller has an answer    |
+-- | 'supersede'          | the entry of one command: its caller has an answer    |
 -- |                      | from elsewhere, which may be newer                      |
 -- +----------------------+---------------------------------------------------------+
--- | 'fill'               | the reading of that command, if the reply comes late    |
+-- | 'fill'               | the entry of that command, if the reply comes late    |
 -- |                      | and its caller has it all the same                      |
 -- +----------------------+---------------------------------------------------------+
 -- | 'place'              | a reply that is too old for the caller                  |
@@ -30,7 +30,7 @@
 -- | 'evict'              | one reply, for room                                     |
 -- +----------------------+---------------------------------------------------------+
 --
--- Each placeholder has a /ticket/, a number that is used once. So if a placeholder is
+-- Each placeholder has a /version/, a number that is used once. So if a placeholder is
 -- taken away and placed again, the reply to the first read does not fill the second.
 --
 -- A node has several connections, and their messages come in no order. While the message
@@ -39,8 +39,8 @@
 -- was not kept takes the kept one away.
 --
 -- Every step takes at most \(O(\log n)\) in what is kept, except that 'invalidate' visits
--- each reading of the key. A part is dropped as a whole. A slot that moves leaves a
--- /floor/: readings of the slot with lower tickets count as gone, and their room is freed
+-- each entry of the key. A part is dropped as a whole. A slot that moves leaves a
+-- /minimal version/: entries of the slot with lower versions count as gone, and their room is freed
 -- when their turn to be evicted comes.
 --
 -- Eviction: the part that holds the most bytes gives up its oldest reply. If that reply was
@@ -50,7 +50,7 @@ module Redis.Internal.Client.Cache
     newCache,
     Wanted (..),
     Hash,
-    Ticket,
+    EntryVersion,
 
     -- * Looking
     Found (..),
@@ -103,39 +103,39 @@ import Redis.Internal.Protocol.Encode (Request, requestIs, requestKept)
 type Hash = Int
 
 -- | The number of a placeholder, and of a place in the queue.
-type Ticket = Int
+type EntryVersion = Int
 
--- | All readings: a @kept@ for each reply, and a @fetch@ for the callers that wait for one.
+-- | All entries: a @kept@ for each reply, and a @fetch@ for the callers that wait for one.
 data Cache kept fetch = Cache
   { cacheParts :: Map Endpoint (Part kept fetch),
-    -- | For each slot that moved: readings with tickets below this one are gone.
-    cacheFloors :: IntMap Ticket,
-    cacheNext :: Ticket,
+    -- | For each slot that moved: entries with versions below this one are gone.
+    cacheMinimalVersions :: IntMap EntryVersion,
+    cacheNext :: EntryVersion,
     -- | The bytes of all parts.
     cacheBytes :: Int,
     cacheLimit :: Int,
     cacheCounts :: Counts
   }
 
--- | The readings that came from one node.
+-- | The entries that came from one node.
 data Part kept fetch = Part
-  { partReadings :: IntMap [Reading kept fetch],
-    -- | The readings of each key: their tickets, and the hashes that they are found under.
+  { partEntryMap :: IntMap [CacheEntry kept fetch],
+    -- | The entries of each key: their versions, and the hashes that they are found under.
     partKeys :: Map ShortByteString (IntMap Hash),
     -- | The kept replies, the oldest first.
-    partQueue :: IntMap (Hash, Ticket),
+    partQueue :: IntMap (Hash, EntryVersion),
     partBytes :: Int,
     partEntries :: Int
   }
 
 -- | One command that was read. Its words are unpinned memory, which the collector can
 -- move: a small pinned string would keep alive everything that was allocated around it.
-data Reading kept fetch = Reading
-  { readingTicket :: Ticket,
-    readingArguments :: ShortByteString,
-    readingKey :: ShortByteString,
-    readingSlot :: Int,
-    readingState :: State kept fetch
+data CacheEntry kept fetch = CacheEntry
+  { entryTicket :: EntryVersion,
+    entryArguments :: ShortByteString,
+    entryKey :: ShortByteString,
+    entrySlot :: Int,
+    entryState :: State kept fetch
   }
 
 data State kept fetch
@@ -162,7 +162,7 @@ newCache :: Int -> Cache kept fetch
 newCache limit =
   Cache
     { cacheParts = Map.empty,
-      cacheFloors = IntMap.empty,
+      cacheMinimalVersions = IntMap.empty,
       cacheNext = 0,
       cacheBytes = 0,
       cacheLimit = limit,
@@ -170,7 +170,7 @@ newCache limit =
     }
 
 emptyPart :: Part kept fetch
-emptyPart = Part {partReadings = IntMap.empty, partKeys = Map.empty, partQueue = IntMap.empty, partBytes = 0, partEntries = 0}
+emptyPart = Part {partEntryMap = IntMap.empty, partKeys = Map.empty, partQueue = IntMap.empty, partBytes = 0, partEntries = 0}
 
 -- | How many replies are kept.
 cacheEntries :: Cache kept fetch -> Int
@@ -179,26 +179,26 @@ cacheEntries = foldl' (\count part -> count + partEntries part) 0 . cacheParts
 -- | Everything that further steps depend on, for one command: two caches with equal states
 -- behave alike.
 data CacheState kept fetch = CacheState
-  { stateReadings :: [(Endpoint, Ticket, Either fetch (Int, kept))],
-    stateFloors :: [(Int, Ticket)],
-    stateNext :: Ticket
+  { stateEntryMap :: [(Endpoint, EntryVersion, Either fetch (Int, kept))],
+    stateMinimalVersions :: [(Int, EntryVersion)],
+    stateNext :: EntryVersion
   }
   deriving stock (Eq, Ord, Show)
 
 -- | \(O(n)\), for tests.
 cacheState :: Cache kept fetch -> CacheState kept fetch
-cacheState Cache {cacheParts, cacheFloors, cacheNext} =
+cacheState Cache {cacheParts, cacheMinimalVersions, cacheNext} =
   CacheState
-    { stateReadings =
-        [ (from, readingTicket reading, state)
+    { stateEntryMap =
+        [ (from, entryTicket entry, state)
           | (from, part) <- Map.toList cacheParts,
-            readings <- IntMap.elems (partReadings part),
-            reading <- readings,
-            let state = case readingState reading of
+            entries <- IntMap.elems (partEntryMap part),
+            entry <- entries,
+            let state = case entryState entry of
                   Fetching fetch -> Left fetch
                   Kept position _ kept -> Right (position, kept)
         ],
-      stateFloors = IntMap.toList cacheFloors,
+      stateMinimalVersions = IntMap.toList cacheMinimalVersions,
       stateNext = cacheNext
     }
 
@@ -217,29 +217,29 @@ data Found kept fetch
   | Here kept
   | OnItsWay fetch
 
--- | Looks up the reading of a command from a node.
+-- | Looks up the entry of a command from a node.
 find :: Endpoint -> Hash -> Request -> Cache kept fetch -> Found kept fetch
 find from hash wanted cache = case Map.lookup from (cacheParts cache) of
   Nothing -> Nowhere
-  Just part -> maybe Nowhere go (IntMap.lookup hash (partReadings part))
+  Just part -> maybe Nowhere go (IntMap.lookup hash (partEntryMap part))
   where
     go = \case
       [] -> Nowhere
-      reading : rest
-        | requestIs (readingArguments reading) wanted ->
-          if isGone cache reading
+      entry : rest
+        | requestIs (entryArguments entry) wanted ->
+          if isGone cache entry
             then Nowhere
-            else case readingState reading of
+            else case entryState entry of
               Kept _ _ kept -> Here kept
               Fetching fetch -> OnItsWay fetch
         | otherwise -> go rest
 {-# INLINE find #-}
 
--- | Whether the reading's slot has moved since it was placed.
-isGone :: Cache kept fetch -> Reading kept fetch -> Bool
-isGone cache reading
-  | IntMap.null (cacheFloors cache) = False
-  | otherwise = maybe False (readingTicket reading <) (IntMap.lookup (readingSlot reading) (cacheFloors cache))
+-- | Whether the entry's slot has moved since it was placed.
+isGone :: Cache kept fetch -> CacheEntry kept fetch -> Bool
+isGone cache entry
+  | IntMap.null (cacheMinimalVersions cache) = False
+  | otherwise = maybe False (entryTicket entry <) (IntMap.lookup (entrySlot entry) (cacheMinimalVersions cache))
 {-# INLINE isGone #-}
 
 -- | Whether there is any reading of these keys from a node.
@@ -254,7 +254,7 @@ data Placed kept fetch
     Has kept
   | -- | Another caller reads it.
     Joins fetch
-  | Leads Ticket
+  | Leads EntryVersion
 
 -- | Places a placeholder, unless there is one, or a kept reply will do.
 place :: Wanted -> (kept -> Bool) -> fetch -> Cache kept fetch -> (Cache kept fetch, Placed kept fetch)
@@ -262,32 +262,32 @@ place Wanted {wantedFrom, wantedHash, wantedRequest, wantedKey, wantedSlot} will
   case find wantedFrom wantedHash wantedRequest cache of
     Here kept | willDo kept -> (cache, Has kept)
     OnItsWay other -> (cache, Joins other)
-    _ -> (counted (onPart wantedFrom added (withoutOld cache)) {cacheNext = ticket + 1}, Leads ticket)
+    _ -> (counted (onPart wantedFrom added (withoutOld cache)) {cacheNext = entryVersion + 1}, Leads entryVersion)
   where
-    ticket = cacheNext cache
+    entryVersion = cacheNext cache
     key = toShort wantedKey
     withoutOld = supersede wantedFrom wantedHash wantedRequest
-    reading =
-      Reading
-        { readingTicket = ticket,
-          readingArguments = requestKept wantedRequest,
-          readingKey = key,
-          readingSlot = wantedSlot,
-          readingState = Fetching fetch
+    entry =
+      CacheEntry
+        { entryTicket = entryVersion,
+          entryArguments = requestKept wantedRequest,
+          entryKey = key,
+          entrySlot = wantedSlot,
+          entryState = Fetching fetch
         }
     added part =
       part
-        { partReadings = IntMap.insertWith (<>) wantedHash [reading] (partReadings part),
-          partKeys = Map.insertWith IntMap.union key (IntMap.singleton ticket wantedHash) (partKeys part)
+        { partEntryMap = IntMap.insertWith (<>) wantedHash [entry] (partEntryMap part),
+          partKeys = Map.insertWith IntMap.union key (IntMap.singleton entryVersion wantedHash) (partKeys part)
         }
     counted = counting (\counts -> counts {countMisses = countMisses counts + 1})
 
--- | A reply for the placeholder with this ticket.
+-- | A reply for the placeholder with this version.
 data Filling kept = Filling
   { fillingFrom :: Endpoint,
     fillingHash :: Hash,
     fillingRequest :: Request,
-    fillingTicket :: Ticket,
+    fillingVersion :: EntryVersion,
     -- | The reply's bytes, including the overhead of keeping it.
     fillingBytes :: Int,
     fillingKept :: kept
@@ -304,49 +304,49 @@ data Filled
 
 -- | Keeps a reply, if its placeholder stands and there is room.
 fill :: Filling kept -> Cache kept fetch -> (Cache kept fetch, Filled)
-fill Filling {fillingFrom, fillingHash, fillingRequest, fillingTicket, fillingBytes, fillingKept} cache =
-  case List.find isFetching (readingsAt fillingFrom fillingHash cache) of
-    Just reading
-      | isGone cache reading -> (late, Late)
+fill Filling {fillingFrom, fillingHash, fillingRequest, fillingVersion, fillingBytes, fillingKept} cache =
+  case List.find isFetching (entriesAt fillingFrom fillingHash cache) of
+    Just entry
+      | isGone cache entry -> (late, Late)
       | cacheBytes cache + fillingBytes > cacheLimit cache -> (cache, NoRoom)
       | otherwise -> ((onPart fillingFrom kept cache) {cacheBytes = cacheBytes cache + fillingBytes, cacheNext = position + 1}, Filled)
     Nothing -> (late, Late)
   where
     position = cacheNext cache
-    isIt reading = readingTicket reading == fillingTicket
-    isFetching reading =
-      isIt reading && case readingState reading of
+    isIt entry = entryTicket entry == fillingVersion
+    isFetching entry =
+      isIt entry && case entryState entry of
         Fetching _ -> True
         Kept {} -> False
     late = counting (\counts -> counts {countLate = countLate counts + 1}) (supersede fillingFrom fillingHash fillingRequest cache)
     kept part =
       part
-        { partReadings = IntMap.adjust (eachNow become) fillingHash (partReadings part),
-          partQueue = IntMap.insert position (fillingHash, fillingTicket) (partQueue part),
+        { partEntryMap = IntMap.adjust (eachNow become) fillingHash (partEntryMap part),
+          partQueue = IntMap.insert position (fillingHash, fillingVersion) (partQueue part),
           partBytes = partBytes part + fillingBytes,
           partEntries = partEntries part + 1
         }
-    become reading
-      | isIt reading = reading {readingState = Kept position fillingBytes fillingKept}
-      | otherwise = reading
+    become entry
+      | isIt entry = entry {entryState = Kept position fillingBytes fillingKept}
+      | otherwise = entry
 
 -- | Takes a placeholder away.
-abandon :: Endpoint -> Hash -> Ticket -> Cache kept fetch -> Cache kept fetch
-abandon from hash ticket = dropReading from hash ((== ticket) . readingTicket)
+abandon :: Endpoint -> Hash -> EntryVersion -> Cache kept fetch -> Cache kept fetch
+abandon from hash entryVersion = dropEntry from hash ((== entryVersion) . entryTicket)
 
--- | Takes away the reading of a command.
+-- | Takes away the entry of a command.
 supersede :: Endpoint -> Hash -> Request -> Cache kept fetch -> Cache kept fetch
-supersede from hash wanted = dropReading from hash ((`requestIs` wanted) . readingArguments)
+supersede from hash wanted = dropEntry from hash ((`requestIs` wanted) . entryArguments)
 
--- | Drops the readings of these keys, which have changed according to the node.
+-- | Drops the entries of these keys, which have changed according to the node.
 invalidate :: Endpoint -> [ByteString] -> Cache kept fetch -> Cache kept fetch
 invalidate from keys cache = foldl' changed cache keys
   where
     changed before key = case Map.lookup from (cacheParts before) >>= Map.lookup (toShort key) . partKeys of
       Nothing -> before
-      Just readings ->
-        counting (\counts -> counts {countInvalidated = countInvalidated counts + IntMap.size readings}) $
-          IntMap.foldlWithKey' (\rest ticket hash -> dropReading from hash ((== ticket) . readingTicket) rest) before readings
+      Just entries ->
+        counting (\counts -> counts {countInvalidated = countInvalidated counts + IntMap.size entries}) $
+          IntMap.foldlWithKey' (\rest entryVersion hash -> dropEntry from hash ((== entryVersion) . entryTicket) rest) before entries
 
 -- | Drops everything from a node: all of it has changed, or may have.
 flush :: Endpoint -> Cache kept fetch -> Cache kept fetch
@@ -357,16 +357,16 @@ flush from cache = case Map.lookup from (cacheParts cache) of
       (\counts -> counts {countFlushes = countFlushes counts + 1})
       cache {cacheParts = Map.delete from (cacheParts cache), cacheBytes = cacheBytes cache - partBytes part}
 
--- | Drops the readings of these slots, which have other owners now.
+-- | Drops the entries of these slots, which have other owners now.
 moved :: [Int] -> Cache kept fetch -> Cache kept fetch
-moved slots cache = cache {cacheFloors = foldl' (\floors slot -> IntMap.insert slot (cacheNext cache) floors) (cacheFloors cache) slots}
+moved slots cache = cache {cacheMinimalVersions = foldl' (\minimalVersions slot -> IntMap.insert slot (cacheNext cache) minimalVersions) (cacheMinimalVersions cache) slots}
 
 -- | The reply whose turn to be evicted has come.
 data Oldest kept = Oldest
   { oldestFrom :: Endpoint,
     oldestHash :: Hash,
-    oldestTicket :: Ticket,
-    -- | 'Nothing' if the reading is gone already and only takes room.
+    oldestVersion :: EntryVersion,
+    -- | 'Nothing' if the entry is gone already and only takes room.
     oldestKept :: Maybe kept
   }
 
@@ -374,11 +374,11 @@ data Oldest kept = Oldest
 oldest :: Cache kept fetch -> Maybe (Oldest kept)
 oldest cache = do
   (from, part) <- largest
-  ((hash, ticket), _) <- IntMap.minView (partQueue part)
-  let kept = case List.find ((== ticket) . readingTicket) (IntMap.findWithDefault [] hash (partReadings part)) of
-        Just reading | not (isGone cache reading), Kept _ _ one <- readingState reading -> Just one
+  ((hash, entryVersion), _) <- IntMap.minView (partQueue part)
+  let kept = case List.find ((== entryVersion) . entryTicket) (IntMap.findWithDefault [] hash (partEntryMap part)) of
+        Just entry | not (isGone cache entry), Kept _ _ one <- entryState entry -> Just one
         _ -> Nothing
-  pure Oldest {oldestFrom = from, oldestHash = hash, oldestTicket = ticket, oldestKept = kept}
+  pure Oldest {oldestFrom = from, oldestHash = hash, oldestVersion = entryVersion, oldestKept = kept}
   where
     largest = case Map.toList (cacheParts cache) of
       [] -> Nothing
@@ -386,41 +386,41 @@ oldest cache = do
 
 -- | Evicts a reply, to make room for others.
 evict :: Oldest kept -> Cache kept fetch -> Cache kept fetch
-evict Oldest {oldestFrom, oldestHash, oldestTicket} cache
+evict Oldest {oldestFrom, oldestHash, oldestVersion} cache
   | cacheBytes after == cacheBytes cache = cache
   | otherwise = counting (\counts -> counts {countEvicted = countEvicted counts + 1}) after
   where
-    after = dropReading oldestFrom oldestHash (\reading -> readingTicket reading == oldestTicket && isKept reading) cache
+    after = dropEntry oldestFrom oldestHash (\entry -> entryTicket entry == oldestVersion && isKept entry) cache
 
 -- | Makes a reply the youngest instead of evicting it.
 spare :: Oldest kept -> Cache kept fetch -> Cache kept fetch
-spare Oldest {oldestFrom, oldestHash, oldestTicket} cache =
-  case [position | Reading {readingTicket, readingState = Kept position _ _} <- readingsAt oldestFrom oldestHash cache, readingTicket == oldestTicket] of
+spare Oldest {oldestFrom, oldestHash, oldestVersion} cache =
+  case [position | CacheEntry {entryTicket, entryState = Kept position _ _} <- entriesAt oldestFrom oldestHash cache, entryTicket == oldestVersion] of
     position : _ -> (onPart oldestFrom (requeued position) cache) {cacheNext = youngest + 1}
     [] -> cache
   where
     youngest = cacheNext cache
     requeued position part =
       part
-        { partQueue = IntMap.insert youngest (oldestHash, oldestTicket) (IntMap.delete position (partQueue part)),
-          partReadings = IntMap.adjust (eachNow become) oldestHash (partReadings part)
+        { partQueue = IntMap.insert youngest (oldestHash, oldestVersion) (IntMap.delete position (partQueue part)),
+          partEntryMap = IntMap.adjust (eachNow become) oldestHash (partEntryMap part)
         }
-    become reading = case readingState reading of
-      Kept _ size kept | readingTicket reading == oldestTicket -> reading {readingState = Kept youngest size kept}
-      _ -> reading
+    become entry = case entryState entry of
+      Kept _ size kept | entryTicket entry == oldestVersion -> entry {entryState = Kept youngest size kept}
+      _ -> entry
 
 -- | Maps over a list and evaluates every element at once: an unevaluated element would hold
 -- the fetch, and with it the reply as it came.
 eachNow :: (a -> a) -> [a] -> [a]
 eachNow change = foldr (\one rest -> let one' = change one in one' `seq` rest `seq` (one' : rest)) []
 
-isKept :: Reading kept fetch -> Bool
-isKept reading = case readingState reading of
+isKept :: CacheEntry kept fetch -> Bool
+isKept entry = case entryState entry of
   Kept {} -> True
   Fetching _ -> False
 
-readingsAt :: Endpoint -> Hash -> Cache kept fetch -> [Reading kept fetch]
-readingsAt from hash cache = maybe [] (IntMap.findWithDefault [] hash . partReadings) (Map.lookup from (cacheParts cache))
+entriesAt :: Endpoint -> Hash -> Cache kept fetch -> [CacheEntry kept fetch]
+entriesAt from hash cache = maybe [] (IntMap.findWithDefault [] hash . partEntryMap) (Map.lookup from (cacheParts cache))
 
 counting :: (Counts -> Counts) -> Cache kept fetch -> Cache kept fetch
 counting count cache = cache {cacheCounts = count (cacheCounts cache)}
@@ -432,21 +432,21 @@ onPart from change cache = cache {cacheParts = Map.alter (Just . change . fromPa
       Just part -> part
       Nothing -> emptyPart
 
--- | Drops the readings at a hash that satisfy the predicate, and all references to them.
-dropReading :: Endpoint -> Hash -> (Reading kept fetch -> Bool) -> Cache kept fetch -> Cache kept fetch
-dropReading from hash unwanted cache = case List.partition unwanted (readingsAt from hash cache) of
+-- | Drops the entries at a hash that satisfy the predicate, and all references to them.
+dropEntry :: Endpoint -> Hash -> (CacheEntry kept fetch -> Bool) -> Cache kept fetch -> Cache kept fetch
+dropEntry from hash unwanted cache = case List.partition unwanted (entriesAt from hash cache) of
   ([], _) -> cache
   (gone, stay) ->
-    let size = sum [bytes | Reading {readingState = Kept _ bytes _} <- gone]
+    let size = sum [bytes | CacheEntry {entryState = Kept _ bytes _} <- gone]
         without part =
           Part
-            { partReadings = if null stay then IntMap.delete hash (partReadings part) else IntMap.insert hash stay (partReadings part),
+            { partEntryMap = if null stay then IntMap.delete hash (partEntryMap part) else IntMap.insert hash stay (partEntryMap part),
               partKeys = foldl' unlisted (partKeys part) gone,
-              partQueue = foldl' (flip IntMap.delete) (partQueue part) [position | Reading {readingState = Kept position _ _} <- gone],
+              partQueue = foldl' (flip IntMap.delete) (partQueue part) [position | CacheEntry {entryState = Kept position _ _} <- gone],
               partBytes = partBytes part - size,
               partEntries = partEntries part - length (filter isKept gone)
             }
      in (onPart from without cache) {cacheBytes = cacheBytes cache - size}
   where
-    unlisted keys Reading {readingKey, readingTicket} = Map.update (nonEmpty . IntMap.delete readingTicket) readingKey keys
-    nonEmpty tickets = if IntMap.null tickets then Nothing else Just tickets
+    unlisted keys CacheEntry {entryKey, entryTicket} = Map.update (nonEmpty . IntMap.delete entryTicket) entryKey keys
+    nonEmpty entryVersions = if IntMap.null entryVersions then Nothing else Just entryVersions

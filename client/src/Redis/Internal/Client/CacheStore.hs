@@ -169,8 +169,8 @@ placeFor store Source {sourceNode, sourceHash, sourceRequest} key asked fetch = 
 -- | Keeps the reply to the read behind a placeholder, if the placeholder still stands. The
 -- connection's reader calls it, in the order in which replies and pushes come. Takes at
 -- most a few evictions' time.
-keep :: CacheStore -> Source -> Ticket -> Fetch -> Value -> IO ()
-keep store source@Source {sourceNode, sourceHash, sourceRequest} ticket fetch value
+keep :: CacheStore -> Source -> EntryVersion -> Fetch -> Value -> IO ()
+keep store source@Source {sourceNode, sourceHash, sourceRequest} entryVersion fetch value
   | bytes > storeLimit store = forgetAll store source
   | otherwise = do
     used <- newIORef False
@@ -179,7 +179,7 @@ keep store source@Source {sourceNode, sourceHash, sourceRequest} ticket fetch va
             { fillingFrom = sourceNode,
               fillingHash = sourceHash,
               fillingRequest = sourceRequest,
-              fillingTicket = ticket,
+              fillingVersion = entryVersion,
               fillingBytes = bytes,
               fillingKept = Kept {keptReply = frozen, keptBegan = deadlineBegan (fetchDeadline fetch), keptUsed = used}
             }
@@ -213,10 +213,10 @@ mostSpared :: Int
 mostSpared = 16
 
 -- | Takes a placeholder away.
-forget :: CacheStore -> Source -> Ticket -> IO ()
-forget store Source {sourceNode, sourceHash} ticket = stepping_ store (abandon sourceNode sourceHash ticket)
+forget :: CacheStore -> Source -> EntryVersion -> IO ()
+forget store Source {sourceNode, sourceHash} entryVersion = stepping_ store (abandon sourceNode sourceHash entryVersion)
 
--- | Takes away the reading of a command whose caller has an answer that was not kept.
+-- | Takes away the entry of a command whose caller has an answer that was not kept.
 forgetAll :: CacheStore -> Source -> IO ()
 forgetAll store Source {sourceNode, sourceHash, sourceRequest} = stepping_ store (supersede sourceNode sourceHash sourceRequest)
 
@@ -230,7 +230,7 @@ mayBeKept store key = case storeTracking store of
 entryBytes :: Int
 entryBytes = 420
 
--- | Handles a push of a server: drops the readings that it invalidates. Quick, never blocks.
+-- | Handles a push of a server: drops the entries that it invalidates. Quick, never blocks.
 heardPush :: CacheStore -> Endpoint -> Value -> IO ()
 heardPush store from = \case
   Push [kind, what]
@@ -249,7 +249,7 @@ heardPush store from = \case
 lostConnection :: CacheStore -> Endpoint -> IO ()
 lostConnection store from = stepping_ store (flush from)
 
--- | Drops the readings of slots that have other owners in the new slot map.
+-- | Drops the entries of slots that have other owners in the new slot map.
 ownersChanged :: CacheStore -> SlotMap -> IO ()
 ownersChanged store owners = do
   before <- atomicModifyIORef' (storeOwners store) ((,) owners)

@@ -19,7 +19,7 @@ import Data.IORef
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
 import Redis.Error
-import Redis.Internal.Client.Cache (Placed (..), Ticket)
+import Redis.Internal.Client.Cache (Placed (..), EntryVersion)
 import Redis.Internal.Client.CacheStore
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Execute
@@ -137,9 +137,9 @@ fetch core asked given missed@Missed {missedStore = store, missedKey, missedSour
   | otherwise = do
     -- A read must not overtake commands that wait for a node.
     behind <- waitsForDestination (coreRecoverer core)
-    if behind then past else reading
+    if behind then past else entry
   where
-    reading = mask_ $ do
+    entry = mask_ $ do
       fetchResult <- newEmptyMVar
       fetchStrayed <- newIORef False
       let fetchDeadline = deadlineFor core (commandFacts given) (askedAt asked)
@@ -149,8 +149,8 @@ fetch core asked given missed@Missed {missedStore = store, missedKey, missedSour
         Joins other
           | limitOf other <= limitOf mine -> once (joining core asked given Joined {joinedDeadline = fetchDeadline, joinedFetch = other, joinedMissed = missed})
           | otherwise -> past
-        Leads ticket -> do
-          lead core Lead {leadMissed = missed, leadTicket = ticket, leadFetch = mine, leadGiven = void given}
+        Leads entryVersion -> do
+          lead core Lead {leadMissed = missed, leadVersion = entryVersion, leadFetch = mine, leadGiven = void given}
           pure (resultOf (decodedFrom given <$> landed core missed mine))
 
     limitOf = deadlineLimit . fetchDeadline
@@ -209,7 +209,7 @@ once action = do
 -- | A read on behalf of all callers that want it.
 data Lead = Lead
   { leadMissed :: Missed,
-    leadTicket :: Ticket,
+    leadVersion :: EntryVersion,
     leadFetch :: Fetch,
     -- | Only its words and its facts matter.
     leadGiven :: Command ()
@@ -218,11 +218,11 @@ data Lead = Lead
 -- | Submits the read. Runs masked; blocks while there is no connection, or no room on it. If
 -- the caller is interrupted then, the recoverer takes the read over for the other callers.
 lead :: Core -> Lead -> IO ()
-lead core Lead {leadMissed = Missed {missedStore, missedKey, missedDestination, missedSource}, leadTicket, leadFetch, leadGiven} = do
+lead core Lead {leadMissed = Missed {missedStore, missedKey, missedDestination, missedSource}, leadVersion, leadFetch, leadGiven} = do
   permission <- onArrival $ \outcome -> unless (isPlainReply outcome) lost
   arrival <- onArrival $ \case
     Reply value | isPlain value -> do
-      keep missedStore missedSource leadTicket leadFetch value
+      keep missedStore missedSource leadVersion leadFetch value
       void (tryPutMVar (fetchResult leadFetch) (Right value))
     outcome -> do
       flight <- astray
@@ -237,7 +237,7 @@ lead core Lead {leadMissed = Missed {missedStore, missedKey, missedDestination, 
     encoded = commandRequest leadGiven
     facts = commandFacts leadGiven
     pool = nodePoolFor (destinationRole missedDestination) (destinationNode missedDestination)
-    lost = forget missedStore missedSource leadTicket
+    lost = forget missedStore missedSource leadVersion
     astray = do
       lost
       writeIORef (fetchStrayed leadFetch) True

@@ -67,14 +67,14 @@ type Server = Int
 type Flight = Int
 
 data Message
-  = Answer Flight Ticket Version
-  | Redirection Flight Ticket
+  = Answer Flight EntryVersion Version
+  | Redirection Flight EntryVersion
   | Changed Version
   | Flushed Version
   deriving stock (Eq, Ord, Show)
 
 data Connection = Connection
-  { connectionAsked :: [(Flight, Ticket)],
+  { connectionAsked :: [(Flight, EntryVersion)],
     connectionStream :: [Message],
     -- | Whether the server sends an invalidation for the next change.
     connectionTracks :: Bool,
@@ -97,7 +97,7 @@ data Stage
   | -- | The read has found nothing in the cache.
     Missed Server
   | -- | The caller has a placeholder and has not sent the read yet.
-    Placing Server Flight Ticket
+    Placing Server Flight EntryVersion
   | Waiting Flight
   deriving stock (Eq, Ord, Show)
 
@@ -173,7 +173,7 @@ problem world = case worldProblem world of
 atEnd :: World -> Maybe String
 atEnd world
   | any ((> 0) . callerReads) (worldCallers world) || any ((/= Thinking) . callerStage) (worldCallers world) = Just "a caller waits for ever"
-  | or [True | (_, _, Left _) <- stateReadings (cacheState (worldCache world))] = Just "a placeholder stands for ever"
+  | or [True | (_, _, Left _) <- stateEntryMap (cacheState (worldCache world))] = Just "a placeholder stands for ever"
   | otherwise = Nothing
 
 found :: Server -> World -> Found Version Flight
@@ -226,9 +226,9 @@ actions without world =
          in case place wanted (const True) flight (worldCache world) of
               (_, Has version) -> [caller `sees` version]
               (_, Joins other) -> [(caller {callerStage = Waiting other}, world)]
-              (cache, Leads ticket) -> [(caller {callerStage = Placing server flight ticket}, world {worldCache = cache, worldFlights = flight + 1})]
-      Placing server flight ticket ->
-        [ (caller {callerStage = Waiting flight}, onConnection key (\connection -> connection {connectionAsked = connectionAsked connection <> [(flight, ticket)]}) world)
+              (cache, Leads entryVersion) -> [(caller {callerStage = Placing server flight entryVersion}, world {worldCache = cache, worldFlights = flight + 1})]
+      Placing server flight entryVersion ->
+        [ (caller {callerStage = Waiting flight}, onConnection key (\connection -> connection {connectionAsked = connectionAsked connection <> [(flight, entryVersion)]}) world)
           | key@(at, _) <- Map.keys (worldConnections world),
             at == server
         ]
@@ -253,14 +253,14 @@ actions without world =
       )
 
     serversAnswer =
-      [ onConnection key (const (answered server connection flight ticket rest)) world
+      [ onConnection key (const (answered server connection flight entryVersion rest)) world
         | (key@(server, _), connection) <- Map.toList (worldConnections world),
           not (connectionCut connection),
-          (flight, ticket) : rest <- [connectionAsked connection]
+          (flight, entryVersion) : rest <- [connectionAsked connection]
       ]
-    answered server connection flight ticket rest
-      | server == worldOwner world = connection {connectionAsked = rest, connectionTracks = True, connectionStream = connectionStream connection <> [Answer flight ticket (worldVersion world)]}
-      | otherwise = connection {connectionAsked = rest, connectionStream = connectionStream connection <> [Redirection flight ticket]}
+    answered server connection flight entryVersion rest
+      | server == worldOwner world = connection {connectionAsked = rest, connectionTracks = True, connectionStream = connectionStream connection <> [Answer flight entryVersion (worldVersion world)]}
+      | otherwise = connection {connectionAsked = rest, connectionStream = connectionStream connection <> [Redirection flight entryVersion]}
 
     clientHears =
       [ heard server message (onConnection key (const connection {connectionStream = rest}) world)
@@ -269,16 +269,16 @@ actions without world =
       ]
 
     heard server message world' = case message of
-      Answer flight ticket version ->
+      Answer flight entryVersion version ->
         let ticket'
-              | keeps TicketsAreUsedOnce = ticket
-              | otherwise = head' ticket [other | (from, other, Left _) <- stateReadings (cacheState (worldCache world')), from == endpointOf server]
-            filling = Filling {fillingFrom = endpointOf server, fillingHash = theHash, fillingRequest = theRequest, fillingTicket = ticket', fillingBytes = 1, fillingKept = version}
+              | keeps TicketsAreUsedOnce = entryVersion
+              | otherwise = head' entryVersion [other | (from, other, Left _) <- stateEntryMap (cacheState (worldCache world')), from == endpointOf server]
+            filling = Filling {fillingFrom = endpointOf server, fillingHash = theHash, fillingRequest = theRequest, fillingVersion = ticket', fillingBytes = 1, fillingKept = version}
             cache = case fill filling (worldCache world') of
               (_, Late) | not (keeps LateSupersedes) -> worldCache world'
               (after, _) -> after
          in landed flight version world' {worldCache = cache}
-      Redirection flight ticket -> troubled server (flight, ticket) world'
+      Redirection flight entryVersion -> troubled server (flight, entryVersion) world'
       Changed version
         | keeps ChangesTakePlaceholders || not (flies server world') -> told version world' {worldCache = invalidate (endpointOf server) [theKey] (worldCache world')}
         | otherwise -> told version world'
@@ -296,10 +296,10 @@ actions without world =
 
     landed flight version world' = world' {worldResults = Map.insertWith (\_ old -> old) flight version (worldResults world')}
 
-    troubled server (flight, ticket) world' =
+    troubled server (flight, entryVersion) world' =
       world'
         { worldStrayed = Map.insert flight False (worldStrayed world'),
-          worldCache = if keeps TroubleAbandons then abandon (endpointOf server) theHash ticket (worldCache world') else worldCache world'
+          worldCache = if keeps TroubleAbandons then abandon (endpointOf server) theHash entryVersion (worldCache world') else worldCache world'
         }
 
     -- The owner's answer comes through recovery.
@@ -309,15 +309,15 @@ actions without world =
       ]
 
     clientNotices =
-      [ foldr (troubled server) (onConnection key (const fresh) world {worldCache = after server}) (connectionAsked connection <> [(flight, ticket) | message <- connectionStream connection, (flight, ticket) <- flightOf message])
+      [ foldr (troubled server) (onConnection key (const fresh) world {worldCache = after server}) (connectionAsked connection <> [(flight, entryVersion) | message <- connectionStream connection, (flight, entryVersion) <- flightOf message])
         | (key@(server, _), connection) <- Map.toList (worldConnections world),
           connectionCut connection
       ]
       where
         after server = if keeps EndsTakeAll then flush (endpointOf server) (worldCache world) else worldCache world
     flightOf = \case
-      Answer flight ticket _ -> [(flight, ticket)]
-      Redirection flight ticket -> [(flight, ticket)]
+      Answer flight entryVersion _ -> [(flight, entryVersion)]
+      Redirection flight entryVersion -> [(flight, entryVersion)]
       _ -> []
 
     ownerTells change tracks world' =

@@ -39,8 +39,8 @@ spec = describe "what is kept" $ do
   it "is what a plain list would hold, and never more than there is room for, after any steps" $
     property $ \(steps :: [Step]) -> do
       let (cache, plain) = foldl' both (newCache room, []) steps
-          held = [(from, ticket, either (const Nothing) (Just . snd) state) | (from, ticket, state) <- stateReadings (cacheState cache)]
-      sort held `shouldBe` sort [(endpointOf (at given), ticket, size) | (given, ticket, size) <- plain]
+          held = [(from, entryVersion, either (const Nothing) (Just . snd) state) | (from, entryVersion, state) <- stateEntryMap (cacheState cache)]
+      sort held `shouldBe` sort [(endpointOf (at given), entryVersion, size) | (given, entryVersion, size) <- plain]
       cacheBytes cache `shouldBe` sum [size | (_, _, Just size) <- plain]
       cacheEntries cache `shouldBe` length [size | (_, _, Just size) <- plain]
       cacheBytes cache `shouldSatisfy` (<= room)
@@ -108,21 +108,21 @@ room = 100
 
 -- | Takes the same step with the machine and with a list of commands, each with its ticket and,
 -- once it is filled, its bytes. Two of three commands share a hash.
-both :: (Cache Int (), [(Asked, Ticket, Maybe Int)]) -> Step -> (Cache Int (), [(Asked, Ticket, Maybe Int)])
+both :: (Cache Int (), [(Asked, EntryVersion, Maybe Int)]) -> Step -> (Cache Int (), [(Asked, EntryVersion, Maybe Int)])
 both (cache, plain) = \case
   Places asked -> case place wanted (const True) () cache of
-    (cache', Leads ticket) -> (cache', (asked, ticket, Nothing) : plain)
+    (cache', Leads entryVersion) -> (cache', (asked, entryVersion, Nothing) : plain)
     (cache', _) -> (cache', plain)
     where
       wanted = Wanted {wantedFrom = endpointOf (at asked), wantedHash = hashOf asked, wantedRequest = requestFor asked, wantedKey = keyOf (onKey asked), wantedSlot = onKey asked}
-  Fills asked size -> case [ticket | (one, ticket, Nothing) <- plain, one == asked] of
-    ticket : _
-      | (cache', Filled) <- filled asked ticket size -> (cache', [if one == asked then (one, ticket', Just size) else (one, ticket', size') | (one, ticket', size') <- plain])
+  Fills asked size -> case [entryVersion | (one, entryVersion, Nothing) <- plain, one == asked] of
+    entryVersion : _
+      | (cache', Filled) <- filled asked entryVersion size -> (cache', [if one == asked then (one, ticket', Just size) else (one, ticket', size') | (one, ticket', size') <- plain])
     _ -> (cache, plain)
   FillsLate asked size -> case filled asked (-1) size of
     (cache', _) -> (cache', without (== asked))
-  Abandons asked -> case [ticket | (one, ticket, _) <- plain, one == asked] of
-    ticket : _ -> (abandon (endpointOf (at asked)) (hashOf asked) ticket cache, without (== asked))
+  Abandons asked -> case [entryVersion | (one, entryVersion, _) <- plain, one == asked] of
+    entryVersion : _ -> (abandon (endpointOf (at asked)) (hashOf asked) entryVersion cache, without (== asked))
     [] -> (abandon (endpointOf (at asked)) (hashOf asked) (-1) cache, plain)
   Supersedes asked -> (supersede (endpointOf (at asked)) (hashOf asked) (requestFor asked) cache, without (== asked))
   Changes from keys -> (invalidate (endpointOf from) (map keyOf keys) cache, without (\asked -> at asked == from && onKey asked `elem` keys))
@@ -131,10 +131,10 @@ both (cache, plain) = \case
     Nothing -> (cache, plain)
     Just one
       | sparing -> (spare one cache, plain)
-      | otherwise -> (evict one cache, [entry | entry@(_, ticket, _) <- plain, ticket /= oldestTicket one])
+      | otherwise -> (evict one cache, [entry | entry@(_, entryVersion, _) <- plain, entryVersion /= oldestVersion one])
   where
     without gone = [entry | entry@(asked, _, _) <- plain, not (gone asked)]
-    filled asked ticket size = fill Filling {fillingFrom = endpointOf (at asked), fillingHash = hashOf asked, fillingRequest = requestFor asked, fillingTicket = ticket, fillingBytes = size, fillingKept = size} cache
+    filled asked entryVersion size = fill Filling {fillingFrom = endpointOf (at asked), fillingHash = hashOf asked, fillingRequest = requestFor asked, fillingVersion = entryVersion, fillingBytes = size, fillingKept = size} cache
 
 endpointOf :: Int -> Endpoint
 endpointOf = UnixEndpoint . show
