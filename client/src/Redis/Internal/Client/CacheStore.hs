@@ -50,7 +50,7 @@ import GHC.Exts (Int (I#), fetchAddIntArray#)
 import GHC.IO (IO (IO))
 import Redis.Error
 import Redis.Internal.Client.Cache
-import Redis.Internal.Client.Frozen
+import Redis.Internal.Client.Compact
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.OrderCounts (orderKeyOf)
@@ -62,7 +62,7 @@ import System.Random (randomIO)
 
 -- | A kept reply.
 data Kept = Kept
-  { keptReply :: Frozen,
+  { keptReply :: Compact,
     -- | When the command began: the server has not read earlier than that.
     keptBegan :: Nanos,
     -- | Whether the reply was used since eviction last looked at it.
@@ -143,7 +143,7 @@ lookFor store Source {sourceNode, sourceHash, sourceRequest} asked = do
         -- An unneeded write would take the cache line from the other cores.
         unless used (writeIORef keptUsed True)
         counters (storeCounters store) countersHits
-        pure (Hit (thaw keptReply))
+        pure (Hit (expanded keptReply))
     _ -> pure Miss
 {-# INLINE lookFor #-}
 
@@ -181,7 +181,7 @@ keep store source@Source {sourceNode, sourceHash, sourceRequest} entryVersion fe
               fillingRequest = sourceRequest,
               fillingVersion = entryVersion,
               fillingBytes = bytes,
-              fillingKept = Kept {keptReply = frozen, keptBegan = deadlineBegan (fetchDeadline fetch), keptUsed = used}
+              fillingKept = Kept {keptReply = compact, keptBegan = deadlineBegan (fetchDeadline fetch), keptUsed = used}
             }
         go spares =
           stepping store (fill filling) >>= \case
@@ -190,9 +190,9 @@ keep store source@Source {sourceNode, sourceHash, sourceRequest} entryVersion fe
             Late -> pure ()
     go mostSpared
   where
-    frozen = freeze value
+    compact = compacted value
     -- The words, which contain the key, and the key once more.
-    bytes = entryBytes + 2 * requestSize sourceRequest + frozenBytes frozen
+    bytes = entryBytes + 2 * requestSize sourceRequest + compactBytes compact
 
     -- The argument is how many more replies may be spared.
     makeRoom spares =

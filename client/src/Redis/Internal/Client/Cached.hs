@@ -24,7 +24,7 @@ import Redis.Internal.Client.CacheStore
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Execute
 import Redis.Internal.Client.FanOut
-import Redis.Internal.Client.Frozen (thaw)
+import Redis.Internal.Client.Compact (expanded)
 import Redis.Internal.Client.TraceNotes
 import Redis.Internal.Client.Recoverer (attend, awaitDestination, newFlight, tracedBy, waitsForDestination)
 import Redis.Internal.Command
@@ -145,7 +145,7 @@ fetch core asked given missed@Missed {missedStore = store, missedKey, missedSour
       let fetchDeadline = deadlineFor core (commandFacts given) (askedAt asked)
           mine = Fetch {fetchDeadline, fetchStrayed, fetchResult}
       placeFor store missedSource missedKey asked mine >>= \case
-        Has kept -> pure (settled (decoded given (thaw (keptReply kept))))
+        Has kept -> pure (settled (decoded given (expanded (keptReply kept))))
         Joins other
           | limitOf other <= limitOf mine -> once (joining core asked given Joined {joinedDeadline = fetchDeadline, joinedFetch = other, joinedMissed = missed})
           | otherwise -> past

@@ -12,7 +12,7 @@ import Data.Set qualified as Set
 import Redis.Error (Endpoint (..))
 import Redis.Internal.Client.Cache
 import Redis.Internal.Client.CacheModel
-import Redis.Internal.Client.Frozen
+import Redis.Internal.Client.Compact
 import Redis.Internal.Protocol.Encode (Request, request)
 import Redis.Value
 import Test.Hspec
@@ -30,11 +30,11 @@ spec = describe "what is kept" $ do
       mapMaybe (fst . search (Just rule) . start . fst) scenarios `shouldSatisfy` not . null
 
   it "is the reply as it came, however it is kept" $
-    forAll anyReply $ \reply -> thaw (freeze reply) === reply
+    forAll anyReply $ \reply -> expanded (compacted reply) === reply
 
   it "takes more memory the more there is" $
     forAll ((,) <$> anyReply <*> anyReply) $ \(one, other) ->
-      frozenBytes (freeze (Array [one, other])) > frozenBytes (freeze one)
+      compactBytes (compacted (Array [one, other])) > compactBytes (compacted one)
 
   it "is what a plain list would hold, and never more than there is room for, after any steps" $
     property $ \(steps :: [Step]) -> do
