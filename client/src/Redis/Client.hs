@@ -68,7 +68,7 @@ import Redis.Internal.Client.Execute
 import Redis.Internal.Client.EventDispatcher
 import Redis.Internal.Client.Lease
 import Redis.Internal.Client.Recoverer
-import Redis.Internal.Client.Subscriptions (closeHub, newHub)
+import Redis.Internal.Client.Subscriptions (closeSubscriptions, newSubscriptions)
 import Redis.Internal.Client.Trace (beginTrace, oneCommand)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
@@ -117,7 +117,7 @@ newClient unchecked = do
     closed <- newTVarIO False
     learnt <- newIORef Map.empty
     recoverer <- newRecoverer config router closed
-    hub <- newHub setup router
+    subscriptions <- newSubscriptions setup router
     spare <- newIORef ()
     let core =
           Core
@@ -125,7 +125,7 @@ newClient unchecked = do
               coreTimeLimit = commandLimit config,
               coreRouter = router,
               coreRecoverer = recoverer,
-              coreHub = hub,
+              coreSubscriptions = subscriptions,
               coreCredentials = credentials,
               coreClosed = closed,
               coreLearnt = learnt,
@@ -187,7 +187,7 @@ closeCore grace core = do
   before <- traverse nodeSnapshot nodes
   stopRecoverer (coreRecoverer core)
   -- If the caller is interrupted while it waits for the one, the other is closed all the same.
-  closeHub (coreHub core) `finally` closeRouter grace (coreRouter core)
+  closeSubscriptions (coreSubscriptions core) `finally` closeRouter grace (coreRouter core)
   after <- traverse nodeSnapshot nodes
   awaitDispatched 1 (coreDispatcher core)
   let since field = sum (map field after) - sum (map field before)

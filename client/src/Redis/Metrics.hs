@@ -38,7 +38,7 @@ import Redis.Error (renderEndpoint)
 import Redis.Internal.Client.CacheStore (CacheGauges (..), storeGauges)
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Prometheus
-import Redis.Internal.Client.Subscriptions (SubscriptionGauges (..), hubGauges)
+import Redis.Internal.Client.Subscriptions (SubscriptionGauges (..), subscriptionGauges)
 import Redis.Internal.Network.Dedicated (DedicatedGauges (..))
 import Redis.Internal.Network.Multiplexer (MuxGauges (..))
 import Redis.Internal.Network.RoundTrips
@@ -66,7 +66,7 @@ clientSnapshot (Client core) = do
   snapshotNodes <- knownNodes nodes >>= traverse nodeSnapshot
   snapshotErrors <- errorCounts (nodesCounters nodes)
   snapshotCache <- traverse storeGauges (coreCache core)
-  snapshotSubscriptions <- hubGauges (coreHub core)
+  snapshotSubscriptions <- subscriptionGauges (coreSubscriptions core)
   pure ClientSnapshot {snapshotNodes, snapshotErrors, snapshotCache, snapshotSubscriptions}
   where
     nodes = routerNodes (coreRouter core)

@@ -75,7 +75,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.List.NonEmpty (NonEmpty)
-import Redis.Internal.Client.Core (Client (..), Core (coreHub), keepOpen)
+import Redis.Internal.Client.Core (Client (..), Core (coreSubscriptions), keepOpen)
 import Redis.Internal.Client.Inbox
 import Redis.Internal.Client.Subscriptions
 import Redis.Internal.Client.Topic
@@ -160,7 +160,7 @@ withSubscription = withSubscriptionOf subscriptionDefaults
 -- | Like 'withSubscription', with options.
 withSubscriptionOf :: SubscriptionOptions -> Client -> Topics -> (Subscription -> IO a) -> IO a
 withSubscriptionOf SubscriptionOptions {subscriptionQueue, subscriptionWhenFull} (Client core) topics action =
-  bracket (openSubscriber (coreHub core) subscriptionWhenFull subscriptionQueue) closeSubscriber (\subscriber -> addTopics subscriber topics *> action (Subscription subscriber)) <* keepOpen core
+  bracket (openSubscriber (coreSubscriptions core) subscriptionWhenFull subscriptionQueue) closeSubscriber (\subscriber -> addTopics subscriber topics *> action (Subscription subscriber)) <* keepOpen core
 
 -- | Takes the next message or gap; waits until there is one. Several threads may take from one
 -- subscription: each event goes to one of them.

@@ -20,7 +20,7 @@ import Redis.Internal.Client.Deadline
 import Redis.Internal.Client.EventDispatcher
 import Redis.Internal.Client.TraceNotes (TraceNotes)
 import Redis.Internal.Client.Recoverer
-import Redis.Internal.Client.Subscriptions (Hub)
+import Redis.Internal.Client.Subscriptions (Subscriptions)
 import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock
@@ -37,7 +37,7 @@ data Core = Core
     coreRouter :: Router,
     coreRecoverer :: Recoverer,
     -- | The client's subscriptions.
-    coreHub :: Hub,
+    coreSubscriptions :: Subscriptions,
     coreCredentials :: CredentialStore,
     coreClosed :: TVar Bool,
     -- | The server's answers about commands that the command table lacks, by name; the name

@@ -1,4 +1,4 @@
--- | The state of "Redis.Internal.Client.Subscribing": for each topic its hearers and its
+-- | The state of "Redis.Internal.Client.Subscribing": for each topic its subscribers and its
 -- stage on each line, and for each line its connection. This module has the types, and the
 -- small changes that keep them consistent with each other.
 module Redis.Internal.Client.Listening
@@ -7,11 +7,11 @@ module Redis.Internal.Client.Listening
     newState,
 
     -- * Topics
-    Hearer,
+    SubscriberId,
     Entry (..),
     Standing (..),
     Stage (..),
-    Debt,
+    PendingGap,
     earliest,
     isConfirmed,
     topicAt,
@@ -42,7 +42,7 @@ module Redis.Internal.Client.Listening
     finish,
 
     -- * Looking
-    hearersAt,
+    subscribersAt,
     isHeard,
     provenAt,
     idleUntil,
@@ -72,7 +72,7 @@ import Redis.Internal.Routing.Topology (Trigger (..))
 import System.Random (StdGen, randomR)
 
 -- | The number of a subscription of the program.
-type Hearer = Int
+type SubscriberId = Int
 
 -- | The node that a connection for subscriptions leads to, and its duty.
 data Line = Line
@@ -109,22 +109,22 @@ data Settings = Settings
     settingsMapping :: AddressMapping
   }
 
--- | Whether a hearer hears a topic yet.
+-- | Whether a subscriber hears a topic yet.
 data Standing
-  = -- | The topic was not confirmed since the hearer wanted it.
+  = -- | The topic was not confirmed since the subscriber wanted it.
     New
-  | -- | The topic was confirmed at this time. The hearer hears it, but for gaps.
+  | -- | The topic was confirmed at this time. The subscriber hears it, but for gaps.
     Heard Nanos
   deriving stock (Eq, Show)
 
 -- | The time since which messages may be missed, if any may be.
-type Debt = Maybe Nanos
+type PendingGap = Maybe Nanos
 
 -- | The stage of a topic on a line.
 data Stage
   = -- | The server is to be asked for the topic, not before this time.
-    Waiting Debt Nanos
-  | Asked Debt
+    Waiting PendingGap Nanos
+  | Asked PendingGap
   | -- | The server confirmed the topic at this time.
     Confirmed Nanos
   | -- | The server was told that the topic is not wanted any more, and has not answered.
@@ -132,10 +132,10 @@ data Stage
   deriving stock (Eq, Show)
 
 data Entry = Entry
-  { entryHearers :: IntMap Standing,
+  { entrySubscribers :: IntMap Standing,
     entryStages :: Map Line Stage,
-    -- | The debt that belongs to no line.
-    entryMissed :: Debt
+    -- | The pending gap that belongs to no line.
+    entryMissed :: PendingGap
   }
 
 -- | The state of a line.
@@ -214,12 +214,12 @@ data Action
   = OpenLine Line Int
   | Send Int [Question]
   | HangUp Int ConnectionCause
-  | -- | The hearer may have missed messages of this topic from this time until now.
-    Missed Hearer Topic Nanos
-  | -- | The server refuses the topic, which the hearer has not been hearing.
-    Refuse Hearer Topic Error
-  | -- | The server refuses a topic that the hearer has been hearing.
-    EndHearer Hearer Error
+  | -- | The subscriber may have missed messages of this topic from this time until now.
+    Missed SubscriberId Topic Nanos
+  | -- | The server refuses the topic, which the subscriber has not been hearing.
+    Refuse SubscriberId Topic Error
+  | -- | The server refuses a topic that the subscriber has been hearing.
+    EndSubscriber SubscriberId Error
   | Tell Trigger
   deriving stock (Eq, Show)
 
@@ -284,8 +284,8 @@ dropStage name line state =
       stateUse = if isNothing (stageAt line name state) then stateUse state else Map.update (\count -> if count > 1 then Just (count - 1) else Nothing) line (stateUse state)
     }
 
-without :: Hearer -> Topic -> State -> State
-without hearer name state = state {stateTopics = Map.adjust (\entry -> entry {entryHearers = IntMap.delete hearer (entryHearers entry)}) name (stateTopics state)}
+without :: SubscriberId -> Topic -> State -> State
+without subscriber name state = state {stateTopics = Map.adjust (\entry -> entry {entrySubscribers = IntMap.delete subscriber (entrySubscribers entry)}) name (stateTopics state)}
 
 -- | When the next @Tick@ is due; never, if nothing is wanted. \(O(n)\) in the lines and in
 -- the topics that are to be asked for again.
@@ -354,23 +354,23 @@ delayAfter failures state =
   let (random, rest) = randomR (0, 1) (stateRandom state)
    in (nanosFromSeconds (delayFor (settingsBackoff (stateSettings state)) failures random), state {stateRandom = rest})
 
-earliest :: Debt -> Debt -> Debt
+earliest :: PendingGap -> PendingGap -> PendingGap
 earliest (Just one) (Just other) = Just (min one other)
 earliest one other = one <|> other
 
--- | The hearers of a topic on this connection, if the server has confirmed it there.
-hearersAt :: State -> Line -> Int -> Topic -> [Hearer]
-hearersAt state line number name = case Map.lookup line (stateLinks state) of
+-- | The subscribers of a topic on this connection, if the server has confirmed it there.
+subscribersAt :: State -> Line -> Int -> Topic -> [SubscriberId]
+subscribersAt state line number name = case Map.lookup line (stateLinks state) of
   Just Link {linkStage = Open live}
     | liveNumber live == number,
       Just entry <- Map.lookup name (stateTopics state),
       Just (Confirmed _) <- Map.lookup line (entryStages entry) ->
-      IntMap.keys (entryHearers entry)
+      IntMap.keys (entrySubscribers entry)
   _ -> []
 
--- | Whether this hearer hears the topic, or has heard it and is owed a gap.
-isHeard :: State -> Hearer -> Topic -> Bool
-isHeard state hearer name = case Map.lookup name (stateTopics state) >>= IntMap.lookup hearer . entryHearers of
+-- | Whether this subscriber hears the topic, or has heard it and is owed a gap.
+isHeard :: State -> SubscriberId -> Topic -> Bool
+isHeard state subscriber name = case Map.lookup name (stateTopics state) >>= IntMap.lookup subscriber . entrySubscribers of
   Just (Heard _) -> True
   _ -> False
 

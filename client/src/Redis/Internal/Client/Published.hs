@@ -1,5 +1,5 @@
 -- | Sorts what comes on a connection with subscriptions: messages and answers, and the
--- hearers of each message. RESP3 sends pushes and RESP2 sends arrays; both look the same here.
+-- subscribers of each message. RESP3 sends pushes and RESP2 sends arrays; both look the same here.
 module Redis.Internal.Client.Published
   ( Sorter (..),
     Sorted (..),
@@ -79,7 +79,7 @@ data Sorted = Sorted
   { sortedState :: State,
     -- | Whether the state has changed.
     sortedStepped :: Bool,
-    -- | The events for each hearer, the last one first.
+    -- | The events for each subscriber, the last one first.
     sortedEvents :: IntMap [Event],
     -- | The actions that are not gaps.
     sortedActions :: [Action],
@@ -87,8 +87,8 @@ data Sorted = Sorted
     sortedRest :: [Came]
   }
 
--- | The last message, its topic and hearers, and the events of this topic since, last first.
-data Run = Run Value Topic [Hearer] [Event]
+-- | The last message, its topic and subscribers, and the events of this topic since, last first.
+data Run = Run Value Topic [SubscriberId] [Event]
 
 -- | Hands out at most so many values, in their order. \(O(1)\) for a message that repeats
 -- the one before, otherwise \(O(\log n)\) in the topics.
@@ -101,16 +101,16 @@ sortOut (Sorter now line number gapOf) = \room state came -> go room Nothing (So
       rest@(next : others)
         | left <= 0 -> finished run sorted (whole run rest)
         | otherwise -> case (next, run) of
-          (Again payload, Just (Run value about hearers events)) -> go (left - 1) (Just (Run value about hearers (again about events payload))) sorted others
+          (Again payload, Just (Run value about subscribers events)) -> go (left - 1) (Just (Run value about subscribers (again about events payload))) sorted others
           -- Repeats a value that is no message.
           (Again _, Nothing) -> go left run sorted others
           (Came value, _) -> case heardOf value of
             Published kind name channel payload ->
               let about = topicAt line kind name
-                  hearers = hearersAt (sortedState sorted) line number about
+                  subscribers = subscribersAt (sortedState sorted) line number about
                   -- Keeps the topic's own bytes, not a copy for each message.
                   at = if channel == topicName about then topicName about else channel
-               in go (left - 1) (Just (Run value about hearers [Message (MessageOf about at payload)])) (given run sorted) others
+               in go (left - 1) (Just (Run value about subscribers [Message (MessageOf about at payload)])) (given run sorted) others
             Answered answer ->
               let before = given run sorted
                   (state, actions) = step now (Subscribing.Said line number answer) (sortedState before)
@@ -132,10 +132,10 @@ sortOut (Sorter now line number gapOf) = \room state came -> go room Nothing (So
 
     given run sorted = case run of
       Nothing -> sorted
-      Just (Run _ _ hearers events) -> sorted {sortedEvents = foldr (\hearer -> IntMap.insertWith (<>) hearer events) (sortedEvents sorted) hearers}
+      Just (Run _ _ subscribers events) -> sorted {sortedEvents = foldr (\subscriber -> IntMap.insertWith (<>) subscriber events) (sortedEvents sorted) subscribers}
 
     act sorted = \case
-      Missed hearer name since -> sorted {sortedEvents = IntMap.alter (Just . afterGap (gapOf (name, since))) hearer (sortedEvents sorted)}
+      Missed subscriber name since -> sorted {sortedEvents = IntMap.alter (Just . afterGap (gapOf (name, since))) subscriber (sortedEvents sorted)}
       action -> sorted {sortedActions = action : sortedActions sorted}
 
     -- Joins consecutive gaps.

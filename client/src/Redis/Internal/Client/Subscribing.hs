@@ -2,7 +2,7 @@
 -- confirmed, and acts on the difference: one state, one pure step.
 -- "Redis.Internal.Client.Subscriptions" drives it.
 --
--- A /hearer/ is a subscription of the program. A /line/ is a connection for subscriptions to
+-- A /subscriber/ is a subscription of the program. A /line/ is a connection for subscriptions to
 -- one node. A topic has a stage on each line on which it should be heard:
 --
 -- > Waiting ──▶ Asked ──▶ Confirmed ──▶ Leaving ──▶ (none)
@@ -16,14 +16,14 @@
 --
 -- | Event | What follows |
 -- | --- | --- |
--- | 'Want', 'Unwant' | a hearer's topics: asked for where due, left where no hearer remains |
+-- | 'Want', 'Unwant' | a subscriber's topics: asked for where due, left where no subscriber remains |
 -- | 'Look' | the servers and their roles: topics are moved |
 -- | 'Opened' | everything that waits on that line is asked for |
 -- | 'NotOpened', 'Lost' | everything on the line waits, and owes a gap; ordinary channels go elsewhere |
 -- | 'Said' | an answer; a confirmation pays the gap |
 -- | @Tick@ | lines are tried again, probed, and given up when silent |
 --
--- __The debt.__ A topic that was confirmed and is not any more owes its hearers a gap. The
+-- __The pending gap.__ A topic that was confirmed and is not any more owes its subscribers a gap. The
 -- gap begins at the last moment before which everything published has certainly come. On a
 -- line that is when the last answered question was sent: what was published before that
 -- stands before the answer in the stream. The time of the last bytes would be too late,
@@ -60,8 +60,8 @@ import System.Random (randomR)
 
 -- | An event for the machine.
 data Event
-  = Want Hearer [Topic]
-  | Unwant Hearer [Topic]
+  = Want SubscriberId [Topic]
+  | Unwant SubscriberId [Topic]
   | ServersChanged Servers
   | -- | The connection with this number was opened for the line.
     Opened Line Int
@@ -88,8 +88,8 @@ step now event = finish now . handle now event
 
 handle :: Nanos -> Event -> State -> State
 handle now event state = case event of
-  Want hearer topics -> foldl' (want hearer) state topics
-  Unwant hearer topics -> foldl' (unwant hearer) state topics
+  Want subscriber topics -> foldl' (want subscriber) state topics
+  Unwant subscriber topics -> foldl' (unwant subscriber) state topics
   ServersChanged servers -> settleAll now (rehome (const False) state {stateServers = Just servers})
   Opened line number -> case Map.lookup line (stateLinks state) of
     Just link@Link {linkStage = Opening expected}
@@ -104,10 +104,10 @@ handle now event state = case event of
   Said line number answer -> onLive line number (\live -> said now line live answer) state
   Tick heard -> tick now heard state
   where
-    want hearer st name = settle now name st {stateTopics = Map.alter (Just . wanting hearer . fromMaybe noEntry) name (stateTopics st)}
-    wanting hearer entry = entry {entryHearers = IntMap.insertWith (\_ old -> old) hearer New (entryHearers entry)}
-    noEntry = Entry {entryHearers = IntMap.empty, entryStages = Map.empty, entryMissed = Nothing}
-    unwant hearer st name = settle now name (without hearer name st)
+    want subscriber st name = settle now name st {stateTopics = Map.alter (Just . wanting subscriber . fromMaybe noEntry) name (stateTopics st)}
+    wanting subscriber entry = entry {entrySubscribers = IntMap.insertWith (\_ old -> old) subscriber New (entrySubscribers entry)}
+    noEntry = Entry {entrySubscribers = IntMap.empty, entryStages = Map.empty, entryMissed = Nothing}
+    unwant subscriber st name = settle now name (without subscriber name st)
 
     newLive number =
       Live
@@ -154,7 +154,7 @@ lose now line live cause state = settleAt now line (elsewhere line (emit (Tell (
         drawn {stateLinks = Map.insert line Link {linkStage = Idle (now + pause), linkFailures = failures, linkTrouble = Just cause} (stateLinks drawn)}
         (topicsAt line drawn)
     fall st name = case stageAt line name st of
-      Just (Asked debt) -> putStage name line (Waiting debt now) st
+      Just (Asked pending) -> putStage name line (Waiting pending now) st
       Just (Confirmed _) -> putStage name line (Waiting (Just (liveProven live)) now) st
       Just Leaving -> dropStage name line st
       _ -> st
@@ -222,9 +222,9 @@ said now line live answer state = case answer of
     -- by now which node has it. A server that refuses one topic refuses many, so it is asked
     -- again much later.
     (soon, longest) = (3, 40)
-    later failures debt name st =
+    later failures pending name st =
       let (delay, st') = delayAfter failures st
-       in putStage name line (Waiting debt (now + delay)) st'
+       in putStage name line (Waiting pending (now + delay)) st'
 
     refused problem question st = case questionAsk question of
       Probe -> st
@@ -239,7 +239,7 @@ said now line live answer state = case answer of
            in sendQuestions now line [(Subscribe kind, some), (Subscribe kind, others)] st
 
     delayed name st = case stageAt line name st of
-      Just (Asked debt) -> settle now name (later longest debt name st)
+      Just (Asked pending) -> settle now name (later longest pending name st)
       _ -> st
 
 -- | The reaction to a question that was refused.
@@ -270,47 +270,47 @@ adviceOn settings line clustered problem = case parseRedirect problem of
 began :: Nanos -> Line -> Topic -> State -> State
 began now line name state = case (Map.lookup name (stateTopics state), stageAt line name state) of
   (Just entry, Just stage)
-    | Just debt <- owing stage ->
-      if IntMap.null (entryHearers entry) || line `notElem` linesFor state name
+    | Just pending <- owing stage ->
+      if IntMap.null (entrySubscribers entry) || line `notElem` linesFor state name
         then leave line name state
         else
-          let owed = earliest debt (entryMissed entry)
+          let owed = earliest pending (entryMissed entry)
               cleared = state {stateTopics = Map.insert name entry {entryMissed = Nothing} (stateTopics state)}
-           in promote now name (maybe id (pay name) owed (putStage name line (Confirmed now) cleared))
+           in promote now name (maybe id (closeGap name) owed (putStage name line (Confirmed now) cleared))
   _ -> state
   where
     owing = \case
-      Asked debt -> Just debt
-      Waiting debt _ -> Just debt
+      Asked pending -> Just pending
+      Waiting pending _ -> Just pending
       _ -> Nothing
 
--- | Reports a gap to the hearers that have heard the topic before.
-pay :: Topic -> Nanos -> State -> State
-pay name since state = case Map.lookup name (stateTopics state) of
+-- | Reports a gap to the subscribers that have heard the topic before.
+closeGap :: Topic -> Nanos -> State -> State
+closeGap name since state = case Map.lookup name (stateTopics state) of
   Nothing -> state
-  Just entry -> foldl' (flip emit) state [Missed hearer name (max since from) | (hearer, Heard from) <- IntMap.toList (entryHearers entry)]
+  Just entry -> foldl' (flip emit) state [Missed subscriber name (max since from) | (subscriber, Heard from) <- IntMap.toList (entrySubscribers entry)]
 
 -- | Handles a topic that the servers refuse.
 refuse :: Nanos -> Line -> Topic -> Error -> State -> State
 refuse now line name problem state = case Map.lookup name (stateTopics state) of
   Nothing -> state
-  Just entry -> settle now name (foldl' told state {stateTopics = Map.insert name (refusedEntry entry) (stateTopics state)} (IntMap.toList (entryHearers entry)))
+  Just entry -> settle now name (foldl' told state {stateTopics = Map.insert name (refusedEntry entry) (stateTopics state)} (IntMap.toList (entrySubscribers entry)))
   where
     -- The open question has its answer.
-    refusedEntry entry = entry {entryHearers = IntMap.empty, entryStages = Map.adjust unasked line (entryStages entry)}
+    refusedEntry entry = entry {entrySubscribers = IntMap.empty, entryStages = Map.adjust unasked line (entryStages entry)}
     unasked = \case
       Asked _ -> Waiting Nothing now
       other -> other
-    told st (hearer, standing) = case standing of
-      New -> emit (Refuse hearer name problem) st
-      Heard _ -> emit (EndHearer hearer problem) st
+    told st (subscriber, standing) = case standing of
+      New -> emit (Refuse subscriber name problem) st
+      Heard _ -> emit (EndSubscriber subscriber problem) st
 
 -- | Moves a topic to the lines where it should be heard.
 settle :: Nanos -> Topic -> State -> State
 settle now name state = case Map.lookup name (stateTopics state) of
   Nothing -> state
   Just entry
-    | IntMap.null (entryHearers entry) -> forget name (foldl' unheard state (Map.toList (entryStages entry)))
+    | IntMap.null (entrySubscribers entry) -> forget name (foldl' unheard state (Map.toList (entryStages entry)))
     | otherwise -> promote now name (foldl' (goOn now name) (placed now name entry state) (linesFor state name))
   where
     unheard st (line, stage) = case stage of
@@ -319,11 +319,11 @@ settle now name state = case Map.lookup name (stateTopics state) of
       Confirmed _ -> leave line name st
       Leaving -> st
 
--- | Forgets a topic, unless a hearer wants it or a line still has a stage for it.
+-- | Forgets a topic, unless a subscriber wants it or a line still has a stage for it.
 forget :: Topic -> State -> State
 forget name state = case Map.lookup name (stateTopics state) of
   Just entry
-    | IntMap.null (entryHearers entry), Map.null (entryStages entry) -> state {stateTopics = Map.delete name (stateTopics state), stateUnplaced = Set.delete name (stateUnplaced state)}
+    | IntMap.null (entrySubscribers entry), Map.null (entryStages entry) -> state {stateTopics = Map.delete name (stateTopics state), stateUnplaced = Set.delete name (stateUnplaced state)}
   _ -> state
 
 -- | Gives a topic a stage on each line where it should be heard, and takes it off all other
@@ -337,13 +337,13 @@ placed now name entry state = settled {stateUnplaced = (if null wanted then Set.
     everywhere = case name of
       KeyEvents _ -> True
       _ -> False
-    heard = or [True | Heard _ <- IntMap.elems (entryHearers entry)]
+    heard = or [True | Heard _ <- IntMap.elems (entrySubscribers entry)]
     horizon = now - settingsHorizon (stateSettings state)
 
     (left, owedByThem) = foldl' away (state, entryMissed entry) removed
     away (st, owed) (line, stage) = case stage of
-      Waiting debt _ -> (dropStage name line st, earliest debt owed)
-      Asked debt -> (putStage name line (Asked Nothing) st, earliest debt owed)
+      Waiting pending _ -> (dropStage name line st, earliest pending owed)
+      Asked pending -> (putStage name line (Asked Nothing) st, earliest pending owed)
       Confirmed since -> (leave line name st, earliest (Just (max since (missedSince line))) owed)
       Leaving -> (st, owed)
 
@@ -357,22 +357,22 @@ placed now name entry state = settled {stateUnplaced = (if null wanted then Set.
           _ -> horizon
 
     settled
-      | not (null added) = foldl' (\st line -> putStage name line (Waiting debtOfNew now) st) (owing Nothing left) added
-      -- No other line takes the debt over, so it is paid here.
-      | everywhere, not (null wanted) = maybe id (pay name) owedByThem (owing Nothing left)
+      | not (null added) = foldl' (\st line -> putStage name line (Waiting pendingGapOfNew now) st) (owing Nothing left) added
+      -- No other line takes the pending gap over, so it is paid here.
+      | everywhere, not (null wanted) = maybe id (closeGap name) owedByThem (owing Nothing left)
       | otherwise = owing owedByThem left
-    debtOfNew
+    pendingGapOfNew
       | not heard = Nothing
       | everywhere = earliest (Just horizon) owedByThem
       | otherwise = owedByThem
-    owing debt st = st {stateTopics = Map.adjust (\known -> known {entryMissed = debt}) name (stateTopics st)}
+    owing pending st = st {stateTopics = Map.adjust (\known -> known {entryMissed = pending}) name (stateTopics st)}
 
 -- | Asks for a topic on a line where it waits, if that is possible now.
 goOn :: Nanos -> Topic -> State -> Line -> State
 goOn now name state line = case stageAt line name state of
-  Just (Waiting debt notBefore)
+  Just (Waiting pending notBefore)
     | notBefore > now -> state {stateDelayed = Set.insert (line, name) (stateDelayed state)}
-    | Just Link {linkStage = Open _} <- Map.lookup line (stateLinks state) -> ask line Subscribe name (putStage name line (Asked debt) state)
+    | Just Link {linkStage = Open _} <- Map.lookup line (stateLinks state) -> ask line Subscribe name (putStage name line (Asked pending) state)
     | otherwise -> openDue now line state
   _ -> state
 
@@ -387,13 +387,13 @@ openDue now line state = case Map.lookup line (stateLinks state) of
       let number = stateNumber state + 1
        in emit (OpenLine line number) state {stateNumber = number, stateLinks = Map.insert line link {linkStage = Opening number} (stateLinks state)}
 
--- | Notes that a topic's hearers hear it, once every line has confirmed it.
+-- | Notes that a topic's subscribers hear it, once every line has confirmed it.
 promote :: Nanos -> Topic -> State -> State
 promote now name state = case Map.lookup name (stateTopics state) of
   Just entry
-    | New `elem` entryHearers entry,
+    | New `elem` entrySubscribers entry,
       isEverywhere entry ->
-      state {stateTopics = Map.insert name entry {entryHearers = IntMap.map heard (entryHearers entry)} (stateTopics state)}
+      state {stateTopics = Map.insert name entry {entrySubscribers = IntMap.map heard (entrySubscribers entry)} (stateTopics state)}
   _ -> state
   where
     wanted = linesFor state name

@@ -4,13 +4,13 @@
 -- of them needs. A subscription that presses back is a group by itself. Each group has its
 -- "Redis.Internal.Client.Subscribing", which any thread steps in a transaction. A gap is put
 -- in its place in the same transaction; all other actions are left to the group's driver.
--- The thread that reads a connection hands messages to the hearers.
+-- The thread that reads a connection hands messages to the subscribers.
 module Redis.Internal.Client.Subscriptions
-  ( Hub,
-    newHub,
-    closeHub,
+  ( Subscriptions,
+    newSubscriptions,
+    closeSubscriptions,
     SubscriptionGauges (..),
-    hubGauges,
+    subscriptionGauges,
     Subscriber,
     openSubscriber,
     closeSubscriber,
@@ -59,15 +59,15 @@ import Redis.Internal.Routing.SlotMap
 import System.Random (newStdGen)
 
 -- | All subscriptions of one client.
-data Hub = Hub
-  { hubSetup :: ConnectionSetup,
-    hubRouter :: Router,
-    hubNumber :: TVar Int,
+data Subscriptions = Subscriptions
+  { subscriptionsSetup :: ConnectionSetup,
+    subscriptionsRouter :: Router,
+    subscriptionsNumber :: TVar Int,
     -- | The group of the subscriptions that never press back.
-    hubShared :: TVar (Maybe Group),
+    subscriptionsShared :: TVar (Maybe Group),
     -- | The groups whose driver runs.
-    hubGroups :: TVar (IntMap Group),
-    hubClosed :: TVar Bool
+    subscriptionsGroups :: TVar (IntMap Group),
+    subscriptionsClosed :: TVar Bool
   }
 
 -- | Subscriptions that share connections.
@@ -92,8 +92,8 @@ data Connection = Connection
 
 -- | A subscription.
 data Subscriber = Subscriber
-  { subscriberNumber :: Hearer,
-    subscriberHub :: Hub,
+  { subscriberNumber :: SubscriberId,
+    subscriberOwner :: Subscriptions,
     subscriberGroup :: Group,
     subscriberInbox :: Inbox,
     -- | The topics that it has asked for and that were not refused.
@@ -121,25 +121,25 @@ moment = Moment <$> preciseNanos <*> getCurrentTime
 atWall :: Moment -> Nanos -> UTCTime
 atWall (Moment now wall) nanos = addUTCTime (realToFrac (secondsFromNanos (nanos - now))) wall
 
--- | A hub without subscriptions.
-newHub :: ConnectionSetup -> Router -> IO Hub
-newHub hubSetup hubRouter = do
-  hubNumber <- newTVarIO 0
-  hubShared <- newTVarIO Nothing
-  hubGroups <- newTVarIO IntMap.empty
-  hubClosed <- newTVarIO False
-  pure Hub {hubSetup, hubRouter, hubNumber, hubShared, hubGroups, hubClosed}
+-- | A subscriptions without subscriptions.
+newSubscriptions :: ConnectionSetup -> Router -> IO Subscriptions
+newSubscriptions subscriptionsSetup subscriptionsRouter = do
+  subscriptionsNumber <- newTVarIO 0
+  subscriptionsShared <- newTVarIO Nothing
+  subscriptionsGroups <- newTVarIO IntMap.empty
+  subscriptionsClosed <- newTVarIO False
+  pure Subscriptions {subscriptionsSetup, subscriptionsRouter, subscriptionsNumber, subscriptionsShared, subscriptionsGroups, subscriptionsClosed}
 
 -- | Ends every subscription, and returns when their connections are closed.
-closeHub :: Hub -> IO ()
-closeHub hub = do
+closeSubscriptions :: Subscriptions -> IO ()
+closeSubscriptions subscriptions = do
   atomically $ do
-    writeTVar (hubClosed hub) True
-    groups <- readTVar (hubGroups hub)
+    writeTVar (subscriptionsClosed subscriptions) True
+    groups <- readTVar (subscriptionsGroups subscriptions)
     for_ groups $ \group -> do
       readTVar (groupSubscribers group) >>= traverse_ (\subscriber -> endInbox (subscriberInbox subscriber) ClientClosed)
       writeTVar (groupOver group) True
-  atomically (readTVar (hubGroups hub) >>= check . IntMap.null)
+  atomically (readTVar (subscriptionsGroups subscriptions) >>= check . IntMap.null)
 
 -- | Gauges of a client's subscriptions, all together.
 data SubscriptionGauges = SubscriptionGauges
@@ -154,8 +154,8 @@ data SubscriptionGauges = SubscriptionGauges
 
 -- | The gauges now. \(O(n)\) in the subscriptions and their connections. The gauges of one
 -- group are of the same moment.
-hubGauges :: Hub -> IO SubscriptionGauges
-hubGauges hub = readTVarIO (hubGroups hub) >>= fmap (foldl' plus (SubscriptionGauges 0 0 0)) . traverse (atomically . groupGauges)
+subscriptionGauges :: Subscriptions -> IO SubscriptionGauges
+subscriptionGauges subscriptions = readTVarIO (subscriptionsGroups subscriptions) >>= fmap (foldl' plus (SubscriptionGauges 0 0 0)) . traverse (atomically . groupGauges)
   where
     plus (SubscriptionGauges a b c) (SubscriptionGauges a' b' c') = SubscriptionGauges (a + a') (b + b') (c + c')
     groupGauges group = do
@@ -166,43 +166,43 @@ hubGauges hub = readTVarIO (hubGroups hub) >>= fmap (foldl' plus (SubscriptionGa
       pure SubscriptionGauges {gaugeSubscriptions = IntMap.size (IntMap.filter isNothing ends), gaugeListening = length (catMaybes (IntMap.elems listeners)), gaugeEventsWaiting = sum waiting}
 
 -- | Opens a subscription without topics. The caller must close it.
-openSubscriber :: Hub -> WhenFull -> Int -> IO Subscriber
-openSubscriber hub whenFull capacity = mask_ $ do
+openSubscriber :: Subscriptions -> WhenFull -> Int -> IO Subscriber
+openSubscriber subscriptions whenFull capacity = mask_ $ do
   inbox <- getCurrentTime >>= newInbox whenFull capacity
   topics <- newTVarIO mempty
   refused <- newTVarIO Map.empty
   awaited <- newTVarIO Map.empty
-  fresh <- newGroup hub
+  fresh <- newGroup subscriptions
   (subscriber, begun) <- atomically $ do
-    closed <- readTVar (hubClosed hub)
+    closed <- readTVar (subscriptionsClosed subscriptions)
     when closed (throwSTM ClientClosed)
-    number <- nextNumber hub
+    number <- nextNumber subscriptions
     (group, begun) <- groupFor fresh
-    let subscriber = Subscriber {subscriberNumber = number, subscriberHub = hub, subscriberGroup = group, subscriberInbox = inbox, subscriberTopics = topics, subscriberRefused = refused, subscriberAwaited = awaited}
+    let subscriber = Subscriber {subscriberNumber = number, subscriberOwner = subscriptions, subscriberGroup = group, subscriberInbox = inbox, subscriberTopics = topics, subscriberRefused = refused, subscriberAwaited = awaited}
     modifyTVar' (groupSubscribers group) (IntMap.insert number subscriber)
     pure (subscriber, begun)
-  when begun . void $ spawn "redis subscriptions" (drive hub (subscriberGroup subscriber))
+  when begun . void $ spawn "redis subscriptions" (drive subscriptions (subscriberGroup subscriber))
   pure subscriber
   where
     groupFor fresh
       | whenFull == PressBack = (fresh, True) <$ enrol fresh
       | otherwise =
-        readTVar (hubShared hub) >>= \case
+        readTVar (subscriptionsShared subscriptions) >>= \case
           Just shared -> do
             over <- readTVar (groupOver shared)
             if over then share fresh else pure (shared, False)
           Nothing -> share fresh
-    share fresh = (fresh, True) <$ (writeTVar (hubShared hub) (Just fresh) *> enrol fresh)
-    enrol group = modifyTVar' (hubGroups hub) (IntMap.insert (groupNumber group) group)
+    share fresh = (fresh, True) <$ (writeTVar (subscriptionsShared subscriptions) (Just fresh) *> enrol fresh)
+    enrol group = modifyTVar' (subscriptionsGroups subscriptions) (IntMap.insert (groupNumber group) group)
 
-nextNumber :: Hub -> STM Int
-nextNumber hub = stateTVar (hubNumber hub) (\number -> (number, number + 1))
+nextNumber :: Subscriptions -> STM Int
+nextNumber subscriptions = stateTVar (subscriptionsNumber subscriptions) (\number -> (number, number + 1))
 
-newGroup :: Hub -> IO Group
-newGroup hub = do
+newGroup :: Subscriptions -> IO Group
+newGroup subscriptions = do
   random <- newStdGen
-  groupNumber <- atomically (nextNumber hub)
-  groupState <- newTVarIO (newState (settingsOf (setupConfig (hubSetup hub))) random)
+  groupNumber <- atomically (nextNumber subscriptions)
+  groupState <- newTVarIO (newState (settingsOf (setupConfig (subscriptionsSetup subscriptions))) random)
   groupSubscribers <- newTVarIO IntMap.empty
   groupActions <- newTQueueIO
   groupConnections <- newTVarIO IntMap.empty
@@ -270,10 +270,10 @@ addTopics subscriber topics = mask $ \restore -> do
     let ended counts name = if isHeard state number name then Map.delete name counts else lessOne counts name
     modifyTVar' (subscriberAwaited subscriber) (\counts -> foldl' ended counts awaited)
   where
-    hub = subscriberHub subscriber
+    subscriptions = subscriberOwner subscriber
     group = subscriberGroup subscriber
     number = subscriberNumber subscriber
-    config = setupConfig (hubSetup hub)
+    config = setupConfig (subscriptionsSetup subscriptions)
     patience = (configConnectTimeout config +) <$> configCommandTimeout config
 
     lessOne counts name = Map.update (\count -> if count > 1 then Just (count - 1) else Nothing) name counts
@@ -293,7 +293,7 @@ addTopics subscriber topics = mask $ \restore -> do
     -- Also waits for topics that another thread is adding, and fails if they are refused. Returns if
     -- somebody removes them.
     awaitAll over = do
-      news <- atomically (routerNews (hubRouter hub))
+      news <- atomically (routerNews (subscriptionsRouter subscriptions))
       atomically (settled `orElse` (TimeOver <$ over) `orElse` (News <$ newsSince news)) >>= \case
         Settled outcome -> either throwIO pure outcome
         TimeOver -> whyNot >>= throwIO
@@ -309,17 +309,17 @@ addTopics subscriber topics = mask $ \restore -> do
         (_, problem : _) -> pure (Settled (Left problem))
         (Nothing, []) -> Settled (Right ()) <$ check (all (isHeard state number) (topicList (topics `topicsAmong` wanted)))
 
-    newsSince news = routerNews (hubRouter hub) >>= \current -> check (current /= news)
+    newsSince news = routerNews (subscriptionsRouter subscriptions) >>= \current -> check (current /= news)
 
     -- No server is known, and asking again would bring the same answer.
     hopeless = do
-      lasts <- nobodyIsPermanent (hubRouter hub)
-      if lasts then Just <$> nobodyFor (hubRouter hub) TargetAnyNode else pure Nothing
+      lasts <- nobodyIsPermanent (subscriptionsRouter subscriptions)
+      if lasts then Just <$> nobodyFor (subscriptionsRouter subscriptions) TargetAnyNode else pure Nothing
 
     whyNot = do
       state <- readTVarIO (groupState group)
       case (stateServers state, lastTrouble (filter (not . isHeard state number) (topicList topics)) state) of
-        (Nothing, _) -> nobodyFor (hubRouter hub) TargetAnyNode
+        (Nothing, _) -> nobodyFor (subscriptionsRouter subscriptions) TargetAnyNode
         (_, Just (endpoint, cause)) -> pure (ConnectionError (ConnectionFailure "" NotSent endpoint cause))
         _ -> pure (TimeoutError (TimeoutFailure "" NotSent (seconds (fromMaybe 0 patience)) Nothing))
 
@@ -334,9 +334,9 @@ stepGroup :: Moment -> Group -> Event -> STM ()
 stepGroup now@(Moment nanos _) group event = do
   actions <- stateTVar (groupState group) (swapped . step nanos event)
   subscribers <- readTVar (groupSubscribers group)
-  let gaps = IntMap.fromListWith (flip (<>)) [(hearer, [(name, since)]) | Missed hearer name since <- actions]
-  for_ (IntMap.toList gaps) $ \(hearer, missed) ->
-    for_ (IntMap.lookup hearer subscribers) $ \subscriber ->
+  let gaps = IntMap.fromListWith (flip (<>)) [(subscriber, [(name, since)]) | Missed subscriber name since <- actions]
+  for_ (IntMap.toList gaps) $ \(subscriber, missed) ->
+    for_ (IntMap.lookup subscriber subscribers) $ \subscriber ->
       putBatch (subscriberInbox subscriber) wall (Batch wall (joined (map (gapOf now) missed)))
   follow now group subscribers actions
   where
@@ -357,15 +357,15 @@ joined = foldr join' []
 follow :: Moment -> Group -> IntMap Subscriber -> [Action] -> STM ()
 follow now group subscribers = traverse_ $ \case
   Missed {} -> pure ()
-  Refuse hearer name problem -> for_ (IntMap.lookup hearer subscribers) $ \subscriber -> do
+  Refuse subscriber name problem -> for_ (IntMap.lookup subscriber subscribers) $ \subscriber -> do
     modifyTVar' (subscriberTopics subscriber) (`topicsWithout` topic name)
     modifyTVar' (subscriberRefused subscriber) (Map.insert name problem)
-  EndHearer hearer problem -> for_ (IntMap.lookup hearer subscribers) $ \subscriber -> do
+  EndSubscriber subscriber problem -> for_ (IntMap.lookup subscriber subscribers) $ \subscriber -> do
     endInbox (subscriberInbox subscriber) problem
     abandon now subscriber
   action -> writeTQueue (groupActions group) action
 
--- | Hands the values that came on a connection to the hearers.
+-- | Hands the values that came on a connection to the subscribers.
 handOn :: Group -> Line -> Int -> [Came] -> IO ()
 handOn group line number values = unless (null values) $ do
   now@(Moment nanos wall) <- moment
@@ -380,8 +380,8 @@ handOn group line number values = unless (null values) $ do
         let proven = maybe wall (atWall now) (provenAt state line number)
             sorted = sortOut (Sorter nanos line number (gapOf now)) room state values
         when (sortedStepped sorted) (writeTVar (groupState group) (sortedState sorted))
-        for_ (IntMap.toList (sortedEvents sorted)) $ \(hearer, events) ->
-          for_ (IntMap.lookup hearer subscribers) $ \subscriber -> do
+        for_ (IntMap.toList (sortedEvents sorted)) $ \(subscriber, events) ->
+          for_ (IntMap.lookup subscriber subscribers) $ \subscriber -> do
             putBatch (subscriberInbox subscriber) wall (Batch proven (reverse events))
             ended <- inboxEnded (subscriberInbox subscriber)
             for_ ended (\_ -> abandon now subscriber)
@@ -399,11 +399,11 @@ handOn group line number values = unless (null values) $ do
 
 -- | The driver of a group: opens lines, sends, hangs up, follows the news of the cluster, and
 -- watches the time. Ends when the group is over and all its connections are closed.
-drive :: Hub -> Group -> IO ()
-drive hub group = loop Nothing
+drive :: Subscriptions -> Group -> IO ()
+drive subscriptions group = loop Nothing
   where
     loop known = do
-      known' <- lookAround hub group known
+      known' <- lookAround subscriptions group known
       due <- nextDue <$> readTVarIO (groupState group)
       now <- preciseNanos
       expired <- maybe (pure retry) (\at -> expiry (secondsFromNanos (at - now))) due
@@ -416,14 +416,14 @@ drive hub group = loop Nothing
             `orElse` (Just Nothing <$ sooner due)
       case wake of
         Nothing -> leaveAll
-        Just (Just actions) -> traverse_ (carry hub group) actions *> loop known'
+        Just (Just actions) -> traverse_ (carry subscriptions group) actions *> loop known'
         Just Nothing -> tickNow *> loop known'
 
     someActions = do
       first <- readTQueue (groupActions group)
       (first :) <$> flushTQueue (groupActions group)
 
-    newsSince seen = routerNews (hubRouter hub) >>= \news -> check (Just news /= seen)
+    newsSince seen = routerNews (subscriptionsRouter subscriptions) >>= \news -> check (Just news /= seen)
 
     -- A step has set an earlier time.
     sooner due = readTVar (groupState group) >>= \state -> check (earlier (nextDue state) due)
@@ -443,8 +443,8 @@ drive hub group = loop Nothing
       readTVarIO (groupConnections group) >>= traverse_ (`dropConnection` ClosedLocally)
       atomically $ do
         readTVar (groupConnections group) >>= check . IntMap.null
-        modifyTVar' (hubGroups hub) (IntMap.delete (groupNumber group))
-        modifyTVar' (hubShared hub) (\shared -> if fmap groupNumber shared == Just (groupNumber group) then Nothing else shared)
+        modifyTVar' (subscriptionsGroups subscriptions) (IntMap.delete (groupNumber group))
+        modifyTVar' (subscriptionsShared subscriptions) (\shared -> if fmap groupNumber shared == Just (groupNumber group) then Nothing else shared)
 
 dropConnection :: Connection -> ConnectionCause -> IO ()
 dropConnection connection cause = do
@@ -458,8 +458,8 @@ data Seen = SeenAlone [Endpoint] | SeenMap SlotMap
 
 -- | Tells the machine the servers and their roles, if they have changed since the given
 -- news. The news has a count, and the servers as they were then.
-lookAround :: Hub -> Group -> Maybe (Int, Maybe Seen) -> IO (Maybe (Int, Maybe Seen))
-lookAround hub group known = do
+lookAround :: Subscriptions -> Group -> Maybe (Int, Maybe Seen) -> IO (Maybe (Int, Maybe Seen))
+lookAround subscriptions group known = do
   news <- atomically (routerNews router)
   if fmap fst known == Just news
     then pure known
@@ -478,7 +478,7 @@ lookAround hub group known = do
           pure (Just (news, Just seen))
         _ -> pure (Just (news, known >>= snd))
   where
-    router = hubRouter hub
+    router = subscriptionsRouter subscriptions
     alone endpoints = Servers {serversPrimaries = endpoints, serversMembers = Set.fromList endpoints, serversOwner = \_ -> listToMaybe endpoints, serversClustered = False}
     together slotMap =
       Servers
@@ -489,25 +489,25 @@ lookAround hub group known = do
         }
 
 -- | Does an action that a step left to the driver.
-carry :: Hub -> Group -> Action -> IO ()
-carry hub group = \case
+carry :: Subscriptions -> Group -> Action -> IO ()
+carry subscriptions group = \case
   OpenLine line number -> do
     connection <- Connection <$> newTVarIO Nothing <*> newTVarIO Nothing
     atomically (modifyTVar' (groupConnections group) (IntMap.insert number connection))
-    void (spawn ("redis listen " <> renderEndpoint (lineEndpoint line)) (attend hub group connection line number))
+    void (spawn ("redis listen " <> renderEndpoint (lineEndpoint line)) (attend subscriptions group connection line number))
   Send number questions -> onConnection number $ \connection ->
     readTVarIO (connectionListener connection) >>= traverse_ (\listener -> traverse_ (say listener . requestBytes . questionRequest) questions)
   HangUp number cause -> onConnection number (`dropConnection` cause)
   Listening.Tell trigger -> do
     now <- preciseNanos
-    carryOut (hubRouter hub) now (Retry.Tell trigger)
+    carryOut (subscriptionsRouter subscriptions) now (Retry.Tell trigger)
   _ -> pure ()
   where
     onConnection number act = readTVarIO (groupConnections group) >>= traverse_ act . IntMap.lookup number
 
 -- | The thread of a connection: opens it, reads until its end, and steps the machine.
-attend :: Hub -> Group -> Connection -> Line -> Int -> IO ()
-attend hub group connection line number = do
+attend :: Subscriptions -> Group -> Connection -> Line -> Int -> IO ()
+attend subscriptions group connection line number = do
   began <- preciseNanos
   -- No exception may keep the group waiting for an event.
   try (openWire setup Purpose {purposeUse = SharedFor ForPrimary, purposeGone = unwanted} endpoint) >>= \case
@@ -526,7 +526,7 @@ attend hub group connection line number = do
       observe (Disconnected endpoint cause)
       gone (Lost line number cause)
   where
-    setup = hubSetup hub
+    setup = subscriptionsSetup subscriptions
     endpoint = lineEndpoint line
     observe = observeConnection (configHooks (setupConfig setup))
     unwanted = readTVar (connectionUnwanted connection) >>= check . isJust

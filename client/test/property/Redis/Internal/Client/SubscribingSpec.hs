@@ -37,7 +37,7 @@ spec = describe "subscribing" $ do
       let world = settledDown (foldl' (flip chosen) (newWorld seed) choices)
           known = Set.unions [Set.map ((,) (connLine conn)) (connKnows conn) | conn <- Map.elems (worldConns world)]
           wanted = Set.fromList [(line, name) | (_, name) <- Map.keys (worldWanted world), line <- linesFor (worldState world) name]
-       in counterexample (show (known, wanted)) (known === wanted .&&. and [isHeard (worldState world) hearer name | (hearer, name) <- Map.keys (worldWanted world)])
+       in counterexample (show (known, wanted)) (known === wanted .&&. and [isHeard (worldState world) subscriber name | (subscriber, name) <- Map.keys (worldWanted world)])
 
   Hspec.it "says of a topic that the server refuses which it is, however many were asked together" $
     property $ \(Positive many) refusedOnes ->
@@ -98,9 +98,9 @@ data World = World
     worldOwner :: Endpoint,
     -- | By stream: the number and the time of each message, the last first.
     worldPublished :: Map Stream [(Int, Nanos)],
-    worldHeard :: Map Hearer [Told],
+    worldHeard :: Map SubscriberId [Told],
     -- | The time since which the topic is heard.
-    worldWanted :: Map (Hearer, Topic) (Maybe Nanos),
+    worldWanted :: Map (SubscriberId, Topic) (Maybe Nanos),
     worldRefused :: Set Topic,
     -- | The actions of all steps, the last first.
     worldTold :: [Action],
@@ -141,8 +141,8 @@ event what world = noted (foldl' act world {worldNow = now, worldState = state} 
     now = worldNow world + 1
     (state, actions) = step now what (worldState world)
     noted w = w {worldWanted = Map.mapWithKey (since w) (worldWanted w)}
-    since w (hearer, name) = \case
-      Nothing | isHeard (worldState w) hearer name -> Just now
+    since w (subscriber, name) = \case
+      Nothing | isHeard (worldState w) subscriber name -> Just now
       known -> known
     act w action =
       let told = w {worldTold = action : worldTold w}
@@ -150,14 +150,14 @@ event what world = noted (foldl' act world {worldNow = now, worldState = state} 
             OpenLine line number -> told {worldOpening = worldOpening w <> [(line, number)]}
             Send number questions -> told {worldConns = Map.adjust (\conn -> conn {connAsked = foldl' (|>) (connAsked conn) questions}) number (worldConns w)}
             HangUp number _ -> told {worldConns = Map.delete number (worldConns w), worldOpening = filter ((/= number) . snd) (worldOpening w)}
-            Missed hearer name from -> told {worldHeard = Map.insertWith (<>) hearer [Missed' name from] (worldHeard w)}
+            Missed subscriber name from -> told {worldHeard = Map.insertWith (<>) subscriber [Missed' name from] (worldHeard w)}
             _ -> told
 
 -- | Performs the event that a number chooses.
 chosen :: Int -> World -> World
 chosen choice world = case choice `mod` 12 of
-  0 -> whoWants (\hearer name w -> event (Want hearer [name]) w {worldWanted = Map.insertWith (\_ old -> old) (hearer, name) Nothing (worldWanted w)})
-  1 | rest `mod` 3 == 0 -> whoWants (\hearer name w -> event (Unwant hearer [name]) w {worldWanted = Map.delete (hearer, name) (worldWanted w), worldHeard = Map.adjust (filter ((/= name) . about)) hearer (worldHeard w)})
+  0 -> whoWants (\subscriber name w -> event (Want subscriber [name]) w {worldWanted = Map.insertWith (\_ old -> old) (subscriber, name) Nothing (worldWanted w)})
+  1 | rest `mod` 3 == 0 -> whoWants (\subscriber name w -> event (Unwant subscriber [name]) w {worldWanted = Map.delete (subscriber, name) (worldWanted w), worldHeard = Map.adjust (filter ((/= name) . about)) subscriber (worldHeard w)})
   2 -> publish (pick topics) (pick nodes) world
   3 -> publish (ShardChannel "s") (pick nodes) world
   4 | rest `mod` 5 == 0, (number, conn) : _ <- rotated (Map.toList (worldConns world)) -> event (Lost (connLine conn) number ClosedByPeer) world {worldConns = Map.delete number (worldConns world)}
@@ -241,9 +241,9 @@ delivered number conn world = case connComing conn of
     let taken = world {worldConns = Map.insert number conn {connComing = others} (worldConns world)}
      in case item of
           Answer answer -> event (Said (connLine conn) number answer) taken
-          Message name stream count -> foldl' (heard stream count) taken (hearersAt (worldState taken) (connLine conn) number name)
+          Message name stream count -> foldl' (heard stream count) taken (subscribersAt (worldState taken) (connLine conn) number name)
   where
-    heard stream count w hearer = w {worldHeard = Map.insertWith (<>) hearer [Heard' stream count] (worldHeard w)}
+    heard stream count w subscriber = w {worldHeard = Map.insertWith (<>) subscriber [Heard' stream count] (worldHeard w)}
 
 -- | Delivers everything on its way, makes the client learn of the moves, and then publishes a last
 -- message on each topic.
@@ -267,15 +267,15 @@ quiet = go (200 :: Int)
 checked :: World -> Property
 checked world = counterexample (unlines wrong) (null wrong)
   where
-    wrong = worldWrong world <> concat [ofStream hearer from stream | ((hearer, name), Just from) <- Map.toList (worldWanted world), stream <- filter ((== name) . fst) (Map.keys (worldPublished world))]
-    ofStream hearer from stream@(name, _) = walk (0 :: Int) [] (reverse (Map.findWithDefault [] hearer (worldHeard world)))
+    wrong = worldWrong world <> concat [ofStream subscriber from stream | ((subscriber, name), Just from) <- Map.toList (worldWanted world), stream <- filter ((== name) . fst) (Map.keys (worldPublished world))]
+    ofStream subscriber from stream@(name, _) = walk (0 :: Int) [] (reverse (Map.findWithDefault [] subscriber (worldHeard world)))
       where
         sent = [(number, at) | (number, at) <- reverse (worldPublished world Map.! stream), at > from]
         final = maximum (0 : map fst sent)
         walk before gaps = \case
-          [] -> [show hearer <> " has not heard the last of " <> show stream <> ": " <> show (before, final) | before < final]
+          [] -> [show subscriber <> " has not heard the last of " <> show stream <> ": " <> show (before, final) | before < final]
           Missed' missed since : rest -> walk before ([since | missed == name] <> gaps) rest
           Heard' other number : rest
             | other /= stream -> walk before gaps rest
-            | number <= before -> (show hearer <> " heard " <> show (stream, number) <> " after " <> show before) : walk before gaps rest
-            | otherwise -> [show hearer <> " missed " <> show (stream, one) <> " of " <> show at <> ", heard since " <> show from <> ", with " <> show gaps | (one, at) <- sent, one > before, one < number, not (any (<= at) gaps)] <> walk number [] rest
+            | number <= before -> (show subscriber <> " heard " <> show (stream, number) <> " after " <> show before) : walk before gaps rest
+            | otherwise -> [show subscriber <> " missed " <> show (stream, one) <> " of " <> show at <> ", heard since " <> show from <> ", with " <> show gaps | (one, at) <- sent, one > before, one < number, not (any (<= at) gaps)] <> walk number [] rest
