@@ -1,5 +1,5 @@
 -- | The state of "Redis.Internal.Client.Subscribing": for each topic its subscribers and its
--- stage on each line, and for each line its connection. This module has the types, and the
+-- stage on each pub/sub connection, and for each pub/sub connection its connection. This module has the types, and the
 -- small changes that keep them consistent with each other.
 module Redis.Internal.Client.Listening
   ( State (..),
@@ -15,7 +15,7 @@ module Redis.Internal.Client.Listening
     earliest,
     isConfirmed,
     topicAt,
-    linesFor,
+    pubSubsFor,
     topicsAt,
     stageAt,
     putStage,
@@ -24,7 +24,7 @@ module Redis.Internal.Client.Listening
 
     -- * Lines
     Servers (..),
-    Line (..),
+    PubSubConnection (..),
     Duty (..),
     Link (..),
     LinkStage (..),
@@ -75,13 +75,13 @@ import System.Random (StdGen, randomR)
 type SubscriberId = Int
 
 -- | The node that a connection for subscriptions leads to, and its duty.
-data Line = Line
-  { lineEndpoint :: Endpoint,
-    lineDuty :: Duty
+data PubSubConnection = PubSubConnection
+  { pubSubEndpoint :: Endpoint,
+    pubSubDuty :: Duty
   }
   deriving stock (Eq, Ord, Show)
 
--- | The kind of topics that a line carries. Key events have lines of their own: the program
+-- | The kind of topics that a pub/sub connection carries. Key events have pub/sub connections of their own: the program
 -- may also want one of their patterns as an ordinary one, and a server knows a pattern only
 -- once for each connection.
 data Duty = ForMessages | ForKeyEvents
@@ -99,7 +99,7 @@ data Servers = Servers
 -- | The settings, which do not change.
 data Settings = Settings
   { settingsBackoff :: Backoff,
-    -- | How long a line may be silent after a probe.
+    -- | How long a pub/sub connection may be silent after a probe.
     settingsSilence :: Maybe Nanos,
     -- | The time between two probes.
     settingsBeat :: Nanos,
@@ -120,7 +120,7 @@ data Standing
 -- | The time since which messages may be missed, if any may be.
 type PendingGap = Maybe Nanos
 
--- | The stage of a topic on a line.
+-- | The stage of a topic on a pub/sub connection.
 data Stage
   = -- | The server is to be asked for the topic, not before this time.
     Waiting PendingGap Nanos
@@ -133,22 +133,22 @@ data Stage
 
 data Entry = Entry
   { entrySubscribers :: IntMap Standing,
-    entryStages :: Map Line Stage,
-    -- | The pending gap that belongs to no line.
+    entryStages :: Map PubSubConnection Stage,
+    -- | The pending gap that belongs to no pub/sub connection.
     entryMissed :: PendingGap
   }
 
--- | The state of a line.
+-- | The state of a pub/sub connection.
 data Link = Link
   { linkStage :: LinkStage,
-    -- | Failures since the line was last known to be well.
+    -- | Failures since the pub/sub connection was last known to be well.
     linkFailures :: Int,
-    -- | Why the line failed last, until it is well again.
+    -- | Why the pub/sub connection failed last, until it is well again.
     linkTrouble :: Maybe ConnectionCause
   }
 
 data LinkStage
-  = -- | The line must not be opened before this time.
+  = -- | The pub/sub connection must not be opened before this time.
     Idle Nanos
   | Opening Int
   | Open Live
@@ -164,7 +164,7 @@ data Live = Live
     liveProbeAt :: Nanos,
     -- | When the probe was sent that has no answer yet.
     liveProbed :: Maybe Nanos,
-    -- | When to check whether the line was silent for too long.
+    -- | When to check whether the pub/sub connection was silent for too long.
     liveSilentAt :: Nanos,
     liveAnswered :: Bool
   }
@@ -193,11 +193,11 @@ data State = State
     -- | The one node that ordinary channels and patterns are heard at.
     stateHome :: Maybe Endpoint,
     stateTopics :: Map Topic Entry,
-    stateLinks :: Map Line Link,
-    -- | How many topics have a stage on each line.
-    stateUse :: Map Line Int,
+    stateLinks :: Map PubSubConnection Link,
+    -- | How many topics have a stage on each pub/sub connection.
+    stateUse :: Map PubSubConnection Int,
     -- | Topics that are to be asked for again later.
-    stateDelayed :: Set (Line, Topic),
+    stateDelayed :: Set (PubSubConnection, Topic),
     -- | Topics for which no node is known.
     stateUnplaced :: Set Topic,
     -- | When to ask for news because of topics without a node.
@@ -205,13 +205,13 @@ data State = State
     stateNumber :: Int,
     stateRandom :: StdGen,
     -- | The questions and the actions of the current step, the last one first.
-    stateAsks :: Map (Line, Ask) [Topic],
+    stateAsks :: Map (PubSubConnection, Ask) [Topic],
     stateOut :: [Action]
   }
 
 -- | An action for the driver. Actions are done in their order.
 data Action
-  = OpenLine Line Int
+  = OpenPubSub PubSubConnection Int
   | Send Int [Question]
   | HangUp Int ConnectionCause
   | -- | The subscriber may have missed messages of this topic from this time until now.
@@ -248,74 +248,74 @@ isConfirmed = \case
   _ -> False
 
 -- | The topic that a server's name stands for.
-topicAt :: Line -> Kind -> ByteString -> Topic
-topicAt line kind name = case (kind, lineDuty line) of
+topicAt :: PubSubConnection -> Kind -> ByteString -> Topic
+topicAt pubSub kind name = case (kind, pubSubDuty pubSub) of
   (OfChannel, _) -> Channel name
   (OfPattern, ForMessages) -> Pattern name
   (OfPattern, ForKeyEvents) -> KeyEvents name
   (OfShard, _) -> ShardChannel name
 
--- | The lines on which a topic should be heard.
-linesFor :: State -> Topic -> [Line]
-linesFor state name = case stateServers state of
+-- | The pub/sub connections on which a topic should be heard.
+pubSubsFor :: State -> Topic -> [PubSubConnection]
+pubSubsFor state name = case stateServers state of
   Nothing -> []
   Just servers -> case name of
-    ShardChannel channel -> [Line endpoint ForMessages | Just endpoint <- [serversOwner servers (keySlot channel)]]
-    KeyEvents _ -> [Line endpoint ForKeyEvents | endpoint <- serversPrimaries servers]
-    _ -> [Line endpoint ForMessages | Just endpoint <- [stateHome state]]
+    ShardChannel channel -> [PubSubConnection endpoint ForMessages | Just endpoint <- [serversOwner servers (keySlot channel)]]
+    KeyEvents _ -> [PubSubConnection endpoint ForKeyEvents | endpoint <- serversPrimaries servers]
+    _ -> [PubSubConnection endpoint ForMessages | Just endpoint <- [stateHome state]]
 
-topicsAt :: Line -> State -> [Topic]
-topicsAt line state = [name | (name, entry) <- Map.toList (stateTopics state), line `Map.member` entryStages entry]
+topicsAt :: PubSubConnection -> State -> [Topic]
+topicsAt pubSub state = [name | (name, entry) <- Map.toList (stateTopics state), pubSub `Map.member` entryStages entry]
 
-stageAt :: Line -> Topic -> State -> Maybe Stage
-stageAt line name state = Map.lookup name (stateTopics state) >>= Map.lookup line . entryStages
+stageAt :: PubSubConnection -> Topic -> State -> Maybe Stage
+stageAt pubSub name state = Map.lookup name (stateTopics state) >>= Map.lookup pubSub . entryStages
 
-putStage :: Topic -> Line -> Stage -> State -> State
-putStage name line stage state =
+putStage :: Topic -> PubSubConnection -> Stage -> State -> State
+putStage name pubSub stage state =
   state
-    { stateTopics = Map.adjust (\entry -> entry {entryStages = Map.insert line stage (entryStages entry)}) name (stateTopics state),
-      stateUse = if isNothing (stageAt line name state) then Map.insertWith (+) line 1 (stateUse state) else stateUse state
+    { stateTopics = Map.adjust (\entry -> entry {entryStages = Map.insert pubSub stage (entryStages entry)}) name (stateTopics state),
+      stateUse = if isNothing (stageAt pubSub name state) then Map.insertWith (+) pubSub 1 (stateUse state) else stateUse state
     }
 
-dropStage :: Topic -> Line -> State -> State
-dropStage name line state =
+dropStage :: Topic -> PubSubConnection -> State -> State
+dropStage name pubSub state =
   state
-    { stateTopics = Map.adjust (\entry -> entry {entryStages = Map.delete line (entryStages entry)}) name (stateTopics state),
-      stateUse = if isNothing (stageAt line name state) then stateUse state else Map.update (\count -> if count > 1 then Just (count - 1) else Nothing) line (stateUse state)
+    { stateTopics = Map.adjust (\entry -> entry {entryStages = Map.delete pubSub (entryStages entry)}) name (stateTopics state),
+      stateUse = if isNothing (stageAt pubSub name state) then stateUse state else Map.update (\count -> if count > 1 then Just (count - 1) else Nothing) pubSub (stateUse state)
     }
 
 without :: SubscriberId -> Topic -> State -> State
 without subscriber name state = state {stateTopics = Map.adjust (\entry -> entry {entrySubscribers = IntMap.delete subscriber (entrySubscribers entry)}) name (stateTopics state)}
 
--- | When the next @Tick@ is due; never, if nothing is wanted. \(O(n)\) in the lines and in
+-- | When the next @Tick@ is due; never, if nothing is wanted. \(O(n)\) in the pub/sub connections and in
 -- the topics that are to be asked for again.
 nextDue :: State -> Maybe Nanos
 nextDue state = List.foldl' (\known one -> Just (maybe one (min one) known)) Nothing (concat [links, delayed, unplaced])
   where
     links = mapMaybe ofLink (Map.toList (stateLinks state))
-    ofLink (line, link) = case linkStage link of
-      Idle notBefore | line `Map.member` stateUse state -> Just notBefore
+    ofLink (pubSub, link) = case linkStage link of
+      Idle notBefore | pubSub `Map.member` stateUse state -> Just notBefore
       Open live -> Just (min (liveProbeAt live) (maybe maxBound (const (liveSilentAt live)) (liveProbed live)))
       _ -> Nothing
-    delayed = catMaybes [stageAt line name state >>= notBeforeOf | (line, name) <- Set.toList (stateDelayed state)]
+    delayed = catMaybes [stageAt pubSub name state >>= notBeforeOf | (pubSub, name) <- Set.toList (stateDelayed state)]
     notBeforeOf = \case
       Waiting _ notBefore -> Just notBefore
       _ -> Just 0
     unplaced = [stateSeekAt state | not (Set.null (stateUnplaced state))]
 
 -- | Adds a topic to a question that is sent at the end of this step.
-ask :: Line -> (Kind -> Ask) -> Topic -> State -> State
-ask line what name state = state {stateAsks = Map.insertWith (<>) (line, what (topicKind name)) [name] (stateAsks state)}
+ask :: PubSubConnection -> (Kind -> Ask) -> Topic -> State -> State
+ask pubSub what name state = state {stateAsks = Map.insertWith (<>) (pubSub, what (topicKind name)) [name] (stateAsks state)}
 
--- | Sends the questions of this step, and gives up lines that no topic needs.
+-- | Sends the questions of this step, and gives up pub/sub connections that no topic needs.
 finish :: Nanos -> State -> (State, [Action])
 finish now state = (done {stateOut = []}, reverse (stateOut done))
   where
-    asked = Map.foldlWithKey' (\st (line, what) names -> sendQuestions now line (map ((,) what) (pieces what (reverse names))) st) state {stateAsks = Map.empty} (stateAsks state)
+    asked = Map.foldlWithKey' (\st (pubSub, what) names -> sendQuestions now pubSub (map ((,) what) (pieces what (reverse names))) st) state {stateAsks = Map.empty} (stateAsks state)
     done = foldl' giveUp asked (Map.toList (Map.difference (stateLinks asked) (stateUse asked)))
 
-    giveUp st (line, link) =
-      let st' = st {stateLinks = Map.delete line (stateLinks st)}
+    giveUp st (pubSub, link) =
+      let st' = st {stateLinks = Map.delete pubSub (stateLinks st)}
        in case linkStage link of
             Open live -> emit (HangUp (liveNumber live) ClosedLocally) st'
             Opening number -> emit (HangUp number ClosedLocally) st'
@@ -335,14 +335,14 @@ finish now state = (done {stateOut = []}, reverse (stateOut done))
 mostAtOnce :: Int
 mostAtOnce = 1000
 
--- | Sends questions on a line, if it is open.
-sendQuestions :: Nanos -> Line -> [(Ask, [Topic])] -> State -> State
-sendQuestions now line asks state = case Map.lookup line (stateLinks state) of
+-- | Sends questions on a pub/sub connection, if it is open.
+sendQuestions :: Nanos -> PubSubConnection -> [(Ask, [Topic])] -> State -> State
+sendQuestions now pubSub asks state = case Map.lookup pubSub (stateLinks state) of
   Just link@Link {linkStage = Open live} ->
     let questions = [Question {questionAsk, questionTopics, questionSent = now} | (questionAsk, questionTopics) <- asks]
      in emit
           (Send (liveNumber live) questions)
-          state {stateLinks = Map.insert line link {linkStage = Open live {liveQuestions = foldl' (|>) (liveQuestions live) questions}} (stateLinks state)}
+          state {stateLinks = Map.insert pubSub link {linkStage = Open live {liveQuestions = foldl' (|>) (liveQuestions live) questions}} (stateLinks state)}
   _ -> state
 
 emit :: Action -> State -> State
@@ -359,12 +359,12 @@ earliest (Just one) (Just other) = Just (min one other)
 earliest one other = one <|> other
 
 -- | The subscribers of a topic on this connection, if the server has confirmed it there.
-subscribersAt :: State -> Line -> Int -> Topic -> [SubscriberId]
-subscribersAt state line number name = case Map.lookup line (stateLinks state) of
+subscribersAt :: State -> PubSubConnection -> Int -> Topic -> [SubscriberId]
+subscribersAt state pubSub number name = case Map.lookup pubSub (stateLinks state) of
   Just Link {linkStage = Open live}
     | liveNumber live == number,
       Just entry <- Map.lookup name (stateTopics state),
-      Just (Confirmed _) <- Map.lookup line (entryStages entry) ->
+      Just (Confirmed _) <- Map.lookup pubSub (entryStages entry) ->
       IntMap.keys (entrySubscribers entry)
   _ -> []
 
@@ -375,23 +375,23 @@ isHeard state subscriber name = case Map.lookup name (stateTopics state) >>= Int
   _ -> False
 
 -- | The time up to which everything that was published has come on this connection.
-provenAt :: State -> Line -> Int -> Maybe Nanos
-provenAt state line number = case Map.lookup line (stateLinks state) of
+provenAt :: State -> PubSubConnection -> Int -> Maybe Nanos
+provenAt state pubSub number = case Map.lookup pubSub (stateLinks state) of
   Just Link {linkStage = Open live} | liveNumber live == number -> Just (liveProven live)
   _ -> Nothing
 
--- | The last failure of a line on which one of these topics should be heard.
+-- | The last failure of a pub/sub connection on which one of these topics should be heard.
 lastTrouble :: [Topic] -> State -> Maybe (Endpoint, ConnectionCause)
 lastTrouble names state =
   listToMaybe
-    [ (lineEndpoint line, cause)
+    [ (pubSubEndpoint pubSub, cause)
       | name <- names,
-        line <- linesFor state name,
-        Just Link {linkTrouble = Just cause} <- [Map.lookup line (stateLinks state)]
+        pubSub <- pubSubsFor state name,
+        Just Link {linkTrouble = Just cause} <- [Map.lookup pubSub (stateLinks state)]
     ]
 
--- | The time before which a line will not be opened, if it is not open.
-idleUntil :: State -> Line -> Maybe Nanos
-idleUntil state line = case linkStage <$> Map.lookup line (stateLinks state) of
+-- | The time before which a pub/sub connection will not be opened, if it is not open.
+idleUntil :: State -> PubSubConnection -> Maybe Nanos
+idleUntil state pubSub = case linkStage <$> Map.lookup pubSub (stateLinks state) of
   Just (Idle notBefore) -> Just notBefore
   _ -> Nothing

@@ -72,7 +72,7 @@ heardOf = \case
       _ -> Odd
 
 -- | The time, the connection, and how to make the event for a gap.
-data Sorter = Sorter Nanos Line Int ((Topic, Nanos) -> Event)
+data Sorter = Sorter Nanos PubSubConnection Int ((Topic, Nanos) -> Event)
 
 -- | The result of sorting.
 data Sorted = Sorted
@@ -93,7 +93,7 @@ data Run = Run Value Topic [SubscriberId] [Event]
 -- | Hands out at most so many values, in their order. \(O(1)\) for a message that repeats
 -- the one before, otherwise \(O(\log n)\) in the topics.
 sortOut :: Sorter -> Int -> State -> [Came] -> Sorted
-sortOut (Sorter now line number gapOf) = \room state came -> go room Nothing (Sorted state False IntMap.empty [] []) came
+sortOut (Sorter now pubSub number gapOf) = \room state came -> go room Nothing (Sorted state False IntMap.empty [] []) came
   where
     go :: Int -> Maybe Run -> Sorted -> [Came] -> Sorted
     go !left run !sorted = \case
@@ -106,14 +106,14 @@ sortOut (Sorter now line number gapOf) = \room state came -> go room Nothing (So
           (Again _, Nothing) -> go left run sorted others
           (Came value, _) -> case heardOf value of
             Published kind name channel payload ->
-              let about = topicAt line kind name
-                  subscribers = subscribersAt (sortedState sorted) line number about
+              let about = topicAt pubSub kind name
+                  subscribers = subscribersAt (sortedState sorted) pubSub number about
                   -- Keeps the topic's own bytes, not a copy for each message.
                   at = if channel == topicName about then topicName about else channel
                in go (left - 1) (Just (Run value about subscribers [Message (MessageOf about at payload)])) (given run sorted) others
             Answered answer ->
               let before = given run sorted
-                  (state, actions) = step now (Subscribing.Said line number answer) (sortedState before)
+                  (state, actions) = step now (Subscribing.Said pubSub number answer) (sortedState before)
                in go (left - 1) Nothing (foldl act before {sortedState = state, sortedStepped = True} actions) others
             Odd -> go left Nothing (given run sorted) others
 

@@ -366,8 +366,8 @@ follow now group subscribers = traverse_ $ \case
   action -> writeTQueue (groupActions group) action
 
 -- | Hands the values that came on a connection to the subscribers.
-handOn :: Group -> Line -> Int -> [Came] -> IO ()
-handOn group line number values = unless (null values) $ do
+handOn :: Group -> PubSubConnection -> Int -> [Came] -> IO ()
+handOn group pubSub number values = unless (null values) $ do
   now@(Moment nanos wall) <- moment
   rest <- atomically $ do
     over <- readTVar (groupOver group)
@@ -377,8 +377,8 @@ handOn group line number values = unless (null values) $ do
         subscribers <- readTVar (groupSubscribers group)
         room <- roomIn subscribers
         state <- readTVar (groupState group)
-        let proven = maybe wall (atWall now) (provenAt state line number)
-            sorted = sortOut (Sorter nanos line number (gapOf now)) room state values
+        let proven = maybe wall (atWall now) (provenAt state pubSub number)
+            sorted = sortOut (Sorter nanos pubSub number (gapOf now)) room state values
         when (sortedStepped sorted) (writeTVar (groupState group) (sortedState sorted))
         for_ (IntMap.toList (sortedEvents sorted)) $ \(subscriber, events) ->
           for_ (IntMap.lookup subscriber subscribers) $ \subscriber -> do
@@ -387,7 +387,7 @@ handOn group line number values = unless (null values) $ do
             for_ ended (\_ -> abandon now subscriber)
         follow now group subscribers (sortedActions sorted)
         pure (sortedRest sorted)
-  handOn group line number rest
+  handOn group pubSub number rest
   where
     -- A subscription that presses back is alone in its group.
     roomIn subscribers = case IntMap.elems subscribers of
@@ -397,7 +397,7 @@ handOn group line number values = unless (null values) $ do
         if isJust ended then pure maxBound else room <$ check (room > 0)
       _ -> pure maxBound
 
--- | The driver of a group: opens lines, sends, hangs up, follows the news of the cluster, and
+-- | The driver of a group: opens pub/sub connections, sends, hangs up, follows the news of the cluster, and
 -- watches the time. Ends when the group is over and all its connections are closed.
 drive :: Subscriptions -> Group -> IO ()
 drive subscriptions group = loop Nothing
@@ -491,10 +491,10 @@ lookAround subscriptions group known = do
 -- | Does an action that a step left to the driver.
 carry :: Subscriptions -> Group -> Action -> IO ()
 carry subscriptions group = \case
-  OpenLine line number -> do
+  OpenPubSub pubSub number -> do
     connection <- Connection <$> newTVarIO Nothing <*> newTVarIO Nothing
     atomically (modifyTVar' (groupConnections group) (IntMap.insert number connection))
-    void (spawn ("redis listen " <> renderEndpoint (lineEndpoint line)) (attend subscriptions group connection line number))
+    void (spawn ("redis listen " <> renderEndpoint (pubSubEndpoint pubSub)) (attend subscriptions group connection pubSub number))
   Send number questions -> onConnection number $ \connection ->
     readTVarIO (connectionListener connection) >>= traverse_ (\listener -> traverse_ (say listener . requestBytes . questionRequest) questions)
   HangUp number cause -> onConnection number (`dropConnection` cause)
@@ -506,8 +506,8 @@ carry subscriptions group = \case
     onConnection number act = readTVarIO (groupConnections group) >>= traverse_ act . IntMap.lookup number
 
 -- | The thread of a connection: opens it, reads until its end, and steps the machine.
-attend :: Subscriptions -> Group -> Connection -> Line -> Int -> IO ()
-attend subscriptions group connection line number = do
+attend :: Subscriptions -> Group -> Connection -> PubSubConnection -> Int -> IO ()
+attend subscriptions group connection pubSub number = do
   began <- preciseNanos
   -- No exception may keep the group waiting for an event.
   try (openWire setup Purpose {purposeUse = SharedFor ForPrimary, purposeGone = unwanted} endpoint) >>= \case
@@ -520,23 +520,23 @@ attend subscriptions group connection line number = do
       now <- moment
       atomically (writeTVar (connectionListener connection) (Just listener))
       readTVarIO (connectionUnwanted connection) >>= traverse_ (hangUp listener)
-      atomically (stepGroup now group (Opened line number))
-      result <- try (listen listener (handOn group line number))
+      atomically (stepGroup now group (Opened pubSub number))
+      result <- try (listen listener (handOn group pubSub number))
       let cause = either (\(problem :: SomeException) -> BrokenConnection (displayException problem)) id result
       observe (Disconnected endpoint cause)
-      gone (Lost line number cause)
+      gone (Lost pubSub number cause)
   where
     setup = subscriptionsSetup subscriptions
-    endpoint = lineEndpoint line
+    endpoint = pubSubEndpoint pubSub
     observe = observeConnection (configHooks (setupConfig setup))
     unwanted = readTVar (connectionUnwanted connection) >>= check . isJust
 
     notOpened cause = do
-      gone (NotOpened line number cause)
+      gone (NotOpened pubSub number cause)
       state <- readTVarIO (groupState group)
       now <- preciseNanos
-      -- A line that no topic needs any more, because the cause will last, has no next attempt.
-      let pause = maybe 0 (max 0 . subtract now) (idleUntil state line)
+      -- A pub/sub connection that no topic needs any more, because the cause will last, has no next attempt.
+      let pause = maybe 0 (max 0 . subtract now) (idleUntil state pubSub)
       unless (cause == ClosedLocally) $ observe (ConnectAttemptFailed endpoint cause (durationFromNanos pause))
 
     gone event = do

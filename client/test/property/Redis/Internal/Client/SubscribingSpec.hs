@@ -36,7 +36,7 @@ spec = describe "subscribing" $ do
     property $ \(Choices choices) seed ->
       let world = settledDown (foldl' (flip chosen) (newWorld seed) choices)
           known = Set.unions [Set.map ((,) (connLine conn)) (connKnows conn) | conn <- Map.elems (worldConns world)]
-          wanted = Set.fromList [(line, name) | (_, name) <- Map.keys (worldWanted world), line <- linesFor (worldState world) name]
+          wanted = Set.fromList [(pubSub, name) | (_, name) <- Map.keys (worldWanted world), pubSub <- pubSubsFor (worldState world) name]
        in counterexample (show (known, wanted)) (known === wanted .&&. and [isHeard (worldState world) subscriber name | (subscriber, name) <- Map.keys (worldWanted world)])
 
   Hspec.it "says of a topic that the server refuses which it is, however many were asked together" $
@@ -81,7 +81,7 @@ type Stream = (Topic, Maybe Endpoint)
 data Item = Answer Answer | Message Topic Stream Int
 
 data Conn = Conn
-  { connLine :: Line,
+  { connLine :: PubSubConnection,
     -- | The questions on their way to the server.
     connAsked :: Seq Question,
     connComing :: Seq Item,
@@ -93,7 +93,7 @@ data World = World
   { worldNow :: Nanos,
     worldState :: State,
     worldConns :: Map Int Conn,
-    worldOpening :: [(Line, Int)],
+    worldOpening :: [(PubSubConnection, Int)],
     -- | The node that serves the slot.
     worldOwner :: Endpoint,
     -- | By stream: the number and the time of each message, the last first.
@@ -147,7 +147,7 @@ event what world = noted (foldl' act world {worldNow = now, worldState = state} 
     act w action =
       let told = w {worldTold = action : worldTold w}
        in case action of
-            OpenLine line number -> told {worldOpening = worldOpening w <> [(line, number)]}
+            OpenPubSub pubSub number -> told {worldOpening = worldOpening w <> [(pubSub, number)]}
             Send number questions -> told {worldConns = Map.adjust (\conn -> conn {connAsked = foldl' (|>) (connAsked conn) questions}) number (worldConns w)}
             HangUp number _ -> told {worldConns = Map.delete number (worldConns w), worldOpening = filter ((/= number) . snd) (worldOpening w)}
             Missed subscriber name from -> told {worldHeard = Map.insertWith (<>) subscriber [Missed' name from] (worldHeard w)}
@@ -161,7 +161,7 @@ chosen choice world = case choice `mod` 12 of
   2 -> publish (pick topics) (pick nodes) world
   3 -> publish (ShardChannel "s") (pick nodes) world
   4 | rest `mod` 5 == 0, (number, conn) : _ <- rotated (Map.toList (worldConns world)) -> event (Lost (connLine conn) number ClosedByPeer) world {worldConns = Map.delete number (worldConns world)}
-  5 | (line, number) : _ <- worldOpening world -> opened (rest `mod` 4 > 0) line number world
+  5 | (pubSub, number) : _ <- worldOpening world -> opened (rest `mod` 4 > 0) pubSub number world
   6 -> later world
   7 | rest `mod` 3 == 0 -> moved (pick nodes) world
   8 -> look world
@@ -183,10 +183,10 @@ chosen choice world = case choice `mod` 12 of
 later :: World -> World
 later world = event (Tick IntMap.empty) world {worldNow = worldNow world + 100000000}
 
-opened :: Bool -> Line -> Int -> World -> World
-opened well line number world
-  | well = event (Opened line number) world' {worldConns = Map.insert number (Conn line Seq.empty Seq.empty Set.empty) (worldConns world')}
-  | otherwise = event (NotOpened line number (ConnectFailed "refused")) world'
+opened :: Bool -> PubSubConnection -> Int -> World -> World
+opened well pubSub number world
+  | well = event (Opened pubSub number) world' {worldConns = Map.insert number (Conn pubSub Seq.empty Seq.empty Set.empty) (worldConns world')}
+  | otherwise = event (NotOpened pubSub number (ConnectFailed "refused")) world'
   where
     world' = world {worldOpening = filter ((/= number) . snd) (worldOpening world)}
 
@@ -199,7 +199,7 @@ publish name node world = world {worldNow = now, worldPublished = Map.insertWith
     stream = (name, case name of KeyEvents _ -> Just node; _ -> Nothing)
     number = 1 + maximum (0 : map fst (Map.findWithDefault [] stream (worldPublished world)))
     sent conn
-      | name `Set.member` connKnows conn, here (lineEndpoint (connLine conn)) = conn {connComing = connComing conn |> Message name stream number}
+      | name `Set.member` connKnows conn, here (pubSubEndpoint (connLine conn)) = conn {connComing = connComing conn |> Message name stream number}
       | otherwise = conn
     here endpoint = case name of
       KeyEvents _ -> endpoint == node
@@ -222,7 +222,7 @@ answeredBy number conn refusal world = case connAsked conn of
   question :<| others -> world {worldNow = worldNow world + 1, worldConns = Map.insert number (foldl' (flip ($)) conn {connAsked = others} (answers question)) (worldConns world)}
   Empty -> world
   where
-    endpoint = lineEndpoint (connLine conn)
+    endpoint = pubSubEndpoint (connLine conn)
     answers question = case (questionAsk question, refusal) of
       (Subscribe _, Just text) -> [saying (Refusal (serverErrorFromText text))]
       (Subscribe kind, Nothing)
@@ -260,7 +260,7 @@ quiet = go (200 :: Int)
       where
         settled = left < 190 && null (worldOpening world) && all idle (Map.elems (worldConns world))
         idle conn = Seq.null (connComing conn) && all ((== Probe) . questionAsk) (toList (connAsked conn))
-    everything world = foldl' perConn (foldl' (\w (line, number) -> opened True line number w) world (worldOpening world)) (Map.keys (worldConns world))
+    everything world = foldl' perConn (foldl' (\w (pubSub, number) -> opened True pubSub number w) world (worldOpening world)) (Map.keys (worldConns world))
     perConn world number = foldl' (\w act -> maybe w (\conn -> act number conn w) (Map.lookup number (worldConns w))) world (replicate 30 (\n conn w -> answeredBy n conn Nothing w) <> replicate 200 delivered)
 
 -- | The property that nothing is wrong with the world.
