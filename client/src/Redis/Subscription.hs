@@ -76,7 +76,7 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.List.NonEmpty (NonEmpty)
 import Redis.Internal.Client.Core (Client (..), Core (coreSubscriptions), keepOpen)
-import Redis.Internal.Client.Inbox
+import Redis.Internal.Client.EventQueue
 import Redis.Internal.Client.Subscriptions
 import Redis.Internal.Client.Topic
 
@@ -174,7 +174,7 @@ nextEvent = atomically . nextEventSTM
 
 -- | Like 'nextEvent', as a part of a transaction: with 'orElse' it takes whatever comes first.
 nextEventSTM :: Subscription -> STM Event
-nextEventSTM (Subscription subscriber) = takeEvent (subscriberInbox subscriber)
+nextEventSTM (Subscription subscriber) = takeEvent (subscriberQueue subscriber)
 
 -- | Takes all events that wait, at least one; costs less for each event than 'nextEvent'. Waits and
 -- throws like 'nextEvent'.
@@ -183,7 +183,7 @@ nextEvents = atomically . nextEventsSTM
 
 -- | Like 'nextEvents', as a part of a transaction.
 nextEventsSTM :: Subscription -> STM (NonEmpty Event)
-nextEventsSTM (Subscription subscriber) = takeEvents (subscriberInbox subscriber)
+nextEventsSTM (Subscription subscriber) = takeEvents (subscriberQueue subscriber)
 
 -- | Listens to these topics, too; returns when the servers have confirmed them. Blocks and throws
 -- like 'withSubscription'; if it throws, nothing has changed.

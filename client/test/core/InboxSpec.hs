@@ -7,7 +7,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (toList)
 import Data.Time.Clock (UTCTime (..), addUTCTime)
 import Redis.Error
-import Redis.Internal.Client.Inbox
+import Redis.Internal.Client.EventQueue
 import Redis.Internal.Client.Topic
 import Test.Hspec hiding (before)
 import Test.Hspec.QuickCheck (prop)
@@ -27,11 +27,11 @@ spec = describe "an inbox" $ do
       pure ([number | Right number <- heard] === [1 .. sum [count | Put count <- moves]])
 
   it "that ends when it is full gives what fitted, then says why" $ do
-    inbox <- newInbox EndWhenFull 3 (at 0)
-    atomically (putBatch inbox (at 1) (Batch (at 0) (map event [1, 2])))
-    atomically (putBatch inbox (at 2) (Batch (at 1) (map event [3 .. 10])))
-    forM_ [1 .. 3] $ \number -> atomically (takeEvent inbox) `shouldReturn` event number
-    atomically (takeEvent inbox) `shouldThrow` (== SubscriberTooSlow 3)
+    queue <- newEventQueue EndWhenFull 3 (at 0)
+    atomically (putBatch queue (at 1) (Batch (at 0) (map event [1, 2])))
+    atomically (putBatch queue (at 2) (Batch (at 1) (map event [3 .. 10])))
+    forM_ [1 .. 3] $ \number -> atomically (takeEvent queue) `shouldReturn` event number
+    atomically (takeEvent queue) `shouldThrow` (== SubscriberTooSlow 3)
 
 -- | One operation on the inbox.
 data Move = Put Int | TakeOne | TakeAll
@@ -44,21 +44,21 @@ genMoves = listOf (frequency [(3, Put <$> chooseInt (0, 30)), (4, pure TakeOne),
 -- messages that the inbox held.
 played :: WhenFull -> Int -> [Move] -> IO ([Either (Int, Int) Int], Int)
 played whenFull capacity moves = do
-  inbox <- newInbox whenFull capacity (at 0)
+  queue <- newEventQueue whenFull capacity (at 0)
   let go next heard most = \case
         [] -> do
-          rest <- drained inbox
+          rest <- drained queue
           pure (heard <> rest, most)
         move : others -> do
           (next', more) <- case move of
-            Put count -> (next + count, []) <$ atomically (putBatch inbox (at (next + count)) (Batch (at (next - 1)) (map event [next .. next + count - 1])))
-            TakeOne -> (,) next <$> atomically ((pure <$> takeEvent inbox) `orElse` pure [])
-            TakeAll -> (,) next <$> atomically ((toList <$> takeEvents inbox) `orElse` pure [])
-          room <- atomically (inboxRoom inbox)
+            Put count -> (next + count, []) <$ atomically (putBatch queue (at (next + count)) (Batch (at (next - 1)) (map event [next .. next + count - 1])))
+            TakeOne -> (,) next <$> atomically ((pure <$> takeEvent queue) `orElse` pure [])
+            TakeAll -> (,) next <$> atomically ((toList <$> takeEvents queue) `orElse` pure [])
+          room <- atomically (eventQueueRoom queue)
           go next' (heard <> map told more) (max most (capacity - room)) others
   go 1 [] 0 moves
   where
-    drained inbox = map told <$> atomically ((toList <$> takeEvents inbox) `orElse` pure [])
+    drained queue = map told <$> atomically ((toList <$> takeEvents queue) `orElse` pure [])
 
 told :: Event -> Either (Int, Int) Int
 told = \case

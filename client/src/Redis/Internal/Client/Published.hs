@@ -12,7 +12,7 @@ import Data.ByteString (ByteString)
 import Data.IntMap.Strict (IntMap)
 import Data.IntMap.Strict qualified as IntMap
 import Redis.Error (serverErrorFromText)
-import Redis.Internal.Client.Inbox (Event (..), Message (..), joinGaps)
+import Redis.Internal.Client.EventQueue (Event (..), Message (..), joinGaps)
 import Redis.Internal.Client.Listening
 import Redis.Internal.Client.Subscribing (Answer (..), step)
 import Redis.Internal.Client.Subscribing qualified as Subscribing

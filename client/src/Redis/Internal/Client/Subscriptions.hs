@@ -14,7 +14,7 @@ module Redis.Internal.Client.Subscriptions
     Subscriber,
     openSubscriber,
     closeSubscriber,
-    subscriberInbox,
+    subscriberQueue,
     subscriberTopics,
     addTopics,
     removeTopics,
@@ -35,8 +35,8 @@ import Data.Set qualified as Set
 import Data.Time.Clock (UTCTime, addUTCTime, getCurrentTime)
 import Redis.Duration (seconds)
 import Redis.Error
-import Redis.Internal.Client.Inbox hiding (Event)
-import Redis.Internal.Client.Inbox qualified as Inbox
+import Redis.Internal.Client.EventQueue hiding (Event)
+import Redis.Internal.Client.EventQueue qualified as EventQueue
 import Redis.Internal.Client.Listening
 import Redis.Internal.Client.Listening qualified as Listening
 import Redis.Internal.Client.Published
@@ -95,7 +95,7 @@ data Subscriber = Subscriber
   { subscriberNumber :: SubscriberId,
     subscriberOwner :: Subscriptions,
     subscriberGroup :: Group,
-    subscriberInbox :: Inbox,
+    subscriberQueue :: EventQueue,
     -- | The topics that it has asked for and that were not refused.
     subscriberTopics :: TVar Topics,
     -- | The topics that were refused since it asked for them.
@@ -137,7 +137,7 @@ closeSubscriptions subscriptions = do
     writeTVar (subscriptionsClosed subscriptions) True
     groups <- readTVar (subscriptionsGroups subscriptions)
     for_ groups $ \group -> do
-      readTVar (groupSubscribers group) >>= traverse_ (\subscriber -> endInbox (subscriberInbox subscriber) ClientClosed)
+      readTVar (groupSubscribers group) >>= traverse_ (\subscriber -> endEventQueue (subscriberQueue subscriber) ClientClosed)
       writeTVar (groupOver group) True
   atomically (readTVar (subscriptionsGroups subscriptions) >>= check . IntMap.null)
 
@@ -160,15 +160,15 @@ subscriptionGauges subscriptions = readTVarIO (subscriptionsGroups subscriptions
     plus (SubscriptionGauges a b c) (SubscriptionGauges a' b' c') = SubscriptionGauges (a + a') (b + b') (c + c')
     groupGauges group = do
       subscribers <- readTVar (groupSubscribers group)
-      ends <- traverse (inboxEnded . subscriberInbox) subscribers
+      ends <- traverse (eventQueueEnded . subscriberQueue) subscribers
       listeners <- readTVar (groupConnections group) >>= traverse (readTVar . connectionListener)
-      waiting <- traverse (inboxWaiting . subscriberInbox) subscribers
+      waiting <- traverse (eventQueueWaiting . subscriberQueue) subscribers
       pure SubscriptionGauges {gaugeSubscriptions = IntMap.size (IntMap.filter isNothing ends), gaugeListening = length (catMaybes (IntMap.elems listeners)), gaugeEventsWaiting = sum waiting}
 
 -- | Opens a subscription without topics. The caller must close it.
 openSubscriber :: Subscriptions -> WhenFull -> Int -> IO Subscriber
 openSubscriber subscriptions whenFull capacity = mask_ $ do
-  inbox <- getCurrentTime >>= newInbox whenFull capacity
+  queue <- getCurrentTime >>= newEventQueue whenFull capacity
   topics <- newTVarIO mempty
   refused <- newTVarIO Map.empty
   awaited <- newTVarIO Map.empty
@@ -178,7 +178,7 @@ openSubscriber subscriptions whenFull capacity = mask_ $ do
     when closed (throwSTM ClientClosed)
     number <- nextNumber subscriptions
     (group, begun) <- groupFor fresh
-    let subscriber = Subscriber {subscriberNumber = number, subscriberOwner = subscriptions, subscriberGroup = group, subscriberInbox = inbox, subscriberTopics = topics, subscriberRefused = refused, subscriberAwaited = awaited}
+    let subscriber = Subscriber {subscriberNumber = number, subscriberOwner = subscriptions, subscriberGroup = group, subscriberQueue = queue, subscriberTopics = topics, subscriberRefused = refused, subscriberAwaited = awaited}
     modifyTVar' (groupSubscribers group) (IntMap.insert number subscriber)
     pure (subscriber, begun)
   when begun . void $ spawn "redis subscriptions" (drive subscriptions (subscriberGroup subscriber))
@@ -228,7 +228,7 @@ closeSubscriber :: Subscriber -> IO ()
 closeSubscriber subscriber = do
   now <- moment
   atomically $ do
-    endInbox (subscriberInbox subscriber) ClientClosed
+    endEventQueue (subscriberQueue subscriber) ClientClosed
     abandon now subscriber
     modifyTVar' (groupSubscribers group) (IntMap.delete (subscriberNumber subscriber))
     nobody <- IntMap.null <$> readTVar (groupSubscribers group)
@@ -253,7 +253,7 @@ addTopics :: Subscriber -> Topics -> IO ()
 addTopics subscriber topics = mask $ \restore -> do
   now <- moment
   awaited <- atomically $ do
-    inboxEnded (subscriberInbox subscriber) >>= traverse_ throwSTM
+    eventQueueEnded (subscriberQueue subscriber) >>= traverse_ throwSTM
     known <- readTVar (subscriberTopics subscriber)
     before <- readTVar (subscriberAwaited subscriber)
     let added = topics `topicsWithout` known
@@ -300,7 +300,7 @@ addTopics subscriber topics = mask $ \restore -> do
         News -> hopeless >>= maybe (awaitAll over) throwIO
 
     settled = do
-      ended <- inboxEnded (subscriberInbox subscriber)
+      ended <- eventQueueEnded (subscriberQueue subscriber)
       refused <- readTVar (subscriberRefused subscriber)
       wanted <- readTVar (subscriberTopics subscriber)
       state <- readTVar (groupState group)
@@ -337,17 +337,17 @@ stepGroup now@(Moment nanos _) group event = do
   let gaps = IntMap.fromListWith (flip (<>)) [(subscriber, [(name, since)]) | Missed subscriber name since <- actions]
   for_ (IntMap.toList gaps) $ \(subscriber, missed) ->
     for_ (IntMap.lookup subscriber subscribers) $ \subscriber ->
-      putBatch (subscriberInbox subscriber) wall (Batch wall (joined (map (gapOf now) missed)))
+      putBatch (subscriberQueue subscriber) wall (Batch wall (joined (map (gapOf now) missed)))
   follow now group subscribers actions
   where
     Moment _ wall = now
     swapped (state, actions) = (actions, state)
 
-gapOf :: Moment -> (Topic, Nanos) -> Inbox.Event
+gapOf :: Moment -> (Topic, Nanos) -> EventQueue.Event
 gapOf now@(Moment _ wall) (name, since) = Gap GapOf {gapSince = atWall now since, gapUntil = wall, gapTopics = topic name, gapReason = NotHeard}
 
 -- | Joins consecutive gaps.
-joined :: [Inbox.Event] -> [Inbox.Event]
+joined :: [EventQueue.Event] -> [EventQueue.Event]
 joined = foldr join' []
   where
     join' (Gap one) (Gap other : others) | Just both <- joinGaps one other = Gap both : others
@@ -361,7 +361,7 @@ follow now group subscribers = traverse_ $ \case
     modifyTVar' (subscriberTopics subscriber) (`topicsWithout` topic name)
     modifyTVar' (subscriberRefused subscriber) (Map.insert name problem)
   EndSubscriber subscriber problem -> for_ (IntMap.lookup subscriber subscribers) $ \subscriber -> do
-    endInbox (subscriberInbox subscriber) problem
+    endEventQueue (subscriberQueue subscriber) problem
     abandon now subscriber
   action -> writeTQueue (groupActions group) action
 
@@ -382,8 +382,8 @@ handOn group pubSub number values = unless (null values) $ do
         when (sortedStepped sorted) (writeTVar (groupState group) (sortedState sorted))
         for_ (IntMap.toList (sortedEvents sorted)) $ \(subscriber, events) ->
           for_ (IntMap.lookup subscriber subscribers) $ \subscriber -> do
-            putBatch (subscriberInbox subscriber) wall (Batch proven (reverse events))
-            ended <- inboxEnded (subscriberInbox subscriber)
+            putBatch (subscriberQueue subscriber) wall (Batch proven (reverse events))
+            ended <- eventQueueEnded (subscriberQueue subscriber)
             for_ ended (\_ -> abandon now subscriber)
         follow now group subscribers (sortedActions sorted)
         pure (sortedRest sorted)
@@ -391,9 +391,9 @@ handOn group pubSub number values = unless (null values) $ do
   where
     -- A subscription that presses back is alone in its group.
     roomIn subscribers = case IntMap.elems subscribers of
-      [subscriber] | inboxWhenFull (subscriberInbox subscriber) == PressBack -> do
-        ended <- inboxEnded (subscriberInbox subscriber)
-        room <- inboxRoom (subscriberInbox subscriber)
+      [subscriber] | eventQueueWhenFull (subscriberQueue subscriber) == PressBack -> do
+        ended <- eventQueueEnded (subscriberQueue subscriber)
+        room <- eventQueueRoom (subscriberQueue subscriber)
         if isJust ended then pure maxBound else room <$ check (room > 0)
       _ -> pure maxBound
 

@@ -4,24 +4,24 @@
 -- Events are put in by batches, one transaction for everything that one read brought; they
 -- are taken one by one. The two sides use different variables: the front counts the events
 -- that were taken, the back those that came, and the difference waits.
-module Redis.Internal.Client.Inbox
+module Redis.Internal.Client.EventQueue
   ( Event (..),
     Message (..),
     Gap (..),
     GapReason (..),
     joinGaps,
     WhenFull (..),
-    Inbox,
-    newInbox,
-    inboxWhenFull,
+    EventQueue,
+    newEventQueue,
+    eventQueueWhenFull,
     Batch (..),
     putBatch,
-    inboxWaiting,
-    inboxRoom,
+    eventQueueWaiting,
+    eventQueueRoom,
     takeEvent,
     takeEvents,
-    endInbox,
-    inboxEnded,
+    endEventQueue,
+    eventQueueEnded,
   )
 where
 
@@ -105,12 +105,12 @@ data WhenFull
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
 -- | The events of one subscription that nobody has taken.
-data Inbox = Inbox
-  { inboxWhenFull :: WhenFull,
-    inboxCapacity :: Int,
-    inboxFront :: TVar Front,
-    inboxBack :: TVar Back,
-    inboxEnd :: TVar (Maybe Error)
+data EventQueue = EventQueue
+  { eventQueueWhenFull :: WhenFull,
+    eventQueueCapacity :: Int,
+    eventQueueFront :: TVar Front,
+    eventQueueBack :: TVar Back,
+    eventQueueEnd :: TVar (Maybe Error)
   }
 
 -- | Events that came together.
@@ -126,46 +126,46 @@ data Front = Front Int Batch [Batch]
 -- | How many events came, and the newest batches, the last one first.
 data Back = Back Int [Batch]
 
--- | An empty inbox for so many events, at least two.
-newInbox :: WhenFull -> Int -> UTCTime -> IO Inbox
-newInbox inboxWhenFull capacity now = do
-  inboxFront <- newTVarIO (Front 0 (Batch now []) [])
-  inboxBack <- newTVarIO (Back 0 [])
-  inboxEnd <- newTVarIO Nothing
-  pure Inbox {inboxWhenFull, inboxCapacity = max 2 capacity, inboxFront, inboxBack, inboxEnd}
+-- | An empty event queue for so many events, at least two.
+newEventQueue :: WhenFull -> Int -> UTCTime -> IO EventQueue
+newEventQueue eventQueueWhenFull capacity now = do
+  eventQueueFront <- newTVarIO (Front 0 (Batch now []) [])
+  eventQueueBack <- newTVarIO (Back 0 [])
+  eventQueueEnd <- newTVarIO Nothing
+  pure EventQueue {eventQueueWhenFull, eventQueueCapacity = max 2 capacity, eventQueueFront, eventQueueBack, eventQueueEnd}
 
 -- | How many events came and were not taken. \(O(1)\).
-inboxWaiting :: Inbox -> STM Int
-inboxWaiting inbox = do
-  Front taken _ _ <- readTVar (inboxFront inbox)
-  Back put _ <- readTVar (inboxBack inbox)
+eventQueueWaiting :: EventQueue -> STM Int
+eventQueueWaiting queue = do
+  Front taken _ _ <- readTVar (eventQueueFront queue)
+  Back put _ <- readTVar (eventQueueBack queue)
   pure (put - taken)
 
 -- | How many more events fit. \(O(1)\).
-inboxRoom :: Inbox -> STM Int
-inboxRoom inbox = (\waiting -> max 0 (inboxCapacity inbox - waiting)) <$> inboxWaiting inbox
+eventQueueRoom :: EventQueue -> STM Int
+eventQueueRoom queue = (\waiting -> max 0 (eventQueueCapacity queue - waiting)) <$> eventQueueWaiting queue
 
--- | Puts a batch in at this time. An inbox that presses back takes it in any case, because
+-- | Puts a batch in at this time. An event queue that presses back takes it in any case, because
 -- the caller has checked the room. \(O(n)\) in the events that are put in or dropped.
-putBatch :: Inbox -> UTCTime -> Batch -> STM ()
-putBatch inbox now batch = do
-  ended <- readTVar (inboxEnd inbox)
+putBatch :: EventQueue -> UTCTime -> Batch -> STM ()
+putBatch queue now batch = do
+  ended <- readTVar (eventQueueEnd queue)
   unless (null (batchEvents batch) || isJust ended) $ do
-    front@(Front taken _ _) <- readTVar (inboxFront inbox)
-    back@(Back put batches) <- readTVar (inboxBack inbox)
+    front@(Front taken _ _) <- readTVar (eventQueueFront queue)
+    back@(Back put batches) <- readTVar (eventQueueBack queue)
     let count = length (batchEvents batch)
-        room = inboxCapacity inbox - (put - taken)
-        append more = writeTVar (inboxBack inbox) (Back (put + length (batchEvents more)) (more : batches))
-    if count <= room || inboxWhenFull inbox == PressBack
+        room = eventQueueCapacity queue - (put - taken)
+        append more = writeTVar (eventQueueBack queue) (Back (put + length (batchEvents more)) (more : batches))
+    if count <= room || eventQueueWhenFull queue == PressBack
       then append batch
-      else case inboxWhenFull inbox of
+      else case eventQueueWhenFull queue of
         EndWhenFull -> do
           append batch {batchEvents = take room (batchEvents batch)}
-          endInbox inbox (SubscriberTooSlow (inboxCapacity inbox))
+          endEventQueue queue (SubscriberTooSlow (eventQueueCapacity queue))
         _ -> do
-          let (front', back') = dropOldest (inboxCapacity inbox) now front (after back)
-          writeTVar (inboxFront inbox) front'
-          writeTVar (inboxBack inbox) back'
+          let (front', back') = dropOldest (eventQueueCapacity queue) now front (after back)
+          writeTVar (eventQueueFront queue) front'
+          writeTVar (eventQueueBack queue) back'
   where
     after (Back put batches) = Back (put + length (batchEvents batch)) (batch : batches)
 
@@ -198,47 +198,47 @@ dropOldest capacity now (Front taken current batches) (Back put newest) =
 
 -- | The next event; waits for one. Once all events are taken, throws the 'Error' that the
 -- subscription ended with.
-takeEvent :: Inbox -> STM Event
-takeEvent inbox = do
-  Front taken batch batches <- readTVar (inboxFront inbox)
+takeEvent :: EventQueue -> STM Event
+takeEvent queue = do
+  Front taken batch batches <- readTVar (eventQueueFront queue)
   case (batchEvents batch, batches) of
-    (event : events, _) -> event <$ writeTVar (inboxFront inbox) (Front (taken + 1) batch {batchEvents = events} batches)
-    ([], next : others) -> writeTVar (inboxFront inbox) (Front taken next others) *> takeEvent inbox
+    (event : events, _) -> event <$ writeTVar (eventQueueFront queue) (Front (taken + 1) batch {batchEvents = events} batches)
+    ([], next : others) -> writeTVar (eventQueueFront queue) (Front taken next others) *> takeEvent queue
     ([], []) -> do
-      refill inbox
-      takeEvent inbox
+      refill queue
+      takeEvent queue
 
 -- | All events that wait; waits for at least one. Throws like 'takeEvent'.
-takeEvents :: Inbox -> STM (NonEmpty Event)
-takeEvents inbox = do
-  Front taken batch batches <- readTVar (inboxFront inbox)
-  Back put newest <- readTVar (inboxBack inbox)
+takeEvents :: EventQueue -> STM (NonEmpty Event)
+takeEvents queue = do
+  Front taken batch batches <- readTVar (eventQueueFront queue)
+  Back put newest <- readTVar (eventQueueBack queue)
   case concatMap batchEvents (batch : batches <> reverse newest) of
     event : events -> do
-      writeTVar (inboxFront inbox) (Front (taken + 1 + length events) batch {batchEvents = []} [])
-      writeTVar (inboxBack inbox) (Back put [])
+      writeTVar (eventQueueFront queue) (Front (taken + 1 + length events) batch {batchEvents = []} [])
+      writeTVar (eventQueueBack queue) (Back put [])
       pure (event :| events)
-    [] -> nothingThere inbox
+    [] -> nothingThere queue
 
 -- | Moves the events of the back to the front, which is empty.
-refill :: Inbox -> STM ()
-refill inbox = do
-  Back put newest <- readTVar (inboxBack inbox)
-  Front taken batch _ <- readTVar (inboxFront inbox)
+refill :: EventQueue -> STM ()
+refill queue = do
+  Back put newest <- readTVar (eventQueueBack queue)
+  Front taken batch _ <- readTVar (eventQueueFront queue)
   case reverse newest of
-    [] -> nothingThere inbox
+    [] -> nothingThere queue
     batches -> do
-      writeTVar (inboxBack inbox) (Back put [])
-      writeTVar (inboxFront inbox) (Front taken batch batches)
+      writeTVar (eventQueueBack queue) (Back put [])
+      writeTVar (eventQueueFront queue) (Front taken batch batches)
 
 -- | Waits, or throws the reason why no more events come.
-nothingThere :: Inbox -> STM a
-nothingThere inbox = readTVar (inboxEnd inbox) >>= maybe retry throwSTM
+nothingThere :: EventQueue -> STM a
+nothingThere queue = readTVar (eventQueueEnd queue) >>= maybe retry throwSTM
 
--- | Ends the inbox for this reason; the first reason counts.
-endInbox :: Inbox -> Error -> STM ()
-endInbox inbox reason = modifyTVar' (inboxEnd inbox) (<|> Just reason)
+-- | Ends the event queue for this reason; the first reason counts.
+endEventQueue :: EventQueue -> Error -> STM ()
+endEventQueue queue reason = modifyTVar' (eventQueueEnd queue) (<|> Just reason)
 
--- | The reason why no more events come, if the inbox has ended.
-inboxEnded :: Inbox -> STM (Maybe Error)
-inboxEnded = readTVar . inboxEnd
+-- | The reason why no more events come, if the event queue has ended.
+eventQueueEnded :: EventQueue -> STM (Maybe Error)
+eventQueueEnded = readTVar . eventQueueEnd
