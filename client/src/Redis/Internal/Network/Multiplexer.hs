@@ -17,7 +17,7 @@
 module Redis.Internal.Network.Multiplexer
   ( Multiplexer,
     MuxSettings (..),
-    Weight (..),
+    BufferSize (..),
     openMultiplexer,
     closeMultiplexer,
     abortMultiplexer,
@@ -72,7 +72,7 @@ import Redis.Internal.Protocol.Encode (Request, request, requestSize)
 -- multiplexer closes the transport.
 openMultiplexer :: MuxSettings -> Transport -> IO Multiplexer
 openMultiplexer settings transport = mask_ $ do
-  order <- case muxWeight settings of
+  order <- case muxBufferSize settings of
     ManyCallers -> newOrderCounts
     OneCaller -> noOrderCounts
   mux <- newMuxState settings transport order

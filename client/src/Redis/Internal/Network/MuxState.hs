@@ -16,7 +16,7 @@
 module Redis.Internal.Network.MuxState
   ( Multiplexer (..),
     MuxSettings (..),
-    Weight (..),
+    BufferSize (..),
     newMuxState,
     withLock,
     withLockAlways,
@@ -105,7 +105,7 @@ data MuxSettings = MuxSettings
     -- however many commands are in flight.
     muxAlone :: Bool,
     -- | How much memory the connection has at rest.
-    muxWeight :: Weight,
+    muxBufferSize :: BufferSize,
     -- | The capability its threads run on.
     muxCapability :: Int,
     -- | The counters of how commands went, if there is one. Counts commands from 'wordCountedFrom' on.
@@ -127,7 +127,7 @@ data MuxSettings = MuxSettings
   }
 
 -- | The number of callers that a connection is for.
-data Weight
+data BufferSize
   = -- | Buffers for the commands of many callers, and counts of each thread's commands.
     ManyCallers
   | -- | Small buffers, which grow when they must, and no counts.
@@ -171,13 +171,13 @@ newMuxState muxSettings muxTransport muxOrder = do
   muxLock <- newMVar ()
   -- The cause while a connection drains, and at its end.
   muxCause <- newIORef ClosedLocally
-  muxBuffer <- newWriteBuffer $ case muxWeight muxSettings of
+  muxBuffer <- newWriteBuffer $ case muxBufferSize muxSettings of
     ManyCallers -> 16 * 1024
     OneCaller -> 1024
   nobody <- newFilledSlot (Failure (ConnectionError (ConnectionFailure "" NotSent (transportEndpoint muxTransport) ClosedLocally)))
   -- A handshake is one run, and must fit however low the limit is.
   muxRing <- newPendingRing (max 16 (muxMaxInFlight muxSettings)) nobody
-  muxSendTimes <- newSendTimes $ case muxWeight muxSettings of
+  muxSendTimes <- newSendTimes $ case muxBufferSize muxSettings of
     ManyCallers -> 256
     OneCaller -> 16
   muxLeftover <- newIORef Nothing

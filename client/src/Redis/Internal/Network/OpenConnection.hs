@@ -211,7 +211,7 @@ sharedSettings setup endpoint capability =
       muxAlone = case configTopology config of
         Cluster _ -> False
         _ -> True,
-      muxWeight = ManyCallers,
+      muxBufferSize = ManyCallers,
       muxCapability = capability,
       muxCounters = Just (setupCounters setup),
       muxReplyChecks = configReplyChecks config,
@@ -236,6 +236,6 @@ exclusiveSettings setup endpoint capability =
       muxAlone = False,
       -- Nobody else's replies come here, and within a transaction a check would be queued.
       muxReplyChecks = False,
-      muxWeight = OneCaller,
+      muxBufferSize = OneCaller,
       muxMaxInFlight = 1024
     }

@@ -81,7 +81,7 @@ data Reader = Reader
 
 -- | The size of the receive buffer.
 capacity :: Multiplexer -> Int
-capacity mux = case muxWeight (muxSettings mux) of
+capacity mux = case muxBufferSize (muxSettings mux) of
   ManyCallers -> 128 * 1024
   OneCaller -> leastBuffer
 
