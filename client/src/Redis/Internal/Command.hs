@@ -422,9 +422,9 @@ data Blocking
 data Scope
   = -- | A connection that it shares with the commands of other callers.
     SharedConnection
-  | -- | The node's control lane: the command ends what others do (SCRIPT KILL, CLIENT
+  | -- | The node's control connection: the command ends what others do (SCRIPT KILL, CLIENT
     -- UNPAUSE …), so it must not queue behind them.
-    ControlLane
+    ControlConnection
   | -- | A connection of its own that is not used afterwards, because the command's
     -- effect on it is not known, or because it holds the connection up (SHUTDOWN).
     OwnConnection

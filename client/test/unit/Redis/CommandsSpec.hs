@@ -326,7 +326,7 @@ rawCommands = describe "raw" $ do
     commandFacts (raw ["BLPOP", "k", "0"]) `shouldBe` writeFacts {factBlocking = BlocksForever}
     commandFacts (raw ["MULTI"]) `shouldBe` writeFacts {factScope = ConnectionState}
     commandFacts (raw ["CLIENT", "REPLY", "OFF"]) `shouldBe` writeFacts {factScope = ConnectionState}
-    commandFacts (raw ["script", "kill"]) `shouldBe` writeFacts {factScope = ControlLane}
+    commandFacts (raw ["script", "kill"]) `shouldBe` writeFacts {factScope = ControlConnection}
 
   it "in one line does what the server reads in that line" $ do
     let waiting = Build.inline "XREAD \"BLOCK\" 500 STREAMS k $"

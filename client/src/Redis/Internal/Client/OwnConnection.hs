@@ -39,7 +39,7 @@ import System.Random (randomRIO)
 needsOwn :: Facts -> Bool
 needsOwn facts = case factScope facts of
   OwnConnection -> True
-  ControlLane -> False
+  ControlConnection -> False
   _ -> factBlocking facts /= NonBlocking
 
 -- | A command on its way.

@@ -218,7 +218,7 @@ factsFromEntry entry commandWords' =
       -- An old server does not tell a command's categories, so the effect on the
       -- connection is unknown.
       | changesConnection entry = maybe OwnConnection (const ConnectionState) (entryCategories entry)
-      | overtakes entry = ControlLane
+      | overtakes entry = ControlConnection
       | holdsUp entry = OwnConnection
       | otherwise = SharedConnection
 

@@ -123,7 +123,7 @@ queuedOf given =
       | otherwise = Nothing
     stateful = case factScope (commandFacts given) of
       SharedConnection -> Nothing
-      ControlLane -> Nothing
+      ControlConnection -> Nothing
       OwnConnection -> refused
       ConnectionState -> refused
     misplaced severalNodes = case commandRoute given of

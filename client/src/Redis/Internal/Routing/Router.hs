@@ -221,7 +221,7 @@ destinationOf :: Router -> Facts -> Route a -> IO (Maybe Destination)
 destinationOf router facts route = case router of
   StandaloneRouter alone
     | OneNode endpoint <- route -> destinationFor router facts (AtNode endpoint)
-    | otherwise -> Just . inLane facts <$> readIORef (aloneDestination alone)
+    | otherwise -> Just . onControl facts <$> readIORef (aloneDestination alone)
   ClusterRouter {} -> destinationFor router facts (targetOf route)
 {-# INLINE destinationOf #-}
 
@@ -229,10 +229,10 @@ destinationOf router facts route = case router of
 destinationFor :: Router -> Facts -> Target -> IO (Maybe Destination)
 destinationFor router facts target = case router of
   StandaloneRouter alone -> case target of
-    AtNode endpoint -> fmap (inLane facts . onPrimary) <$> knownNode (aloneNodes alone) endpoint
-    _ -> Just . inLane facts <$> readIORef (aloneDestination alone)
+    AtNode endpoint -> fmap (onControl facts . onPrimary) <$> knownNode (aloneNodes alone) endpoint
+    _ -> Just . onControl facts <$> readIORef (aloneDestination alone)
   ClusterRouter usual cluster ->
-    fmap (inLane facts) <$> case target of
+    fmap (onControl facts) <$> case target of
       TargetAnyNode -> fmap onPrimary <$> anyPrimary cluster
       TargetAnyFor slot -> fmap onPrimary <$> anyPrimaryFor cluster slot
       TargetSlot slot
@@ -268,11 +268,11 @@ mayLeavePrimary :: Facts -> Bool
 mayLeavePrimary facts = factReadOnly facts && factBlocking facts == NonBlocking
 
 -- | The destination with the node's connection that the command needs.
-inLane :: Facts -> Destination -> Destination
-inLane facts destination = case factScope facts of
-  ControlLane -> destination {destinationRole = ForControl}
+onControl :: Facts -> Destination -> Destination
+onControl facts destination = case factScope facts of
+  ControlConnection -> destination {destinationRole = ForControl}
   _ -> destination
-{-# INLINE inLane #-}
+{-# INLINE onControl #-}
 
 onPrimary :: Node -> Destination
 onPrimary node = Destination {destinationNode = node, destinationRole = ForPrimary}
@@ -442,7 +442,7 @@ hasNode router deadline endpoint =
 
 -- | The destination at an endpoint that a server named. The node counts as a primary.
 destinationAt :: Router -> Facts -> Endpoint -> IO (Either Error Destination)
-destinationAt router facts endpoint = fmap (inLane facts . onPrimary) <$> nodeAt (routerNodes router) endpoint
+destinationAt router facts endpoint = fmap (onControl facts . onPrimary) <$> nodeAt (routerNodes router) endpoint
 
 -- | Carries out an effect of a retry decision, for a command that began at this time.
 carryOut :: Router -> Nanos -> Effect -> IO ()

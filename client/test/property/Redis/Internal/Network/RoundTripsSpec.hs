@@ -53,7 +53,7 @@ spec = do
     prop "are as many as there were, in all lanes together, and as long" $ \recorded lanes -> ioProperty $ do
       counters <- newCounters (1 + lanes `mod` 4)
       beside <- siblingCounters 1 counters
-      sequence_ [recordTimes counters lane many nanos | (NonNegative lane, Positive many, Nanoseconds nanos) <- recorded]
+      sequence_ [recordTimes counters connection many nanos | (NonNegative connection, Positive many, Nanoseconds nanos) <- recorded]
       seen <- timesSeen counters
       other <- timesSeen beside
       pure (conjoin [seen === ofTimes (concat [replicate many nanos | (_, Positive many, Nanoseconds nanos) <- recorded]), other === mempty])
