@@ -64,7 +64,7 @@ import Redis.Internal.Network.ResponseSlot (ResponseSlot)
 -- | The ring: its cells and its ends.
 data PendingRing = PendingRing
   { -- | The cells. Replaced by a larger room, under the lock.
-    ringRoom :: IORef Room,
+    ringStorage :: IORef RingStorage,
     -- | Three words, a cache line apart: tail, head, and up to where cells may be
     -- used again.
     ringEnds :: MutableByteArray RealWorld,
@@ -75,12 +75,12 @@ data PendingRing = PendingRing
   }
 
 -- | The cells: the slots and, in one array of words, the facts of each command.
-data Room = Room
-  { roomSlots :: MutableArray RealWorld ResponseSlot,
+data RingStorage = RingStorage
+  { storageSlots :: MutableArray RealWorld ResponseSlot,
     -- | Four words per cell, as in 'Pending'.
-    roomFacts :: MutableByteArray RealWorld,
+    storageWords :: MutableByteArray RealWorld,
     -- | Cells minus one; their number is a power of two.
-    roomMask :: Int
+    storageMask :: Int
   }
 
 -- | One command in flight.
@@ -104,19 +104,19 @@ expired = minBound
 newPendingRing :: Int -> ResponseSlot -> IO PendingRing
 newPendingRing atLeast nobody = do
   let ringCapacity = until (>= atLeast) (* 2) 2
-  ringRoom <- newRoom (min firstCells ringCapacity) nobody >>= newIORef
+  ringStorage <- newStorage (min firstCells ringCapacity) nobody >>= newIORef
   ringEnds <- newByteArray (24 * 8)
   setByteArray ringEnds 0 24 (0 :: Int)
-  pure PendingRing {ringRoom, ringEnds, ringCapacity, ringNobody = nobody}
+  pure PendingRing {ringStorage, ringEnds, ringCapacity, ringNobody = nobody}
 
 firstCells :: Int
 firstCells = 64
 
-newRoom :: Int -> ResponseSlot -> IO Room
-newRoom cells nobody = do
-  roomSlots <- newArray cells nobody
-  roomFacts <- newByteArray (cells * 4 * 8)
-  pure Room {roomSlots, roomFacts, roomMask = cells - 1}
+newStorage :: Int -> ResponseSlot -> IO RingStorage
+newStorage cells nobody = do
+  storageSlots <- newArray cells nobody
+  storageWords <- newByteArray (cells * 4 * 8)
+  pure RingStorage {storageSlots, storageWords, storageMask = cells - 1}
 
 -- | Commands ever pushed.
 ringTail :: PendingRing -> IO Int
@@ -139,8 +139,8 @@ ringReady :: PendingRing -> Int -> IO Bool
 ringReady ring count = do
   next <- ringTail ring
   free <- ringFree ring
-  room <- readIORef (ringRoom ring)
-  pure (next + count - free <= roomMask room + 1)
+  storage <- readIORef (ringStorage ring)
+  pure (next + count - free <= storageMask storage + 1)
 {-# INLINE ringReady #-}
 
 -- | Makes room for so many more commands. Call it under the lock. \(O(1)\), but for a copy of all
@@ -152,20 +152,20 @@ ringReserve :: PendingRing -> Int -> IO ()
 ringReserve ring count = do
   next <- ringTail ring
   free <- ringFree ring
-  room <- readIORef (ringRoom ring)
-  let wanted = until (>= next + count - free) (* 2) (roomMask room + 1)
-  when (wanted > roomMask room + 1) $ do
-    larger <- newRoom wanted (ringNobody ring)
-    for_ [free .. next - 1] $ \position -> readRoom room position >>= writeRoom larger position
-    atomicWriteIORef (ringRoom ring) larger
+  storage <- readIORef (ringStorage ring)
+  let wanted = until (>= next + count - free) (* 2) (storageMask storage + 1)
+  when (wanted > storageMask storage + 1) $ do
+    larger <- newStorage wanted (ringNobody ring)
+    for_ [free .. next - 1] $ \position -> readStorage storage position >>= writeStorage larger position
+    atomicWriteIORef (ringStorage ring) larger
 {-# NOINLINE ringReserve #-}
 
 -- | Adds a command, for which room was made. The caller holds the lock. \(O(1)\).
 ringPush :: PendingRing -> Pending -> IO ()
 ringPush ring pending = do
   position <- ringTail ring
-  room <- readIORef (ringRoom ring)
-  writeRoom room position pending
+  storage <- readIORef (ringStorage ring)
+  writeStorage storage position pending
   writeByteArray (ringEnds ring) 0 (position + 1)
 {-# INLINE ringPush #-}
 
@@ -174,9 +174,9 @@ ringPush ring pending = do
 ringPop :: PendingRing -> IO Pending
 ringPop ring = do
   position <- ringHead ring
-  room <- readIORef (ringRoom ring)
-  pending <- readRoom room position
-  writeArray (roomSlots room) (position .&. roomMask room) (ringNobody ring)
+  storage <- readIORef (ringStorage ring)
+  pending <- readStorage storage position
+  writeArray (storageSlots storage) (position .&. storageMask storage) (ringNobody ring)
   writeByteArray (ringEnds ring) 8 (position + 1)
   pure pending
 {-# INLINE ringPop #-}
@@ -191,35 +191,35 @@ ringPublish ring = do
 
 -- | Looks at a command between head and tail, under the lock.
 ringPeek :: PendingRing -> Int -> IO Pending
-ringPeek ring position = readIORef (ringRoom ring) >>= \room -> readRoom room position
+ringPeek ring position = readIORef (ringStorage ring) >>= \storage -> readStorage storage position
 {-# INLINE ringPeek #-}
 
 -- | Notes that the caller of a command between head and tail has been told that its time is over.
 -- Call it under the lock.
 ringExpire :: PendingRing -> Int -> IO ()
 ringExpire ring position = do
-  room <- readIORef (ringRoom ring)
-  writeByteArray (roomFacts room) (4 * (position .&. roomMask room) + 1) expired
+  storage <- readIORef (ringStorage ring)
+  writeByteArray (storageWords storage) (4 * (position .&. storageMask storage) + 1) expired
 
-readRoom :: Room -> Int -> IO Pending
-readRoom room position = do
-  let cell = position .&. roomMask room
+readStorage :: RingStorage -> Int -> IO Pending
+readStorage storage position = do
+  let cell = position .&. storageMask storage
       facts = cell * 4
-  pendingSlot <- readArray (roomSlots room) cell
-  pendingEnd <- readByteArray (roomFacts room) facts
-  pendingDeadline <- readByteArray (roomFacts room) (facts + 1)
-  pendingLimit <- readByteArray (roomFacts room) (facts + 2)
-  pendingOrderKey <- readByteArray (roomFacts room) (facts + 3)
+  pendingSlot <- readArray (storageSlots storage) cell
+  pendingEnd <- readByteArray (storageWords storage) facts
+  pendingDeadline <- readByteArray (storageWords storage) (facts + 1)
+  pendingLimit <- readByteArray (storageWords storage) (facts + 2)
+  pendingOrderKey <- readByteArray (storageWords storage) (facts + 3)
   pure Pending {pendingSlot, pendingEnd, pendingDeadline, pendingLimit, pendingOrderKey}
-{-# INLINE readRoom #-}
+{-# INLINE readStorage #-}
 
-writeRoom :: Room -> Int -> Pending -> IO ()
-writeRoom room position Pending {pendingSlot, pendingEnd, pendingDeadline, pendingLimit, pendingOrderKey} = do
-  let cell = position .&. roomMask room
+writeStorage :: RingStorage -> Int -> Pending -> IO ()
+writeStorage storage position Pending {pendingSlot, pendingEnd, pendingDeadline, pendingLimit, pendingOrderKey} = do
+  let cell = position .&. storageMask storage
       facts = cell * 4
-  writeArray (roomSlots room) cell pendingSlot
-  writeByteArray (roomFacts room) facts pendingEnd
-  writeByteArray (roomFacts room) (facts + 1) pendingDeadline
-  writeByteArray (roomFacts room) (facts + 2) pendingLimit
-  writeByteArray (roomFacts room) (facts + 3) pendingOrderKey
-{-# INLINE writeRoom #-}
+  writeArray (storageSlots storage) cell pendingSlot
+  writeByteArray (storageWords storage) facts pendingEnd
+  writeByteArray (storageWords storage) (facts + 1) pendingDeadline
+  writeByteArray (storageWords storage) (facts + 2) pendingLimit
+  writeByteArray (storageWords storage) (facts + 3) pendingOrderKey
+{-# INLINE writeStorage #-}
