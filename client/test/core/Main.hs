@@ -17,7 +17,7 @@ import PoolOrderSpec qualified
 import Redis.TestKit.Wait (within)
 import RepeatedSpec qualified
 import ReplyChecksSpec qualified
-import RoomQueueSpec qualified
+import AdmissionQueueSpec qualified
 import Test.Hspec
 import WakeupSpec qualified
 
@@ -28,7 +28,7 @@ main = hspec . around_ (within 30) $ do
   RepeatedSpec.spec
   InboxSpec.spec
   ConnectionPartsSpec.spec
-  RoomQueueSpec.spec
+  AdmissionQueueSpec.spec
   EventDispatcherSpec.spec
   CredentialStoreSpec.spec
   WakeupSpec.spec

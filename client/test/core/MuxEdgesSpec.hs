@@ -20,7 +20,7 @@ import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.OrderCounts (InFlight (..), inFlightOf, newOrderCounts, orderKeyOf)
 import Redis.Internal.Network.PendingRing (ringCapacity, ringReady)
 import Redis.Internal.Network.Reader (readerLoop)
-import Redis.Internal.Network.RoomQueue
+import Redis.Internal.Network.AdmissionQueue
 import Redis.Internal.Network.Sender (writerLoop)
 import Redis.Internal.Network.Transport (Transport (..))
 import Redis.Internal.Network.Wakeup (Watchdog (Resting), asleep, wakeupReader, wakeupWatchdog)
@@ -52,10 +52,10 @@ spec = do
         void (waitSlotResult slot)
         takeMVar arrived
         -- Queues like a caller that found no room before the reply had come.
-        waiter <- withLock mux (joinQueue (muxRoom mux) Wish {wishCommands = 1, wishBytes = 1, wishDeadline = maxBound})
+        waiter <- withLock mux (joinQueue (muxAdmission mux) Demand {demandCommands = 1, demandBytes = 1, demandDeadline = maxBound})
         writeIORef stops False
         putMVar goOn ()
-        within 5 (awaitCall waiter) >>= (`shouldBe` ComeIn)
+        within 5 (awaitAdmission waiter) >>= (`shouldBe` Admitted)
 
     it "lets callers in however many pushes come" . within 20 $ do
       feed <- newIORef (pure ())
@@ -145,7 +145,7 @@ spec = do
       eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
       -- While the test holds the lock, the waiter has been called but cannot come in.
       withLock mux $ do
-        callWhile (muxRoom mux) (\_ _ _ _ -> True)
+        admitWhile (muxAdmission mux) (\_ _ _ _ -> True)
         replicateM_ 2000 yield
         killThread leaver
       eventually ((== 0) . gaugeWaiting <$> muxGauges mux)
@@ -163,14 +163,14 @@ spec = do
         void (usually submitCommand mux (tokenRequest 1))
         -- Was called in, and has not come in yet when the watchdog looks.
         waiter <- withLock mux $ do
-          waiter <- joinQueue (muxRoom mux) Wish {wishCommands = 1, wishBytes = 1, wishDeadline = maxBound}
+          waiter <- joinQueue (muxAdmission mux) Demand {demandCommands = 1, demandBytes = 1, demandDeadline = maxBound}
           waiter <$ admitWaiting mux
         wakeWatchdog mux
         eventually (withLock mux ((==) <$> readWord mux wordOverdueFrom <*> readWord mux wordOverdue))
         end <- newEmptyMVar
         void (forkIO (limitedTo 1000 submitCommand mux (tokenRequest 2) >>= putMVar end . outcomeText))
         eventually ((== 2) . gaugeWaiting <$> muxGauges mux)
-        withLock mux (leaveQueue (muxRoom mux) waiter *> admitWaiting mux)
+        withLock mux (leaveQueue (muxAdmission mux) waiter *> admitWaiting mux)
         takeMVar end >>= (`shouldBe` Right (BulkString (token 2)))
 
     it "has the watchdog look as often as its own time wants it" . within 10 $ do

@@ -59,7 +59,7 @@ import Redis.Internal.Network.OrderCounts
 import Redis.Internal.Network.PendingRing
 import Redis.Internal.Network.Reader (readerLoop)
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.RoomQueue
+import Redis.Internal.Network.AdmissionQueue
 import Redis.Internal.Network.Sender (sendBlock, takeQueued, writerLoop)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup
@@ -89,7 +89,7 @@ closeMultiplexer grace mux = do
   after <- withLock mux $ do
     life <- lifeOf mux
     -- They come in and are refused.
-    when (life == Open) (callAll (muxRoom mux))
+    when (life == Open) (admitAll (muxAdmission mux))
     transition mux Drains
   wake mux after
   over <- expiry grace
@@ -206,8 +206,8 @@ enter mux terms batch = do
   let !submissionCount = batchCount batch
       !submissionBytes = batchSize batch
   takeMVar (muxLock mux)
-  waiting <- waitingForRoom (muxRoom mux)
-  room <- if waiting == 0 then hasRoom mux submissionCount submissionBytes else pure False
+  waiting <- waitingForCapacity (muxAdmission mux)
+  room <- if waiting == 0 then hasCapacity mux submissionCount submissionBytes else pure False
   life <- lifeOf mux
   let submission = Submission {submissionTerms = terms, submissionBatch = batch, submissionCount, submissionBytes}
   case life of
@@ -219,9 +219,9 @@ enter mux terms batch = do
           then putMVar (muxLock mux) () *> tooLate submission
           else do
             noteShortest mux submission
-            waiter <- joinQueue (muxRoom mux) Wish {wishCommands = submissionCount, wishBytes = submissionBytes, wishDeadline = deadlineAt (termsDeadline terms)}
+            waiter <- joinQueue (muxAdmission mux) Demand {demandCommands = submissionCount, demandBytes = submissionBytes, demandDeadline = deadlineAt (termsDeadline terms)}
             putMVar (muxLock mux) ()
-            waitForRoom mux submission waiter
+            waitForCapacity mux submission waiter
     _ -> refuse mux batch
 
 -- | The usual time limit of a command.
@@ -248,8 +248,8 @@ probe mux = mask_ $ do
   slot <- newResponseSlot
   terms <- usualTerms mux
   takeMVar (muxLock mux)
-  waiting <- waitingForRoom (muxRoom mux)
-  room <- hasRoom mux 1 (requestSize ping)
+  waiting <- waitingForCapacity (muxAdmission mux)
+  room <- hasCapacity mux 1 (requestSize ping)
   life <- lifeOf mux
   case life of
     Open
@@ -363,19 +363,19 @@ peakAfter :: Int -> Int -> Int
 peakAfter before busy = max (busy * peakUnit) (before - before `quot` peakUnit)
 
 -- | Waits for room, or until the deadline of the command has passed.
-waitForRoom :: Multiplexer -> Submission -> Waiter -> IO ()
-waitForRoom mux !submission waiter =
+waitForCapacity :: Multiplexer -> Submission -> Waiter -> IO ()
+waitForCapacity mux !submission waiter =
   -- Interruptible, like every wait for room.
-  (awaitCall waiter `onException` leave) >>= \case
+  (awaitAdmission waiter `onException` leave) >>= \case
     TooLate -> tooLate submission
-    ComeIn -> do
+    Admitted -> do
       takeMVar (muxLock mux) `onException` leave
-      takePromised (muxRoom mux) waiter
+      takePromised (muxAdmission mux) waiter
       lifeOf mux >>= \case
         Open -> append mux submission
         _ -> refuse mux (submissionBatch submission)
   where
-    leave = withLockAlways mux (leaveQueue (muxRoom mux) waiter *> admitWaiting mux)
+    leave = withLockAlways mux (leaveQueue (muxAdmission mux) waiter *> admitWaiting mux)
 
 -- | Fails the slots of commands that found no room in time.
 tooLate :: Submission -> IO ()
@@ -422,7 +422,7 @@ muxGauges :: Multiplexer -> IO MuxGauges
 muxGauges mux = withLock mux $ do
   gaugeInFlight <- inFlight mux
   gaugeQueuedBytes <- bufferedBytes (muxBuffer mux)
-  gaugeWaiting <- waitingForRoom (muxRoom mux)
+  gaugeWaiting <- waitingForCapacity (muxAdmission mux)
   pure MuxGauges {gaugeInFlight, gaugeQueuedBytes, gaugeWaiting}
 
 -- | Blocks until the connection has ended and everybody has been told.

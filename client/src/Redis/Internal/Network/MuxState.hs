@@ -57,7 +57,7 @@ module Redis.Internal.Network.MuxState
 
     -- * Room
     inFlight,
-    hasRoom,
+    hasCapacity,
     admitWaiting,
   )
 where
@@ -76,7 +76,7 @@ import Redis.Internal.Network.OrderCounts (OrderCounts)
 import Redis.Internal.Network.PendingRing
 import Redis.Internal.Network.ReplyChecks (ReplyChecks, newReplyChecks)
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.RoomQueue
+import Redis.Internal.Network.AdmissionQueue
 import Redis.Internal.Network.SendTimes
 import Redis.Internal.Network.Counters (Counters)
 import Redis.Internal.Network.Transport
@@ -151,7 +151,7 @@ data Multiplexer = Multiplexer
     muxWriterWake :: MVar (),
     -- | A 'TMVar', because the watchdog waits with a time limit.
     muxWatchdogWake :: TMVar (),
-    muxRoom :: RoomQueue,
+    muxAdmission :: AdmissionQueue,
     -- | The packed 'Wakeup' and the words.
     muxWords :: MutableByteArray RealWorld,
     -- | What each thread has in flight here.
@@ -184,7 +184,7 @@ newMuxState muxSettings muxTransport muxOrder = do
   muxReaderWake <- newEmptyMVar
   muxWriterWake <- newEmptyMVar
   muxWatchdogWake <- newEmptyTMVarIO
-  muxRoom <- newRoomQueue
+  muxAdmission <- newAdmissionQueue
   muxWords <- newByteArray (wordCount * 8)
   setByteArray muxWords 0 wordCount (0 :: Int)
   muxChecks <- if muxReplyChecks muxSettings then Just <$> newReplyChecks else pure Nothing
@@ -202,7 +202,7 @@ newMuxState muxSettings muxTransport muxOrder = do
             muxReaderWake,
             muxWriterWake,
             muxWatchdogWake,
-            muxRoom,
+            muxAdmission,
             muxWords,
             muxOrder,
             muxChecks,
@@ -413,12 +413,12 @@ repliesUntilEnd mux =
     _ -> ringHead (muxRing mux)
 
 -- | Whether so many more commands of so many more bytes may be submitted. Call it under the lock.
-hasRoom :: Multiplexer -> Int -> Int -> IO Bool
-hasRoom mux commands bytes = do
+hasCapacity :: Multiplexer -> Int -> Int -> IO Bool
+hasCapacity mux commands bytes = do
   busy <- inFlight mux
   used <- bufferedBytes (muxBuffer mux)
   pure $! fits (muxSettings mux) busy used commands bytes
-{-# INLINE hasRoom #-}
+{-# INLINE hasCapacity #-}
 
 -- | The rule, given the commands in flight, the bytes queued, and how much more of both is wanted.
 fits :: MuxSettings -> Int -> Int -> Int -> Int -> Bool
@@ -429,12 +429,12 @@ fits limits busy used commands bytes =
     && (used == 0 || used + bytes <= muxMaxQueued limits)
 {-# INLINE fits #-}
 
--- | Calls in the waiting callers that there is room for. Call it under the lock.
+-- | Admits the waiting callers that there is room for. Call it under the lock.
 admitWaiting :: Multiplexer -> IO ()
 admitWaiting mux = do
-  waiting <- waitingForRoom (muxRoom mux)
+  waiting <- waitingForCapacity (muxAdmission mux)
   when (waiting > 0) $ do
     busy <- inFlight mux
     used <- bufferedBytes (muxBuffer mux)
-    callWhile (muxRoom mux) (\commands bytes -> fits (muxSettings mux) (busy + commands) (used + bytes))
+    admitWhile (muxAdmission mux) (\commands bytes -> fits (muxSettings mux) (busy + commands) (used + bytes))
 {-# INLINE admitWaiting #-}

@@ -43,7 +43,7 @@ import Redis.Internal.Network.PendingRing
 import Redis.Internal.Network.PollPolicy
 import Redis.Internal.Network.ReplyChecks
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.RoomQueue (callAll, waitingForRoom)
+import Redis.Internal.Network.AdmissionQueue (admitAll, waitingForCapacity)
 import Redis.Internal.Network.SendTimes (takeSendTimes)
 import Redis.Internal.Network.Sender (flushQueued)
 import Redis.Internal.Network.Counters (Count (..), countOne, recordTimes)
@@ -315,10 +315,10 @@ answer mux value = do
   when (answered `rem` repliesPerYield == 0) (ringPublish (muxRing mux) *> yield)
 {-# INLINE answer #-}
 
--- | Calls in callers that wait for room, after replies were delivered.
+-- | Admits callers that wait for room, after replies were delivered.
 settle :: Multiplexer -> IO ()
 settle mux = do
-  waiting <- waitingForRoom (muxRoom mux)
+  waiting <- waitingForCapacity (muxAdmission mux)
   when (waiting > 0) (withLock mux (admitWaiting mux))
 
 -- | How to wait for replies.
@@ -410,7 +410,7 @@ prepareSleep reader polls = do
   let unwatched = polls && idle && not watch && not pushed
   unless unwatched (watchReadable reader)
   withLock mux $ do
-    -- A caller that is called in finds the reader awake, or wakes it.
+    -- A caller that is admitted finds the reader awake, or wakes it.
     admitWaiting mux
     busy <- (> 0) <$> inFlight mux
     stepAnswer <$> transition mux (WouldSleep (not unwatched) busy)
@@ -443,7 +443,7 @@ cleanUp reader = do
   -- before it.
   void (try (sequence_ (muxOnLastWord (muxSettings mux))) :: IO (Either SomeException ()))
   failAll mux sent cause
-  withLock mux (callAll (muxRoom mux))
+  withLock mux (admitAll (muxAdmission mux))
   readIORef (readerWatch reader) >>= sequence_
   -- Nothing can be done about a descriptor that does not close.
   void (try (transportClose transport) :: IO (Either IOException ()))

@@ -28,7 +28,7 @@ import Redis.Internal.Network.Clock
 import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.PendingRing
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.RoomQueue (callLate, waitingForRoom)
+import Redis.Internal.Network.AdmissionQueue (refuseLate, waitingForCapacity)
 import Redis.Internal.Network.Wakeup
 import Redis.Internal.Network.Worker (expiry)
 
@@ -57,7 +57,7 @@ watchdogLoop mux sendProbe = do
         pause mux
         now <- coarseNanos
         -- There may be room for callers that stood behind one whose time is over.
-        withLock mux (callLate (muxRoom mux) now *> admitWaiting mux *> transition mux Ticked) >>= wake mux
+        withLock mux (refuseLate (muxAdmission mux) now *> admitWaiting mux *> transition mux Ticked) >>= wake mux
         busy <- anythingWaitedFor mux
         (if busy then look now watch {watchIdle = 0} else idle now watch) >>= loop
 
@@ -107,7 +107,7 @@ watchdogLoop mux sendProbe = do
 anythingWaitedFor :: Multiplexer -> IO Bool
 anythingWaitedFor mux = do
   busy <- inFlight mux
-  waiting <- waitingForRoom (muxRoom mux)
+  waiting <- waitingForCapacity (muxAdmission mux)
   pure (busy + waiting > 0)
 
 -- | Waits for one tick, or until a command comes whose time limit is too short for a tick of that

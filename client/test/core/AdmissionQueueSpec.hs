@@ -1,6 +1,6 @@
 -- | The queue of callers that wait for room, by itself: which callers it calls, and what that
 -- costs.
-module RoomQueueSpec (spec) where
+module AdmissionQueueSpec (spec) where
 
 import Control.Concurrent
 import Control.Exception (bracket, evaluate)
@@ -8,49 +8,49 @@ import Control.Monad (forM, forM_, replicateM, void)
 import Data.IORef
 import Data.Int (Int64)
 import GHC.Conc (ThreadStatus (..), threadStatus)
-import Redis.Internal.Network.RoomQueue
+import Redis.Internal.Network.AdmissionQueue
 import System.Mem (getAllocationCounter, setAllocationCounter)
 import Test.Hspec hiding (after, before)
 
 spec :: Spec
 spec = describe "the queue for room" $ do
   it "has room for nobody that was promised to another, who has not come in yet" $
-    forM_ [(wish {wishCommands = 2}, \commands _ more _ -> commands + more <= 3), (wish {wishBytes = 200}, \_ bytes _ more -> bytes + more <= 300)] $ \(each, fits) -> do
-      queue <- newRoomQueue
+    forM_ [(demand {demandCommands = 2}, \commands _ more _ -> commands + more <= 3), (demand {demandBytes = 200}, \_ bytes _ more -> bytes + more <= 300)] $ \(each, fits) -> do
+      queue <- newAdmissionQueue
       waiters <- replicateM 3 (joinQueue queue each)
-      callWhile queue fits
-      callWhile queue fits
-      called waiters `shouldReturn` [Just ComeIn, Nothing, Nothing]
-      waitingForRoom queue `shouldReturn` 3
+      admitWhile queue fits
+      admitWhile queue fits
+      called waiters `shouldReturn` [Just Admitted, Nothing, Nothing]
+      waitingForCapacity queue `shouldReturn` 3
       -- Once the caller has taken its room, the room is no longer promised, and the caller counts
       -- it itself.
       mapM_ (takePromised queue) (take 1 waiters)
-      callWhile queue fits
-      called (drop 1 waiters) `shouldReturn` [Just ComeIn, Nothing]
+      admitWhile queue fits
+      called (drop 1 waiters) `shouldReturn` [Just Admitted, Nothing]
       mapM_ (leaveQueue queue) (drop 1 waiters)
-      waitingForRoom queue `shouldReturn` 0
+      waitingForCapacity queue `shouldReturn` 0
 
   it "has what was promised to somebody who leaves for the next one" $ do
-    queue <- newRoomQueue
-    waiters <- replicateM 2 (joinQueue queue wish)
-    callWhile queue one
+    queue <- newAdmissionQueue
+    waiters <- replicateM 2 (joinQueue queue demand)
+    admitWhile queue one
     mapM_ (leaveQueue queue) (take 1 waiters)
     -- Leaving a second time changes nothing.
     mapM_ (leaveQueue queue) (take 1 waiters)
-    waitingForRoom queue `shouldReturn` 1
-    callWhile queue one
-    called (drop 1 waiters) `shouldReturn` [Just ComeIn]
+    waitingForCapacity queue `shouldReturn` 1
+    admitWhile queue one
+    called (drop 1 waiters) `shouldReturn` [Just Admitted]
 
   it "calls nobody past one that there is no room for" $ do
-    queue <- newRoomQueue
-    waiters <- forM [5, 1, 1] $ \commands -> joinQueue queue wish {wishCommands = commands}
-    callWhile queue (\commands _ more _ -> commands + more <= 2)
+    queue <- newAdmissionQueue
+    waiters <- forM [5, 1, 1] $ \commands -> joinQueue queue demand {demandCommands = commands}
+    admitWhile queue (\commands _ more _ -> commands + more <= 2)
     called waiters `shouldReturn` [Nothing, Nothing, Nothing]
 
   it "tells those whose time is over at that moment, and nobody before it" $ do
-    queue <- newRoomQueue
-    waiters <- forM [30, 10, 20, 10] $ \deadline -> joinQueue queue wish {wishDeadline = deadline}
-    told <- forM [9, 10, 19, 20, 29, 30] $ \now -> callLate queue now *> called waiters
+    queue <- newAdmissionQueue
+    waiters <- forM [30, 10, 20, 10] $ \deadline -> joinQueue queue demand {demandDeadline = deadline}
+    told <- forM [9, 10, 19, 20, 29, 30] $ \now -> refuseLate queue now *> called waiters
     let late = Just TooLate
         nobody = [Nothing, Nothing, Nothing, Nothing]
     told
@@ -61,41 +61,41 @@ spec = describe "the queue for room" $ do
                    nobody,
                    [late, Nothing, Nothing, Nothing]
                  ]
-    waitingForRoom queue `shouldReturn` 0
+    waitingForCapacity queue `shouldReturn` 0
 
   it "looks at nobody while nobody's time is over, also after some were told" $ do
-    queue <- newRoomQueue
-    forM_ (10 : replicate many 1000) $ \deadline -> joinQueue queue wish {wishDeadline = deadline}
-    callLate queue 10
-    cost (forM_ [11 .. 20] (callLate queue)) >>= (`shouldSatisfy` (< 200000))
+    queue <- newAdmissionQueue
+    forM_ (10 : replicate many 1000) $ \deadline -> joinQueue queue demand {demandDeadline = deadline}
+    refuseLate queue 10
+    cost (forM_ [11 .. 20] (refuseLate queue)) >>= (`shouldSatisfy` (< 200000))
 
   it "keeps no more places of those who have left than of those who wait" $ do
-    queue <- newRoomQueue
-    waiters <- replicateM many (joinQueue queue wish)
-    stays <- joinQueue queue wish {wishDeadline = 5}
+    queue <- newAdmissionQueue
+    waiters <- replicateM many (joinQueue queue demand)
+    stays <- joinQueue queue demand {demandDeadline = 5}
     mapM_ (leaveQueue queue) waiters
-    cost (callLate queue 5) >>= (`shouldSatisfy` (< 200000))
+    cost (refuseLate queue 5) >>= (`shouldSatisfy` (< 200000))
     called [stays] `shouldReturn` [Just TooLate]
 
   it "is swept for what has gathered only, whoever was called over" $ do
-    queue <- newRoomQueue
-    gone <- replicateM many (joinQueue queue wish)
-    kept <- replicateM (many + 1) (joinQueue queue wish)
+    queue <- newAdmissionQueue
+    gone <- replicateM many (joinQueue queue demand)
+    kept <- replicateM (many + 1) (joinQueue queue demand)
     mapM_ (leaveQueue queue) gone
     -- This goes over the places of the waiters that have left.
-    callWhile queue one
-    called (take 1 kept) `shouldReturn` [Just ComeIn]
+    admitWhile queue one
+    called (take 1 kept) `shouldReturn` [Just Admitted]
     cost (mapM_ (leaveQueue queue) (take 10 (drop 1 kept))) >>= (`shouldSatisfy` (< 200000))
   where
-    wish = Wish {wishCommands = 1, wishBytes = 1, wishDeadline = maxBound}
+    demand = Demand {demandCommands = 1, demandBytes = 1, demandDeadline = maxBound}
     one commands _ more _ = commands + more <= 1
     many = 5000 :: Int
 
 -- | The call that each waiter has received, without waiting for one.
-called :: [Waiter] -> IO [Maybe Call]
+called :: [Waiter] -> IO [Maybe Admission]
 called = mapM $ \waiter -> do
   end <- newEmptyMVar
-  bracket (forkIO (awaitCall waiter >>= putMVar end)) killThread $ \thread -> do
+  bracket (forkIO (awaitAdmission waiter >>= putMVar end)) killThread $ \thread -> do
     let look =
           threadStatus thread >>= \case
             ThreadBlocked _ -> pure Nothing

@@ -1,0 +1,219 @@
+-- | A queue of callers that wait for capacity on a connection: first come, first served.
+--
+-- A caller that is admitted has been promised its capacity until it takes the capacity or leaves; no other
+-- caller gets capacity that was promised. A caller that leaves only marks its place, and the queue is
+-- swept when more than half of its places are such marks: so any number may leave at once at a
+-- constant cost each.
+--
+-- No exception is thrown to a caller whose time is over. The connection's watchdog calls it, with
+-- 'TooLate'.
+--
+-- Everything here but 'awaitCall' and 'waitingForRoom' is done under the connection's lock.
+module Redis.Internal.Network.AdmissionQueue
+  ( AdmissionQueue,
+    newAdmissionQueue,
+    waitingForCapacity,
+
+    -- * A caller
+    Waiter,
+    Demand (..),
+    joinQueue,
+    Admission (..),
+    awaitAdmission,
+    takePromised,
+    leaveQueue,
+
+    -- * Whoever makes capacity
+    admitWhile,
+    admitAll,
+    refuseLate,
+  )
+where
+
+import Control.Concurrent.MVar
+import Control.Monad (when)
+import Control.Monad.Primitive (RealWorld)
+import Data.Foldable (toList)
+import Data.IORef
+import Data.List qualified as List
+import Data.Primitive.ByteArray
+import Data.Sequence (Seq (..), (|>))
+import Data.Sequence qualified as Seq
+import Redis.Internal.Network.Clock (Nanos)
+
+-- | The queue of one connection.
+data AdmissionQueue = AdmissionQueue
+  { admissionWaiters :: IORef (Seq Waiter),
+    -- | See 'Count'.
+    admissionCounts :: MutableByteArray RealWorld,
+    -- | A time that is no later than the first deadline in the queue.
+    admissionEarliest :: IORef Nanos
+  }
+
+-- | A caller that waits.
+data Waiter = Waiter
+  { waiterAdmission :: MVar Admission,
+    waiterStanding :: IORef Standing,
+    waiterDemand :: Demand
+  }
+
+-- | The capacity that a caller waits for.
+data Demand = Demand
+  { demandCommands :: Int,
+    demandBytes :: Int,
+    -- | The deadline, on the coarse clock.
+    demandDeadline :: Nanos
+  }
+
+-- | The state of a caller.
+data Standing = InQueue | Promised | Gone
+  deriving stock (Eq)
+
+-- | How a wait ends.
+data Admission = Admitted | TooLate
+  deriving stock (Eq, Show)
+
+newtype Count = Count Int
+
+-- | Callers that wait, and callers that were admitted and have not taken it yet.
+countWaiting :: Count
+countWaiting = Count 0
+
+-- | Commands and bytes promised to callers that were admitted.
+countCommands, countBytes :: Count
+countCommands = Count 1
+countBytes = Count 2
+
+-- | Places in the queue whose callers have left.
+countGone :: Count
+countGone = Count 3
+
+-- | An empty queue.
+newAdmissionQueue :: IO AdmissionQueue
+newAdmissionQueue = do
+  admissionWaiters <- newIORef Seq.empty
+  admissionCounts <- newByteArray (4 * 8)
+  setByteArray admissionCounts 0 4 (0 :: Int)
+  admissionEarliest <- newIORef maxBound
+  pure AdmissionQueue {admissionWaiters, admissionCounts, admissionEarliest}
+
+-- | The number of callers that wait or were admitted and have not taken it yet. \(O(1)\). Without
+-- the lock it may be a little old.
+waitingForCapacity :: AdmissionQueue -> IO Int
+waitingForCapacity queue = readCount queue countWaiting
+{-# INLINE waitingForCapacity #-}
+
+-- | Adds a caller at the end. \(O(1)\).
+joinQueue :: AdmissionQueue -> Demand -> IO Waiter
+joinQueue queue waiterDemand = do
+  waiterAdmission <- newEmptyMVar
+  waiterStanding <- newIORef InQueue
+  let waiter = Waiter {waiterAdmission, waiterStanding, waiterDemand}
+  modifyIORef' (admissionWaiters queue) (|> waiter)
+  modifyIORef' (admissionEarliest queue) (min (demandDeadline waiterDemand))
+  waiter <$ addCount queue countWaiting 1
+
+-- | Blocks until the caller is called. May be interrupted; then the caller must leave
+-- ('leaveQueue').
+awaitAdmission :: Waiter -> IO Admission
+awaitAdmission = takeMVar . waiterAdmission
+
+-- | Ends the wait of a caller that was admitted: its capacity is no longer promised
+-- but taken. \(O(1)\).
+takePromised :: AdmissionQueue -> Waiter -> IO ()
+takePromised queue waiter = do
+  writeIORef (waiterStanding waiter) Gone
+  addCount queue countWaiting (-1)
+  addCount queue countCommands (negate (demandCommands (waiterDemand waiter)))
+  addCount queue countBytes (negate (demandBytes (waiterDemand waiter)))
+
+-- | Gives up a place in the queue, or the promised capacity. A caller that leaves must have the next
+-- ones called. \(O(1)\) amortised.
+leaveQueue :: AdmissionQueue -> Waiter -> IO ()
+leaveQueue queue waiter =
+  readIORef (waiterStanding waiter) >>= \case
+    Promised -> takePromised queue waiter
+    Gone -> pure ()
+    InQueue -> do
+      writeIORef (waiterStanding waiter) Gone
+      addCount queue countWaiting (-1)
+      addCount queue countGone 1
+      gone <- readCount queue countGone
+      waiters <- readIORef (admissionWaiters queue)
+      when (2 * gone > Seq.length waiters) $
+        mapM keepIfWaiting (toList waiters) >>= setWaiters queue . Seq.fromList . concat
+
+keepIfWaiting :: Waiter -> IO [Waiter]
+keepIfWaiting waiter = (\place -> [waiter | place == InQueue]) <$> readIORef (waiterStanding waiter)
+
+-- | Replaces the queue. All of these callers must be waiting.
+setWaiters :: AdmissionQueue -> Seq Waiter -> IO ()
+setWaiters queue waiters = do
+  writeIORef (admissionWaiters queue) waiters
+  writeCount queue countGone 0
+
+-- | Admits as many callers as there is capacity for, in order. It stops at the first without capacity:
+-- otherwise a long run would never get its turn. The function decides whether there is capacity, given
+-- the commands and bytes that are promised, and those that the caller wishes for.
+admitWhile :: AdmissionQueue -> (Int -> Int -> Int -> Int -> Bool) -> IO ()
+admitWhile queue fits = do
+  waiting <- waitingForCapacity queue
+  when (waiting > 0) go
+  where
+    go =
+      readIORef (admissionWaiters queue) >>= \case
+        Seq.Empty -> pure ()
+        waiter :<| rest ->
+          readIORef (waiterStanding waiter) >>= \case
+            InQueue -> do
+              commands <- readCount queue countCommands
+              bytes <- readCount queue countBytes
+              let Demand {demandCommands, demandBytes} = waiterDemand waiter
+              when (fits commands bytes demandCommands demandBytes) $ do
+                writeIORef (admissionWaiters queue) rest
+                promise queue waiter
+                go
+            _ -> do
+              writeIORef (admissionWaiters queue) rest
+              addCount queue countGone (-1)
+              go
+
+-- | Admits everybody: the connection takes no more commands, and the callers must be told.
+admitAll :: AdmissionQueue -> IO ()
+admitAll queue = admitWhile queue (\_ _ _ _ -> True)
+
+promise :: AdmissionQueue -> Waiter -> IO ()
+promise queue waiter = do
+  writeIORef (waiterStanding waiter) Promised
+  addCount queue countCommands (demandCommands (waiterDemand waiter))
+  addCount queue countBytes (demandBytes (waiterDemand waiter))
+  putMVar (waiterAdmission waiter) Admitted
+
+-- | Tells the callers whose deadlines have passed at this time. Then those behind them must be
+-- called ('callWhile'). \(O(1)\) if there are none, otherwise \(O(n)\).
+refuseLate :: AdmissionQueue -> Nanos -> IO ()
+refuseLate queue now = do
+  earliest <- readIORef (admissionEarliest queue)
+  when (earliest <= now) $ do
+    waiters <- readIORef (admissionWaiters queue) >>= fmap concat . mapM keepIfWaiting . toList
+    let late waiter = demandDeadline (waiterDemand waiter) <= now
+        inTime = filter (not . late) waiters
+    mapM_ tellLate (filter late waiters)
+    setWaiters queue (Seq.fromList inTime)
+    -- Forced: a thunk would keep all these callers alive, and make the next look linear.
+    writeIORef (admissionEarliest queue) $! List.foldl' min maxBound (map (demandDeadline . waiterDemand) inTime)
+  where
+    tellLate waiter = do
+      writeIORef (waiterStanding waiter) Gone
+      addCount queue countWaiting (-1)
+      putMVar (waiterAdmission waiter) TooLate
+
+readCount :: AdmissionQueue -> Count -> IO Int
+readCount queue (Count index) = readByteArray (admissionCounts queue) index
+{-# INLINE readCount #-}
+
+writeCount :: AdmissionQueue -> Count -> Int -> IO ()
+writeCount queue (Count index) = writeByteArray (admissionCounts queue) index
+
+addCount :: AdmissionQueue -> Count -> Int -> IO ()
+addCount queue count change = readCount queue count >>= writeCount queue count . (+ change)
