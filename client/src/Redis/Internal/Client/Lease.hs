@@ -37,7 +37,7 @@ import Redis.Internal.Protocol.Session (Session, answerOf, effectOf, isAsLeft, n
 import Redis.Internal.Protocol.Session qualified as Session
 import Redis.Internal.Protocol.Slot (Slot, keySlot)
 import Redis.Internal.Routing.Nodes
-import Redis.Internal.Routing.Retry
+import Redis.Internal.Routing.RetryPolicy
 import Redis.Internal.Routing.Router hiding (Target (AtNode))
 import Redis.Internal.Routing.Router qualified as Router
 
@@ -124,21 +124,21 @@ lease core place action =
 learnFrom :: Core -> Destination -> Maybe Slot -> Facts -> Error -> IO ()
 learnFrom core place slot facts failure = do
   noteFailure (coreRouter core) place failure
-  let Verdict {verdictEffects} =
+  let RetryDecision {decisionEffects} =
         decide
           (policyFor (coreConfig core) (coreRouter core) (maybe TargetAnyNode TargetSlot slot) False)
           facts
-          newCourse
+          noAttempts
           FailedAttempt
             { failedError = failure,
               failedNode = Just (nodeEndpoint (destinationNode place)),
               failedRole = destinationTakenFor place,
-              failedSent = Plainly,
+              failedMode = Plainly,
               failedRemaining = Nothing,
               failedRandom = 0
             }
   -- Only triggers: an error on a lent connection is no reason to replace the shared ones.
-  sequence_ [carryOut (coreRouter core) 0 effect | effect@(Tell _) <- verdictEffects]
+  sequence_ [carryOut (coreRouter core) 0 effect | effect@(Tell _) <- decisionEffects]
 
 -- | Runs a command on a dedicated connection, once.
 tryRunOn :: Dedicated s -> Command a -> IO (Either Error a)

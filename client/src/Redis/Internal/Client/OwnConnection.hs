@@ -30,7 +30,7 @@ import Redis.Internal.Network.Counters (Count (CommandsResent), countOne)
 import Redis.Internal.Protocol.Encode (request, requestIsShortened, requestWhole)
 import Redis.Internal.Protocol.Redirect (Redirect (Unauthenticated), parseRedirect)
 import Redis.Internal.Routing.Nodes
-import Redis.Internal.Routing.Retry
+import Redis.Internal.Routing.RetryPolicy
 import Redis.Internal.Routing.Router
 import Redis.Value
 import System.Random (randomRIO)
@@ -57,14 +57,14 @@ runOwn :: Core -> Nanos -> Command a -> IO (Either Error a)
 runOwn core began given = do
   tried <- newIORef Nothing
   for_ (coreNotes core) noteRetried
-  reply <- go Errand {errandCore = core, errandCommand = given, errandTarget = targetOf (commandRoute given), errandDeadline = deadlineFor core (commandFacts given) began, errandTried = tried} newCourse SameRoute
+  reply <- go Errand {errandCore = core, errandCommand = given, errandTarget = targetOf (commandRoute given), errandDeadline = deadlineFor core (commandFacts given) began, errandTried = tried} noAttempts SameRoute
   last' <- readIORef tried
   either (countFailure (coreRouter core) last') (\_ -> pure ()) reply
   pure (reply >>= decoded given)
 
 -- | Makes one attempt, and then does what the retry policy decides.
-go :: Errand a -> Course -> AttemptTarget -> IO (Either Error Value)
-go errand course target = do
+go :: Errand a -> AttemptsSoFar -> AttemptTarget -> IO (Either Error Value)
+go errand soFar target = do
   sendBy <- sendingDeadline errand
   placed <- case target of
     SameRoute -> destinationEventually router (deadlineAt sendBy) facts (errandTarget errand)
@@ -72,14 +72,14 @@ go errand course target = do
     ToNode endpoint -> destinationAt router facts endpoint
     AskingNode endpoint -> destinationAt router facts endpoint
   case placed of
-    Left failed -> judge errand course failedNowhere {failedError = failed}
+    Left failed -> judge errand soFar failedNowhere {failedError = failed}
     Right destination -> do
       let endpoint = nodeEndpoint (destinationNode destination)
       tried <- readIORef (errandTried errand)
       unless (isNothing tried) (countOne (nodeCounters (destinationNode destination)) CommandsResent)
       writeIORef (errandTried errand) (Just endpoint)
       for_ (coreNotes core) (`noteAttempt` endpoint)
-      outcome <- attemptAt errand sendBy (courseAttempts course == 0) destination sent
+      outcome <- attemptAt errand sendBy (soFarAttempts soFar == 0) destination sent
       result <- case outcome of
         Reply value -> pure (fromReply facts (commandRequest given) value)
         Failure failed -> Left failed <$ noteFailure router destination failed
@@ -93,16 +93,16 @@ go errand course target = do
         Left failed
           | requestIsShortened (commandRequest given) && unknownScript failed ->
             -- At most once: the long form is not shortened.
-            go errand {errandCommand = given {commandRequest = requestWhole (commandRequest given)}} course target
+            go errand {errandCommand = given {commandRequest = requestWhole (commandRequest given)}} soFar target
         Left failed ->
           judge
             errand
-            course
+            soFar
             failedNowhere
               { failedError = failed,
                 failedNode = Just (nodeEndpoint (destinationNode destination)),
                 failedRole = destinationTakenFor destination,
-                failedSent = sent
+                failedMode = sent
               }
   where
     core = errandCore errand
@@ -117,7 +117,7 @@ go errand course target = do
         { failedError = ClientClosed,
           failedNode = Nothing,
           failedRole = Primary,
-          failedSent = sent,
+          failedMode = sent,
           failedRemaining = Nothing,
           failedRandom = 0
         }
@@ -129,20 +129,20 @@ sendingDeadline Errand {errandCore, errandCommand, errandDeadline} = do
   now <- coarseNanos
   pure errandDeadline {deadlineAt = min (deadlineAt errandDeadline) (deadlineAt (ownDeadline (coreTimeLimit errandCore) (commandFacts errandCommand) now))}
 
-judge :: Errand a -> Course -> FailedAttempt -> IO (Either Error Value)
-judge errand course failed = do
+judge :: Errand a -> AttemptsSoFar -> FailedAttempt -> IO (Either Error Value)
+judge errand soFar failed = do
   closed <- readTVarIO (coreClosed core)
   random <- randomRIO (0, 1)
   now <- coarseNanos
-  let Verdict {verdictDecision, verdictEffects, verdictCourse} =
-        decide (policyFor (coreConfig core) (coreRouter core) (errandTarget errand) closed) facts course failed {failedRemaining = secondsLeft now (errandDeadline errand), failedRandom = random}
-  traverse_ (carryOut (coreRouter core) (deadlineBegan (errandDeadline errand))) verdictEffects
-  case verdictDecision of
+  let RetryDecision {decisionNext, decisionEffects, decisionSoFar} =
+        decide (policyFor (coreConfig core) (coreRouter core) (errandTarget errand) closed) facts soFar failed {failedRemaining = secondsLeft now (errandDeadline errand), failedRandom = random}
+  traverse_ (carryOut (coreRouter core) (deadlineBegan (errandDeadline errand))) decisionEffects
+  case decisionNext of
     GiveUp final -> pure (Left (if closed && errorDelivery final == NotSent then ClientClosed else final))
-    RetryNow target -> go errand verdictCourse target
+    RetryNow target -> go errand decisionSoFar target
     RetryAfter delay target -> do
       open <- pauseFor core delay
-      if open then go errand verdictCourse target else pure (Left (concluding facts verdictCourse ClientClosed))
+      if open then go errand decisionSoFar target else pure (Left (concluding facts decisionSoFar ClientClosed))
   where
     core = errandCore errand
     facts = commandFacts (errandCommand errand)
@@ -150,7 +150,7 @@ judge errand course failed = do
 -- | Makes an attempt at a destination, which is the first one or not. The server answers at the latest when
 -- the command's own limit there is over. What has passed since the command began, on any server,
 -- is taken off the limit of a later attempt.
-attemptAt :: Errand a -> Deadline -> Bool -> Destination -> Sent -> IO Outcome
+attemptAt :: Errand a -> Deadline -> Bool -> Destination -> SendMode -> IO Outcome
 attemptAt Errand {errandCore, errandCommand, errandDeadline} sendBy isFirst destination sent = do
   leased <- withLease (nodeDedicated (destinationNode destination)) sendBy $ \mux -> do
     for_ (coreNotes errandCore) $ \notes -> preciseNanos >>= noteEntered notes

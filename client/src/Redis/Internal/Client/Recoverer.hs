@@ -51,7 +51,7 @@ import Redis.Internal.Protocol.CommandTable (nameFromArguments)
 import Redis.Internal.Protocol.Encode (Request, request, requestIsShortened, requestWhole, requestArguments)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Recovery
-import Redis.Internal.Routing.Retry
+import Redis.Internal.Routing.RetryPolicy
 import Redis.Internal.Routing.Router
 import Redis.Internal.Routing.UncoveredSlots
 import Redis.Value
@@ -147,7 +147,7 @@ data Departure = Departure
   { departureCase :: CaseId,
     departureFlight :: Flight,
     departureDestination :: Destination,
-    departureSent :: Sent
+    departureMode :: SendMode
   }
 
 -- | Starts the worker, which sleeps until there is a command to recover.
@@ -176,12 +176,12 @@ attend recoverer flight destination outcome =
       now <- coarseNanos
       policy <- policyOf recoverer flight
       attempted <- failureAt recoverer destination Plainly failed
-      let Verdict {verdictDecision, verdictEffects, verdictCourse} =
-            decide policy (flightFacts flight) newCourse attempted {failedRemaining = secondsLeft now (flightDeadline flight)}
-      traverse_ (carryOut (recovererRouter recoverer) (deadlineBegan (flightDeadline flight))) verdictEffects
-      case verdictDecision of
+      let RetryDecision {decisionNext, decisionEffects, decisionSoFar} =
+            decide policy (flightFacts flight) noAttempts attempted {failedRemaining = secondsLeft now (flightDeadline flight)}
+      traverse_ (carryOut (recovererRouter recoverer) (deadlineBegan (flightDeadline flight))) decisionEffects
+      case decisionNext of
         GiveUp final -> conclude recoverer flight (Left final)
-        again -> enter recoverer flight (Enter (caseOf policy flight) {caseCourse = verdictCourse} again)
+        again -> enter recoverer flight (Enter (caseOf policy flight) {caseSoFar = decisionSoFar} again)
 
 -- | Sends a script with its text to the node that did not know its digest. This does not
 -- count as an attempt, because nothing has failed. After a replica the command takes its
@@ -237,22 +237,22 @@ post recoverer event = atomically $ do
   unless ended (writeTQueue (recovererMail recoverer) event)
   pure (not ended)
 
-caseOf :: Policy -> Flight -> Case Flight
+caseOf :: RetryPolicy -> Flight -> Case Flight
 caseOf policy flight =
   Case
     { casePayload = flight,
       caseFacts = flightFacts flight,
       caseSlot = slotOf (flightTarget flight),
       casePolicy = policy,
-      caseCourse = newCourse,
+      caseSoFar = noAttempts,
       caseDeadline = flightDeadline flight
     }
 
 -- | The bounds for a command with this target. A command for a named node follows no redirect.
 -- Once the client is closed, as the last argument says, there is no further attempt.
-policyFor :: Config -> Router -> Target -> Bool -> Policy
+policyFor :: Config -> Router -> Target -> Bool -> RetryPolicy
 policyFor config router target closed =
-  Policy
+  RetryPolicy
     { policyMaxAttempts = if closed then 0 else configMaxAttempts config,
       policyBackoff = configBackoff config,
       policyClustered = isFollowed router && not named,
@@ -266,7 +266,7 @@ policyFor config router target closed =
       _ -> False
 
 -- | The bounds for a command that the recoverer has.
-policyOf :: Recoverer -> Flight -> IO Policy
+policyOf :: Recoverer -> Flight -> IO RetryPolicy
 policyOf recoverer flight =
   policyFor (recovererConfig recoverer) (recovererRouter recoverer) (flightTarget flight) <$> readTVarIO (recovererClosed recoverer)
 
@@ -290,15 +290,15 @@ understood recoverer flight destination outcome = do
         when redirected (noteRedirect notes)
         preciseNanos >>= noteFailed notes
 
-failureAt :: Recoverer -> Destination -> Sent -> Error -> IO FailedAttempt
-failureAt recoverer destination failedSent failedError = do
+failureAt :: Recoverer -> Destination -> SendMode -> Error -> IO FailedAttempt
+failureAt recoverer destination failedMode failedError = do
   failedRandom <- jitter recoverer
   pure
     FailedAttempt
       { failedError,
         failedNode = Just (nodeEndpoint (destinationNode destination)),
         failedRole = destinationTakenFor destination,
-        failedSent,
+        failedMode,
         failedRemaining = Nothing,
         failedRandom
       }
@@ -417,7 +417,7 @@ perform recoverer actions = do
         AskingNode endpoint -> Right <$> destinationAt router (flightFacts flight) endpoint
       case found of
         Right (Right departureDestination) ->
-          pure (Right Departure {departureCase = number, departureFlight = flight, departureDestination, departureSent = manner target})
+          pure (Right Departure {departureCase = number, departureFlight = flight, departureDestination, departureMode = manner target})
         Right (Left failed) -> Left . Failed number <$> failureNowhere recoverer failed
         Left () -> do
           permanent <- nobodyIsPermanent router
@@ -437,7 +437,7 @@ perform recoverer actions = do
 failureNowhere :: Recoverer -> Error -> IO FailedAttempt
 failureNowhere recoverer failedError = do
   failedRandom <- jitter recoverer
-  pure FailedAttempt {failedError, failedNode = Nothing, failedRole = Primary, failedSent = Plainly, failedRemaining = Nothing, failedRandom}
+  pure FailedAttempt {failedError, failedNode = Nothing, failedRole = Primary, failedMode = Plainly, failedRemaining = Nothing, failedRandom}
 
 -- | Adds commands to a node's outbox, and starts a thread for it if none runs.
 launch :: Recoverer -> ResendKey -> Seq Departure -> IO ()
@@ -475,7 +475,7 @@ submit recoverer departure = do
   when wanted $ do
     tried <- readIORef (flightTried flight)
     unless (isNothing tried) (countOne (nodeCounters (destinationNode (departureDestination departure))) CommandsResent)
-    asking <- case departureSent departure of
+    asking <- case departureMode departure of
       Plainly -> pure []
       -- An error reply to ASKING needs no look: the command's own reply shows it, too.
       WithAsking -> (\beside -> [(request ["ASKING"], beside)]) <$> newResponseSlot
@@ -525,11 +525,11 @@ resultOfQueue ((_, multi) : queue) outcome = do
 
 -- | Deals with the outcome of a command that was sent again. Runs on a thread of the connection.
 arrived :: Recoverer -> Departure -> Outcome -> IO ()
-arrived recoverer Departure {departureCase, departureFlight, departureDestination, departureSent} outcome =
+arrived recoverer Departure {departureCase, departureFlight, departureDestination, departureMode} outcome =
   understood recoverer departureFlight departureDestination outcome >>= \case
     Right value -> do
       conclude recoverer departureFlight (Right value)
       void (post recoverer (Answered departureCase))
     Left failed -> do
-      taken <- failureAt recoverer departureDestination departureSent failed >>= post recoverer . Failed departureCase
+      taken <- failureAt recoverer departureDestination departureMode failed >>= post recoverer . Failed departureCase
       unless taken (conclude recoverer departureFlight (Left failed))

@@ -53,7 +53,7 @@ import Redis.Internal.Network.Worker (expiry, spawn)
 import Redis.Internal.Protocol.Encode (requestBytes)
 import Redis.Internal.Protocol.Repeated (Came)
 import Redis.Internal.Routing.Cluster (currentSlotMap)
-import Redis.Internal.Routing.Retry qualified as Retry
+import Redis.Internal.Routing.RetryPolicy qualified as Retry
 import Redis.Internal.Routing.Router
 import Redis.Internal.Routing.SlotMap
 import System.Random (newStdGen)

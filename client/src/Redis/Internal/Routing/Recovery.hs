@@ -52,7 +52,7 @@ import Redis.Error
 import Redis.Internal.Command (Facts)
 import Redis.Internal.Network.Clock (Deadline (deadlineAt), Nanos, nanosFromSeconds, never, secondsLeft, timedOut)
 import Redis.Internal.Protocol.Slot (Slot, slotNumber)
-import Redis.Internal.Routing.Retry
+import Redis.Internal.Routing.RetryPolicy
 
 -- | All cases. The parameter is the driver's payload for each.
 data Recovery a = Recovery
@@ -78,8 +78,8 @@ data Case a = Case
     -- news stay in their order.
     caseSlot :: Maybe Slot,
     -- | The bounds for this command.
-    casePolicy :: Policy,
-    caseCourse :: Course,
+    casePolicy :: RetryPolicy,
+    caseSoFar :: AttemptsSoFar,
     caseDeadline :: Deadline
   }
 
@@ -100,7 +100,7 @@ data Search = FirstSearch | LastSearch
 -- | An event for the machine.
 data Event a
   = -- | A command failed, with this decision.
-    Enter (Case a) Decision
+    Enter (Case a) NextStep
   | -- | No node is known for a command that has not been sent yet. The failure counts if that
     -- does not change.
     EnterUnplaced (Case a) FailedAttempt
@@ -157,8 +157,8 @@ step :: Nanos -> Event a -> Recovery a -> (Recovery a, [Action a])
 step now event recovery = case event of
   Enter fresh _ | recoveryStopped recovery -> (recovery, [tooLate fresh])
   EnterUnplaced fresh _ | recoveryStopped recovery -> (recovery, [tooLate fresh])
-  Enter fresh decision ->
-    let (number, entered) = admit recovery in proceed now number fresh decision entered
+  Enter fresh next ->
+    let (number, entered) = admit recovery in proceed now number fresh next entered
   EnterUnplaced fresh failure ->
     let (number, entered) = admit recovery
      in if behindSeekers fresh
@@ -205,7 +205,7 @@ due now number Tracked {trackedCase, trackedStage} recovery
   where
     payload = casePayload trackedCase
     overdue = deadlineAt (caseDeadline trackedCase) <= now
-    late delivery = concluding (caseFacts trackedCase) (caseCourse trackedCase) (overAt delivery (courseTrail (caseCourse trackedCase)))
+    late delivery = concluding (caseFacts trackedCase) (caseSoFar trackedCase) (overAt delivery (soFarTrail (caseSoFar trackedCase)))
     -- A command that was not sent ends with the errors of the nodes that it was waiting for.
     overAt NotSent trail@(_ : _) = RoutingError (RoutingFailure "" NotSent (AttemptsExhausted trail))
     overAt delivery _ = timedOut delivery (caseDeadline trackedCase)
@@ -219,25 +219,25 @@ stopped number Tracked {trackedCase, trackedStage} recovery = case trackedStage 
 
 -- | Ends a case because the client was closed before the command could be sent.
 tooLate :: Case a -> Action a
-tooLate current = Finish (casePayload current) (concluding (caseFacts current) (caseCourse current) ClientClosed)
+tooLate current = Finish (casePayload current) (concluding (caseFacts current) (caseSoFar current) ClientClosed)
 
 -- | Handles a failed attempt as the retry policy decides.
 judge :: Nanos -> CaseId -> Case a -> FailedAttempt -> Recovery a -> (Recovery a, [Action a])
 judge now number before failure recovery =
-  (fmap (effects <>) . proceed now number after (verdictDecision verdict)) recovery
+  (fmap (effects <>) . proceed now number after (decisionNext decision)) recovery
   where
-    verdict =
+    decision =
       decide
         (if recoveryStopped recovery then (casePolicy before) {policyMaxAttempts = 0} else casePolicy before)
         (caseFacts before)
-        (caseCourse before)
+        (caseSoFar before)
         failure {failedRemaining = secondsLeft now (caseDeadline before)}
-    after = before {caseCourse = verdictCourse verdict}
-    effects = map (Perform (casePayload before)) (verdictEffects verdict)
+    after = before {caseSoFar = decisionSoFar decision}
+    effects = map (Perform (casePayload before)) (decisionEffects decision)
 
 -- | Carries out a decision about a case.
-proceed :: Nanos -> CaseId -> Case a -> Decision -> Recovery a -> (Recovery a, [Action a])
-proceed now number current decision recovery = case decision of
+proceed :: Nanos -> CaseId -> Case a -> NextStep -> Recovery a -> (Recovery a, [Action a])
+proceed now number current next recovery = case next of
   GiveUp failure -> (forget number recovery, [Finish (casePayload current) failure])
   RetryNow target -> leave FirstSearch number current target recovery
   RetryAfter delay target ->

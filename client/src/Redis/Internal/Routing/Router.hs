@@ -73,7 +73,7 @@ import Redis.Internal.Routing.Health (Observation (..))
 import Redis.Internal.Routing.Moving (isMoving, noteMoving)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Readers
-import Redis.Internal.Routing.Retry (Effect (..), Role (..))
+import Redis.Internal.Routing.RetryPolicy (Effect (..), Role (..))
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology (Trigger (LearntRedirect, LostNode, SawNobody, SawUncovered))
 import System.Random (randomRIO)

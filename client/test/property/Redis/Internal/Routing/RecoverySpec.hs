@@ -12,7 +12,7 @@ import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
 import Redis.Internal.Config (AddressMapping (..), defaultBackoff)
 import Redis.Internal.Network.Clock (Nanos, deadlineAfter, nanosFromSeconds, noDeadline)
 import Redis.Internal.Routing.Recovery
-import Redis.Internal.Routing.Retry
+import Redis.Internal.Routing.RetryPolicy
 import Support
 import Test.Hspec
 import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
@@ -122,7 +122,7 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
 
   it "sends nothing that comes after the client was closed, and says what may have run" $ do
     let (halted, _) = step 0 Stop newRecovery
-        doubtful = (newCase 2 writeFacts {factIdempotent = True}) {caseCourse = verdictCourse (decide (casePolicy (newCase 2 writeFacts)) writeFacts {factIdempotent = True} newCourse lost)}
+        doubtful = (newCase 2 writeFacts {factIdempotent = True}) {caseSoFar = decisionSoFar (decide (casePolicy (newCase 2 writeFacts)) writeFacts {factIdempotent = True} noAttempts lost)}
         lost = nowhere {failedError = ConnectionError (ConnectionFailure "" MaybeExecuted (node 1) ClosedByPeer)}
         entering event = step 1 event halted
     forM_ [EnterUnplaced (newCase 1 writeFacts) nowhere, Enter (newCase 1 writeFacts) (RetryNow SameRoute), Enter (newCase 1 writeFacts) (RetryAfter 0.01 SameRoute)] $ \event -> do
@@ -141,7 +141,7 @@ nowhere =
     { failedError = RoutingError (RoutingFailure "" NotSent (UncoveredSlot 7)),
       failedNode = Nothing,
       failedRole = Primary,
-      failedSent = Plainly,
+      failedMode = Plainly,
       failedRemaining = Nothing,
       failedRandom = 0.5
     }
@@ -155,15 +155,15 @@ newCase number facts =
     { casePayload = number,
       caseFacts = facts,
       caseSlot = Just (slotAt (number `mod` 3)),
-      casePolicy = Policy {policyMaxAttempts = 16, policyBackoff = defaultBackoff, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id, policySlot = Nothing},
-      caseCourse = newCourse,
+      casePolicy = RetryPolicy {policyMaxAttempts = 16, policyBackoff = defaultBackoff, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id, policySlot = Nothing},
+      caseSoFar = noAttempts,
       caseDeadline = deadlineAfter (nanosFromSeconds timeLimit) 0
     }
 
 -- | The next event. Numbers choose among the commands that there are.
 data Move
   = -- | A command fails for the first time, or no node is known for it.
-    Fails Bool (Maybe Decision)
+    Fails Bool (Maybe NextStep)
   | -- | A command that is on its way is answered.
     Answers Int
   | -- | A command that is on its way fails.
@@ -234,12 +234,12 @@ emptyWorld =
 
 move :: World -> Move -> World
 move world = \case
-  Fails isRead decision ->
+  Fails isRead next ->
     let number = worldBegun world
         facts = if isRead then readFacts else writeFacts
         fresh = (newCase number facts) {caseDeadline = deadlineAfter (nanosFromSeconds timeLimit) (worldNow world)}
      in happen
-          (maybe (EnterUnplaced fresh nowhere) (Enter fresh) decision)
+          (maybe (EnterUnplaced fresh nowhere) (Enter fresh) next)
           world
             { worldBegun = number + 1,
               worldFacts = Map.insert number facts (worldFacts world),

@@ -7,7 +7,7 @@ import Redis.Duration
 import Redis.Error
 import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
 import Redis.Internal.Config (AddressMapping (..), Backoff (..))
-import Redis.Internal.Routing.Retry
+import Redis.Internal.Routing.RetryPolicy
 import Redis.Internal.Routing.Topology (Trigger (..))
 import Redis.Properties (cases)
 import Support
@@ -16,7 +16,7 @@ import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck hiding (Failure)
 
 spec :: Spec
-spec = describe "Redis.Internal.Routing.Retry" $ do
+spec = describe "Redis.Internal.Routing.RetryPolicy" $ do
   describe "in a cluster, after the first attempt of a write at a primary" $
     mapM_ (row cluster writeFacts Primary) writesAtPrimary
 
@@ -30,83 +30,83 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
     mapM_ (row standalone writeFacts Primary) writesAtStandalone
 
   it "follows the first redirect at once and waits before each further one" $ do
-    let first = decide cluster writeFacts newCourse (failure (reply "MOVED 1 10.0.0.2:6379"))
-        second = decide cluster writeFacts (verdictCourse first) (failure (reply "ASK 1 10.0.0.3:6379"))
-        third = decide cluster writeFacts (verdictCourse second) (failure (reply "MOVED 1 10.0.0.2:6379"))
-    verdictDecision first `shouldBe` RetryNow (ToNode (node 2))
-    verdictDecision second `shouldBe` RetryAfter (waiting 1) (AskingNode (node 3))
-    verdictDecision third `shouldBe` RetryAfter (waiting 2) (ToNode (node 2))
+    let first = decide cluster writeFacts noAttempts (failure (reply "MOVED 1 10.0.0.2:6379"))
+        second = decide cluster writeFacts (decisionSoFar first) (failure (reply "ASK 1 10.0.0.3:6379"))
+        third = decide cluster writeFacts (decisionSoFar second) (failure (reply "MOVED 1 10.0.0.2:6379"))
+    decisionNext first `shouldBe` RetryNow (ToNode (node 2))
+    decisionNext second `shouldBe` RetryAfter (waiting 1) (AskingNode (node 3))
+    decisionNext third `shouldBe` RetryAfter (waiting 2) (ToNode (node 2))
 
   it "waits for anything from one half of the delay to the whole, as the random number says" $ do
-    let drawing random = decide cluster writeFacts newCourse (failure (reply "TRYAGAIN Multiple keys")) {failedRandom = random}
-    map (verdictDecision . drawing) [0, 0.25, 0.5, 1]
+    let drawing random = decide cluster writeFacts noAttempts (failure (reply "TRYAGAIN Multiple keys")) {failedRandom = random}
+    map (decisionNext . drawing) [0, 0.25, 0.5, 1]
       `shouldBe` [RetryAfter (part * firstDelay) SameRoute | part <- [0.5, 0.625, 0.75, 1]]
 
   it "says why no node can be reached when none was ever tried" $ do
     let unreachable = RoutingError (RoutingFailure "" NotSent (NoReachableNode [(node 1, lost NotSent (ConnectFailed "refused"))]))
         nowhere = (failure unreachable) {failedNode = Nothing}
-        first = decide cluster readFacts newCourse nowhere
-        last' = decide cluster readFacts (verdictCourse first) nowhere {failedRemaining = Just 0}
-    verdictDecision last' `shouldBe` GiveUp unreachable
+        first = decide cluster readFacts noAttempts nowhere
+        last' = decide cluster readFacts (decisionSoFar first) nowhere {failedRemaining = Just 0}
+    decisionNext last' `shouldBe` GiveUp unreachable
 
   it "starts again at the source when the target of an ASK says TRYAGAIN" $ do
-    let first = decide cluster writeFacts newCourse (failure (reply "ASK 1 10.0.0.2:6379"))
-        second = decide cluster writeFacts (verdictCourse first) (failure (reply "TRYAGAIN Multiple keys")) {failedNode = Just (node 2), failedSent = WithAsking}
-    verdictDecision first `shouldBe` RetryNow (AskingNode (node 2))
-    verdictDecision second `shouldBe` RetryAfter (waiting 1) SameRoute
+    let first = decide cluster writeFacts noAttempts (failure (reply "ASK 1 10.0.0.2:6379"))
+        second = decide cluster writeFacts (decisionSoFar first) (failure (reply "TRYAGAIN Multiple keys")) {failedNode = Just (node 2), failedMode = WithAsking}
+    decisionNext first `shouldBe` RetryNow (AskingNode (node 2))
+    decisionNext second `shouldBe` RetryAfter (waiting 1) SameRoute
 
   it "puts the host that answered into a redirect without one" $
-    verdictDecision (decide cluster writeFacts newCourse (failure (reply "MOVED 3999 :6381")))
+    decisionNext (decide cluster writeFacts noAttempts (failure (reply "MOVED 3999 :6381")))
       `shouldBe` RetryNow (ToNode (TcpEndpoint "10.0.0.1" 6381))
 
   it "authenticates again once, and only once" $ do
-    let first = decide cluster writeFacts newCourse (failure (reply "NOAUTH Authentication required."))
-        second = decide cluster writeFacts (verdictCourse first) (failure (reply "NOAUTH Authentication required."))
-    verdictDecision second `shouldBe` GiveUp (reply "NOAUTH Authentication required.")
+    let first = decide cluster writeFacts noAttempts (failure (reply "NOAUTH Authentication required."))
+        second = decide cluster writeFacts (decisionSoFar first) (failure (reply "NOAUTH Authentication required."))
+    decisionNext second `shouldBe` GiveUp (reply "NOAUTH Authentication required.")
 
   it "names every node it tried when attempts run out" $ do
     let policy = cluster {policyMaxAttempts = 2}
-        first = decide policy writeFacts newCourse (failure (reply "ASK 1 10.0.0.2:6379"))
-        second = decide policy writeFacts (verdictCourse first) (failure (reply "CLUSTERDOWN The cluster is down")) {failedNode = Just (node 2), failedSent = WithAsking}
-    verdictDecision second
+        first = decide policy writeFacts noAttempts (failure (reply "ASK 1 10.0.0.2:6379"))
+        second = decide policy writeFacts (decisionSoFar first) (failure (reply "CLUSTERDOWN The cluster is down")) {failedNode = Just (node 2), failedMode = WithAsking}
+    decisionNext second
       `shouldBe` GiveUp
         (RoutingError (RoutingFailure "" RefusedBeforeRun (AttemptsExhausted [(node 1, reply "ASK 1 10.0.0.2:6379"), (node 2, reply "CLUSTERDOWN The cluster is down")])))
 
   it "follows no redirect of a node that was named, and tells of it for other commands" $ do
-    let outcome = decide standalone {policyRedirected = False} writeFacts newCourse (failure (reply "REDIRECT 10.0.0.2:6379"))
-    (verdictDecision outcome, verdictEffects outcome)
+    let outcome = decide standalone {policyRedirected = False} writeFacts noAttempts (failure (reply "REDIRECT 10.0.0.2:6379"))
+    (decisionNext outcome, decisionEffects outcome)
       `shouldBe` (GiveUp (reply "REDIRECT 10.0.0.2:6379"), [Tell (LearntRedirect (node 1) (node 2))])
 
   it "gives the plain error when one attempt is all there may be" $
-    verdictDecision (decide cluster {policyMaxAttempts = 1} writeFacts newCourse (failure (reply "TRYAGAIN Multiple keys")))
+    decisionNext (decide cluster {policyMaxAttempts = 1} writeFacts noAttempts (failure (reply "TRYAGAIN Multiple keys")))
       `shouldBe` GiveUp (reply "TRYAGAIN Multiple keys")
 
   it "says what was tried, and not the redirect, when no time is left to follow it" $ do
     let said = reply "MOVED 3999 10.0.0.2:6379"
         given = RoutingError (RoutingFailure "" RefusedBeforeRun (AttemptsExhausted [(node 1, said)]))
-    verdictDecision (decide cluster writeFacts newCourse (failure said) {failedRemaining = Just 0}) `shouldBe` GiveUp given
-    verdictDecision (decide cluster {policyMaxAttempts = 1} writeFacts newCourse (failure said)) `shouldBe` GiveUp given
+    decisionNext (decide cluster writeFacts noAttempts (failure said) {failedRemaining = Just 0}) `shouldBe` GiveUp given
+    decisionNext (decide cluster {policyMaxAttempts = 1} writeFacts noAttempts (failure said)) `shouldBe` GiveUp given
 
   it "believes a redirect of what may fail half-way only if it is for the slot of its keys" $
     forM_ ["MOVED", "ASK"] $ \code -> do
       let said = reply (code <> " 3999 10.0.0.2:6379")
-          outcome facts slot = decide cluster {policySlot = Just (slotAt slot)} facts newCourse (failure said)
+          outcome facts slot = decide cluster {policySlot = Just (slotAt slot)} facts noAttempts (failure said)
           halfway = writeFacts {factFailsHalfway = True}
           inDoubt = ReplyError (serverErrorFromText (code <> " 3999 10.0.0.2:6379")) {serverErrorDelivery = MaybeExecuted}
-      (verdictDecision (outcome halfway 4), verdictEffects (outcome halfway 4)) `shouldBe` (GiveUp inDoubt, [])
-      [() | RetryNow _ <- map verdictDecision [outcome halfway 3999, outcome writeFacts 4]] `shouldBe` [(), ()]
+      (decisionNext (outcome halfway 4), decisionEffects (outcome halfway 4)) `shouldBe` (GiveUp inDoubt, [])
+      [() | RetryNow _ <- map decisionNext [outcome halfway 3999, outcome writeFacts 4]] `shouldBe` [(), ()]
 
   it "does not wait past the deadline" $ do
     let short = (failure (reply "CLUSTERDOWN The cluster is down")) {failedRemaining = Just 0.001}
-    verdictDecision (decide cluster writeFacts newCourse short) `shouldBe` GiveUp (reply "CLUSTERDOWN The cluster is down")
+    decisionNext (decide cluster writeFacts noAttempts short) `shouldBe` GiveUp (reply "CLUSTERDOWN The cluster is down")
 
   it "waits only if the next attempt has some time left, or it would leave a doubt where there is none" $ do
-    let left seconds' = verdictDecision (decide cluster writeFacts newCourse (failure down) {failedRemaining = Just (waiting 1 + seconds')})
+    let left seconds' = decisionNext (decide cluster writeFacts noAttempts (failure down) {failedRemaining = Just (waiting 1 + seconds')})
         down = reply "CLUSTERDOWN The cluster is down"
     map left [0, 0.004, 0.006] `shouldBe` [GiveUp down, GiveUp down, wait SameRoute]
 
   it "asks the primary what a replica has not answered in its part of the time, and nobody after the whole of it" $ do
-    let late delivery left role = verdictDecision (decide cluster readFacts newCourse (failure (TimeoutError (TimeoutFailure "" delivery (seconds 1) Nothing))) {failedRole = role, failedRemaining = left})
+    let late delivery left role = decisionNext (decide cluster readFacts noAttempts (failure (TimeoutError (TimeoutFailure "" delivery (seconds 1) Nothing))) {failedRole = role, failedRemaining = left})
         given delivery = GiveUp (TimeoutError (TimeoutFailure "" delivery (seconds 1) Nothing))
     [late delivery (Just 1) Replica | delivery <- [NotSent, MaybeExecuted]] `shouldBe` [RetryNow PrimaryRoute, RetryNow PrimaryRoute]
     late MaybeExecuted Nothing Replica `shouldBe` RetryNow PrimaryRoute
@@ -115,42 +115,42 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
 
   it "leads to where the mapping says that a redirect points" $ do
     let mapped = cluster {policyMapping = AddressMapping (\_ -> node 7)}
-    map (verdictDecision . decide mapped readFacts newCourse . failure . reply) ["MOVED 1 10.0.0.2:6379", "ASK 1 10.0.0.2:6379", "MOVED 1 :6381"]
+    map (decisionNext . decide mapped readFacts noAttempts . failure . reply) ["MOVED 1 10.0.0.2:6379", "ASK 1 10.0.0.2:6379", "MOVED 1 :6381"]
       `shouldBe` [RetryNow (ToNode (node 7)), RetryNow (AskingNode (node 7)), RetryNow (ToNode (node 7))]
 
   it "follows no redirect after the deadline" $ do
     let late = (failure (reply "MOVED 1 10.0.0.2:6379")) {failedRemaining = Just 0}
-    verdictDecision (decide cluster writeFacts newCourse late) `shouldBe` GiveUp (RoutingError (RoutingFailure "" RefusedBeforeRun (AttemptsExhausted [(node 1, reply "MOVED 1 10.0.0.2:6379")])))
+    decisionNext (decide cluster writeFacts noAttempts late) `shouldBe` GiveUp (RoutingError (RoutingFailure "" RefusedBeforeRun (AttemptsExhausted [(node 1, reply "MOVED 1 10.0.0.2:6379")])))
 
   it "says that a repeatable write may have run when only an earlier attempt may have" $ do
     let repeatableWrite = writeFacts {factIdempotent = True}
-        first = decide cluster repeatableWrite newCourse (failure (lost MaybeExecuted ClosedByPeer))
-        second = decide cluster repeatableWrite (verdictCourse first) (failure (reply "OOM command not allowed"))
-    verdictDecision first `shouldBe` RetryNow SameRoute
-    case verdictDecision second of
+        first = decide cluster repeatableWrite noAttempts (failure (lost MaybeExecuted ClosedByPeer))
+        second = decide cluster repeatableWrite (decisionSoFar first) (failure (reply "OOM command not allowed"))
+    decisionNext first `shouldBe` RetryNow SameRoute
+    case decisionNext second of
       GiveUp failed -> errorDelivery failed `shouldBe` MaybeExecuted
       other -> expectationFailure (show other)
 
   cases 1000 $ do
     prop "never sends a write again after an attempt that may have run" $
       forAll anyQuestion $ \(policy, facts, history, final) ->
-        let (course, _) = through policy facts history
+        let (soFar, _) = through policy facts history
          in not (factIdempotent facts) && errorDelivery (failedError final) == MaybeExecuted
-              ==> isGiveUp (verdictDecision (decide policy facts course final))
+              ==> isGiveUp (decisionNext (decide policy facts soFar final))
 
     prop "gives up with an error that owns up to what may have run" $
       forAll anyQuestion $ \(policy, facts, history, final) ->
         not (factReadOnly facts)
-          ==> let (course, mayHaveRun) = through policy facts history
+          ==> let (soFar, mayHaveRun) = through policy facts history
                   ran = mayHaveRun || errorDelivery (failedError final) == MaybeExecuted
-               in case verdictDecision (decide policy facts course final) of
+               in case decisionNext (decide policy facts soFar final) of
                     GiveUp failed -> (ran, failed) === (errorDelivery failed == MaybeExecuted, failed)
                     _ -> property True
 
     prop "never waits beyond the time that is left, nor for less than nothing" $
       forAll anyQuestion $ \(policy, facts, history, final) ->
-        let (course, _) = through policy facts history
-         in case verdictDecision (decide policy facts course final) of
+        let (soFar, _) = through policy facts history
+         in case decisionNext (decide policy facts soFar final) of
               RetryAfter delay _ -> delay >= 0 && maybe True (delay <) (failedRemaining final)
               RetryNow _ -> maybe True (> 0) (failedRemaining final)
               GiveUp _ -> True
@@ -159,36 +159,36 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
     prop "ends every command within its attempts, and at most one of them follows at once" $
       forAll ((,,) <$> anyFacts <*> vectorOf 40 anyFailure <*> arbitrary) $ \(facts, failures, clustered) ->
         let policy = cluster {policyClustered = clustered}
-            decisions = decisionsOf policy facts newCourse failures
+            decisions = decisionsOf policy facts noAttempts failures
          in length decisions <= policyMaxAttempts policy
               && length [() | RetryNow _ <- decisions] <= 1
               && any isGiveUp decisions
 
     prop "tells of a standalone server nothing that only a cluster has" $
       forAll ((,) <$> anyFacts <*> anyFailure) $ \(facts, final) ->
-        let outcome = decide standalone facts newCourse final
-            redirects = [target | Tell (LearntRedirect _ target) <- verdictEffects outcome]
+        let outcome = decide standalone facts noAttempts final
+            redirects = [target | Tell (LearntRedirect _ target) <- decisionEffects outcome]
             allowed = SameRoute : map ToNode redirects
-         in [trigger | Tell trigger <- verdictEffects outcome] === [LearntRedirect from target | Just from <- [failedNode final], target <- redirects]
-              .&&. case verdictDecision outcome of
+         in [trigger | Tell trigger <- decisionEffects outcome] === [LearntRedirect from target | Just from <- [failedNode final], target <- redirects]
+              .&&. case decisionNext outcome of
                 RetryNow target -> counterexample (show target) (target `elem` allowed)
                 RetryAfter _ target -> counterexample (show target) (target `elem` allowed)
                 GiveUp _ -> property True
 
 -- | An error, the decision about it, and its effects on others.
-type Row = (Error, Decision, [Effect])
+type Row = (Error, NextStep, [Effect])
 
-row :: Policy -> Facts -> Role -> Row -> Spec
-row policy facts role (failed, decision, effects) =
-  it (describeRow failed decision) $ do
-    let outcome = decide policy facts newCourse (failure failed) {failedRole = role}
-    (verdictDecision outcome, verdictEffects outcome) `shouldBe` (decision, effects)
+row :: RetryPolicy -> Facts -> Role -> Row -> Spec
+row policy facts role (failed, next, effects) =
+  it (describeRow failed next) $ do
+    let outcome = decide policy facts noAttempts (failure failed) {failedRole = role}
+    (decisionNext outcome, decisionEffects outcome) `shouldBe` (next, effects)
 
-describeRow :: Error -> Decision -> String
-describeRow failed decision =
+describeRow :: Error -> NextStep -> String
+describeRow failed next =
   verb <> " on " <> show failed
   where
-    verb = case decision of
+    verb = case next of
       GiveUp _ -> "gives up"
       RetryNow target -> "goes at once by " <> show target
       RetryAfter _ target -> "waits and goes by " <> show target
@@ -314,8 +314,8 @@ alwaysHandedOver =
 handedOver :: Error -> Row
 handedOver failed = (failed, GiveUp failed, [])
 
-cluster, standalone :: Policy
-cluster = Policy {policyMaxAttempts = 16, policyBackoff = Backoff {backoffFirst = seconds firstDelay, backoffCap = seconds 1}, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id, policySlot = Nothing}
+cluster, standalone :: RetryPolicy
+cluster = RetryPolicy {policyMaxAttempts = 16, policyBackoff = Backoff {backoffFirst = seconds firstDelay, backoffCap = seconds 1}, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id, policySlot = Nothing}
 standalone = cluster {policyClustered = False}
 
 -- | A failed attempt at the primary with the number 1, with time left.
@@ -325,7 +325,7 @@ failure failed =
     { failedError = failed,
       failedNode = Just (node 1),
       failedRole = Primary,
-      failedSent = Plainly,
+      failedMode = Plainly,
       failedRemaining = Just 5,
       failedRandom = 0.5
     }
@@ -339,7 +339,7 @@ reply = ReplyError . serverErrorFromText
 lost :: Delivery -> ConnectionCause -> Error
 lost delivery = ConnectionError . ConnectionFailure "" delivery (node 1)
 
-wait :: AttemptTarget -> Decision
+wait :: AttemptTarget -> NextStep
 wait = RetryAfter (waiting 1)
 
 -- | The delay before the retry with this number: three quarters of the first delay, because the
@@ -351,31 +351,31 @@ waiting count = 0.75 * firstDelay * 2 ^ (count - 1)
 firstDelay :: Double
 firstDelay = 0.015625
 
-isGiveUp :: Decision -> Bool
+isGiveUp :: NextStep -> Bool
 isGiveUp = \case
   GiveUp _ -> True
   _ -> False
 
 -- | The course after those failures that led to another attempt, and whether one of these attempts
 -- may have run.
-through :: Policy -> Facts -> [FailedAttempt] -> (Course, Bool)
-through policy facts = List.foldl' next (newCourse, False)
+through :: RetryPolicy -> Facts -> [FailedAttempt] -> (AttemptsSoFar, Bool)
+through policy facts = List.foldl' next (noAttempts, False)
   where
-    next (course, ran) failed =
-      let outcome = decide policy facts course failed
-       in if isGiveUp (verdictDecision outcome)
-            then (course, ran)
-            else (verdictCourse outcome, ran || errorDelivery (failedError failed) == MaybeExecuted)
+    next (soFar, ran) failed =
+      let outcome = decide policy facts soFar failed
+       in if isGiveUp (decisionNext outcome)
+            then (soFar, ran)
+            else (decisionSoFar outcome, ran || errorDelivery (failedError failed) == MaybeExecuted)
 
 -- | The decisions, up to and including the one that ends the command.
-decisionsOf :: Policy -> Facts -> Course -> [FailedAttempt] -> [Decision]
-decisionsOf policy facts course = \case
+decisionsOf :: RetryPolicy -> Facts -> AttemptsSoFar -> [FailedAttempt] -> [NextStep]
+decisionsOf policy facts soFar = \case
   [] -> []
   failed : rest ->
-    let outcome = decide policy facts course failed
-     in verdictDecision outcome : if isGiveUp (verdictDecision outcome) then [] else decisionsOf policy facts (verdictCourse outcome) rest
+    let outcome = decide policy facts soFar failed
+     in decisionNext outcome : if isGiveUp (decisionNext outcome) then [] else decisionsOf policy facts (decisionSoFar outcome) rest
 
-anyQuestion :: Gen (Policy, Facts, [FailedAttempt], FailedAttempt)
+anyQuestion :: Gen (RetryPolicy, Facts, [FailedAttempt], FailedAttempt)
 anyQuestion = do
   attempts <- choose (0, 6)
   clustered <- arbitrary
@@ -398,7 +398,7 @@ anyFailure = do
       { failedError = failed,
         failedNode = failedNode,
         failedRole = role,
-        failedSent = sent,
+        failedMode = sent,
         failedRemaining = remaining,
         failedRandom = random
       }

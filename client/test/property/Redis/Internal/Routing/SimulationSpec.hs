@@ -14,7 +14,7 @@ import Data.Set qualified as Set
 import Redis.Error
 import Redis.Internal.Command (readFacts, writeFacts)
 import Redis.Internal.Config (AddressMapping (..), defaultBackoff)
-import Redis.Internal.Routing.Retry
+import Redis.Internal.Routing.RetryPolicy
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology
 import Redis.Internal.Routing.TopologyReport
@@ -95,8 +95,8 @@ data Ended = Ended
 -- | An event at a time.
 data Happening
   = Begin Int
-  | Attempt Int Seconds Course AttemptTarget
-  | Conclude Int Seconds Course (Maybe Endpoint) Sent (Either Error ())
+  | Attempt Int Seconds AttemptsSoFar AttemptTarget
+  | Conclude Int Seconds AttemptsSoFar (Maybe Endpoint) SendMode (Either Error ())
   | Learn Event
   | Die Int
   | TakeOver Int Int
@@ -147,8 +147,8 @@ simulate seed = run (schedule 0 Wake (scheduled start))
 settings :: Settings
 settings = topologySettings OfCluster (node 1 :| [node 2, node 6])
 
-policy :: Policy
-policy = Policy {policyMaxAttempts = maxAttempts, policyBackoff = defaultBackoff, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id, policySlot = Nothing}
+policy :: RetryPolicy
+policy = RetryPolicy {policyMaxAttempts = maxAttempts, policyBackoff = defaultBackoff, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id, policySlot = Nothing}
 
 run :: Sim -> Sim
 run sim = case Map.minViewWithKey (simQueue sim) of
@@ -173,9 +173,9 @@ soon now happening sim = draw (0.001, 0.01) sim (\delay -> schedule (now + delay
 
 happen :: Seconds -> Happening -> Sim -> Sim
 happen now happening sim = case happening of
-  Begin number -> happen now (Attempt number now newCourse SameRoute) sim
-  Attempt number began course target -> attempt now number began course target sim
-  Conclude number began course endpoint sent result -> conclude now number began course endpoint sent result sim
+  Begin number -> happen now (Attempt number now noAttempts SameRoute) sim
+  Attempt number began soFar target -> attempt now number began soFar target sim
+  Conclude number began soFar endpoint sent result -> conclude now number began soFar endpoint sent result sim
   Learn event -> stepped now event sim
   Wake
     | nextWake (simTopology sim) <= now -> stepped now Tick sim
@@ -252,13 +252,13 @@ numberOf endpoint = case [number | number <- [1 .. 6], node number == endpoint] 
   [] -> 0
 
 -- | Sends a command to its target.
-attempt :: Seconds -> Int -> Seconds -> Course -> AttemptTarget -> Sim -> Sim
-attempt now number began course target sim = case target of
+attempt :: Seconds -> Int -> Seconds -> AttemptsSoFar -> AttemptTarget -> Sim -> Sim
+attempt now number began soFar target sim = case target of
   ToNode endpoint -> deliver Plainly endpoint
   AskingNode endpoint -> deliver WithAsking endpoint
   _ -> case slotOwner (currentMap (simTopology sim)) (slotAt slot) of
     Just endpoint -> deliver Plainly endpoint
-    Nothing -> soon now (Conclude number began course Nothing Plainly (Left (RoutingError (RoutingFailure "" NotSent (UncoveredSlot slot))))) sim
+    Nothing -> soon now (Conclude number began soFar Nothing Plainly (Left (RoutingError (RoutingFailure "" NotSent (UncoveredSlot slot))))) sim
   where
     slot = number `mod` slotsUsed
 
@@ -268,7 +268,7 @@ attempt now number began course target sim = case target of
       | now < calmFrom = chance 0.03 (ended (lost endpoint)) (chance 0.03 (ended (lost endpoint) . ran) (serve endpoint)) sim
       | otherwise = serve endpoint sim
       where
-        ended result = soon now (Conclude number began course (Just endpoint) sent result)
+        ended result = soon now (Conclude number began soFar (Just endpoint) sent result)
         lost at = Left (ConnectionError (ConnectionFailure "" MaybeExecuted at ClosedByPeer))
         refuse text = ended (Left (ReplyError (serverErrorFromText text)))
         -- Only if the server would have run the command.
@@ -291,27 +291,27 @@ attempt now number began course target sim = case target of
             here = numberOf at
 
 -- | Handles the result of an attempt as the client does.
-conclude :: Seconds -> Int -> Seconds -> Course -> Maybe Endpoint -> Sent -> Either Error () -> Sim -> Sim
-conclude now number began course endpoint sent result sim = case result of
-  Right () -> finish (courseAttempts course + 1) (Right ()) sim
+conclude :: Seconds -> Int -> Seconds -> AttemptsSoFar -> Maybe Endpoint -> SendMode -> Either Error () -> Sim -> Sim
+conclude now number began soFar endpoint sent result sim = case result of
+  Right () -> finish (soFarAttempts soFar + 1) (Right ()) sim
   Left failed -> draw (0, 1) sim $ \random current ->
     let outcome =
           decide
             policy
             (if isWrite number then writeFacts else readFacts)
-            course
+            soFar
             FailedAttempt
               { failedError = failed,
                 failedNode = endpoint,
                 failedRole = Primary,
-                failedSent = sent,
+                failedMode = sent,
                 failedRemaining = Just (began + patience - now),
                 failedRandom = random
               }
-        onwards = verdictCourse outcome
-        told = List.foldl' (\state -> \case Tell trigger -> stepped now (Triggered trigger) state; Reconnect _ -> state) current (verdictEffects outcome)
-     in case verdictDecision outcome of
-          GiveUp final -> finish (courseAttempts onwards) (Left final) told
+        onwards = decisionSoFar outcome
+        told = List.foldl' (\state -> \case Tell trigger -> stepped now (Triggered trigger) state; Reconnect _ -> state) current (decisionEffects outcome)
+     in case decisionNext outcome of
+          GiveUp final -> finish (soFarAttempts onwards) (Left final) told
           RetryNow target -> soon now (Attempt number began onwards target) told
           RetryAfter delay target -> schedule (now + delay) (Attempt number began onwards target) told
   where

@@ -10,22 +10,22 @@
 -- INCR follows it as GET does. Redirects are bounded twice, by the number of attempts and by
 -- the time that is left. The first redirect is followed at once, further ones after a
 -- jittered delay, so that two nodes that point at each other cannot keep a core busy.
-module Redis.Internal.Routing.Retry
+module Redis.Internal.Routing.RetryPolicy
   ( -- * The question
-    Policy (..),
+    RetryPolicy (..),
     FailedAttempt (..),
-    Sent (..),
+    SendMode (..),
     Role (..),
 
     -- * What a command has been through
-    Course,
-    newCourse,
-    courseAttempts,
-    courseTrail,
+    AttemptsSoFar,
+    noAttempts,
+    soFarAttempts,
+    soFarTrail,
 
     -- * The answer
-    Verdict (..),
-    Decision (..),
+    RetryDecision (..),
+    NextStep (..),
     AttemptTarget (..),
     Effect (..),
     decide,
@@ -45,7 +45,7 @@ import Redis.Internal.Routing.Permanent
 import Redis.Internal.Routing.Topology (Trigger (..))
 
 -- | The bounds for a command.
-data Policy = Policy
+data RetryPolicy = RetryPolicy
   { -- | How often a command may be sent in total.
     policyMaxAttempts :: Int,
     policyBackoff :: Backoff,
@@ -67,7 +67,7 @@ data Role = Primary | Replica
   deriving stock (Eq, Show, Enum, Bounded)
 
 -- | How an attempt was sent.
-data Sent
+data SendMode
   = -- | To the node of the map, or of a MOVED.
     Plainly
   | -- | With ASKING ahead, to the node of an ASK.
@@ -80,7 +80,7 @@ data FailedAttempt = FailedAttempt
     -- | The node that it was sent to; 'Nothing' if no node could be chosen.
     failedNode :: Maybe Endpoint,
     failedRole :: Role,
-    failedSent :: Sent,
+    failedMode :: SendMode,
     -- | Seconds until the caller's deadline; 'Nothing' if there is none.
     failedRemaining :: Maybe Double,
     -- | A number between 0 and 1, drawn anew for each failure.
@@ -89,46 +89,46 @@ data FailedAttempt = FailedAttempt
   deriving stock (Eq, Show)
 
 -- | The history of one command, failed attempts only.
-data Course = Course
+data AttemptsSoFar = AttemptsSoFar
   { -- | How often the command has been sent, or could not be sent.
-    courseAttempts :: Int,
-    courseRedirects :: Int,
+    soFarAttempts :: Int,
+    soFarRedirects :: Int,
     -- | Retries after a delay.
-    courseDelays :: Int,
-    courseReauthenticated :: Bool,
+    soFarDelays :: Int,
+    soFarReauthenticated :: Bool,
     -- | Whether an attempt may have run.
-    courseMaybeRan :: Bool,
-    courseReversedTrail :: [(Endpoint, Error)]
+    soFarMaybeRan :: Bool,
+    soFarReversedTrail :: [(Endpoint, Error)]
   }
   deriving stock (Eq, Show)
 
--- | The course of a command that has not been tried.
-newCourse :: Course
-newCourse =
-  Course
-    { courseAttempts = 0,
-      courseRedirects = 0,
-      courseDelays = 0,
-      courseReauthenticated = False,
-      courseMaybeRan = False,
-      courseReversedTrail = []
+-- | No attempt.
+noAttempts :: AttemptsSoFar
+noAttempts =
+  AttemptsSoFar
+    { soFarAttempts = 0,
+      soFarRedirects = 0,
+      soFarDelays = 0,
+      soFarReauthenticated = False,
+      soFarMaybeRan = False,
+      soFarReversedTrail = []
     }
 
 -- | The nodes in the order they were tried, and how each failed. \(O(n)\).
-courseTrail :: Course -> [(Endpoint, Error)]
-courseTrail = reverse . courseReversedTrail
+soFarTrail :: AttemptsSoFar -> [(Endpoint, Error)]
+soFarTrail = reverse . soFarReversedTrail
 
--- | The decision, its effects on others, and the course for the next failure. Effects come
+-- | The decision, its effects on others, and the attempts so far for the next failure. Effects come
 -- before the command is sent again.
-data Verdict = Verdict
-  { verdictDecision :: Decision,
-    verdictEffects :: [Effect],
-    verdictCourse :: Course
+data RetryDecision = RetryDecision
+  { decisionNext :: NextStep,
+    decisionEffects :: [Effect],
+    decisionSoFar :: AttemptsSoFar
   }
   deriving stock (Eq, Show)
 
 -- | The decision about a failed command.
-data Decision
+data NextStep
   = -- | The caller gets this error.
     GiveUp Error
   | RetryNow AttemptTarget
@@ -169,7 +169,7 @@ data Advice
 
 -- | Decides about a failed attempt. Total, and \(O(n)\) in the attempts only when it gives
 -- up.
-decide :: Policy -> Facts -> Course -> FailedAttempt -> Verdict
+decide :: RetryPolicy -> Facts -> AttemptsSoFar -> FailedAttempt -> RetryDecision
 decide policy facts before reported
   | errorDelivery (failedError failure) == MaybeExecuted && not (factIdempotent facts) =
     giveUp (failedError failure)
@@ -177,41 +177,41 @@ decide policy facts before reported
     HandOver -> giveUp (failedError failure)
     Conclude -> exhausted
     Elsewhere target
-      | courseRedirects course == 0 -> within course {courseRedirects = 1} (RetryNow target)
-      | otherwise -> later course {courseRedirects = courseRedirects course + 1} target
-    Later target -> later course target
+      | soFarRedirects soFar == 0 -> within soFar {soFarRedirects = 1} (RetryNow target)
+      | otherwise -> later soFar {soFarRedirects = soFarRedirects soFar + 1} target
+    Later target -> later soFar target
   where
     failure = reported {failedError = inOwnWords (policySlot policy) facts (failedError reported)}
     (told, advice) = adviseOn policy before failure
-    course = noteAttempt failure before
+    soFar = noteAttempt failure before
 
     later onwards target =
-      let waits = courseDelays onwards + 1
+      let waits = soFarDelays onwards + 1
           delay = delayFor (policyBackoff policy) waits (max 0 (min 1 (failedRandom failure)))
-       in within onwards {courseDelays = waits} (RetryAfter delay target)
+       in within onwards {soFarDelays = waits} (RetryAfter delay target)
 
-    within onwards decision
-      | courseAttempts course >= policyMaxAttempts policy = exhausted
-      | maybe False (<= delayOf decision) (failedRemaining failure) = exhausted
-      | otherwise = Verdict {verdictDecision = decision, verdictEffects = told, verdictCourse = onwards}
+    within onwards next
+      | soFarAttempts soFar >= policyMaxAttempts policy = exhausted
+      | maybe False (<= delayOf next) (failedRemaining failure) = exhausted
+      | otherwise = RetryDecision {decisionNext = next, decisionEffects = told, decisionSoFar = onwards}
 
     -- After one attempt there is no trail worth reporting, and without any node that was
     -- tried there is none; then the error itself says more. But a redirect that could not be
     -- followed any more says nothing to the caller.
     exhausted
-      | null (courseReversedTrail course) || courseAttempts course <= 1 && not isRedirect = giveUp (failedError failure)
+      | null (soFarReversedTrail soFar) || soFarAttempts soFar <= 1 && not isRedirect = giveUp (failedError failure)
       | otherwise =
-        giveUp (RoutingError (RoutingFailure "" (errorDelivery (failedError failure)) (AttemptsExhausted (courseTrail course))))
+        giveUp (RoutingError (RoutingFailure "" (errorDelivery (failedError failure)) (AttemptsExhausted (soFarTrail soFar))))
 
     isRedirect = case failedError failure of
       ReplyError serverError -> isJust (redirectedSlot serverError)
       _ -> False
 
     giveUp failed =
-      Verdict
-        { verdictDecision = GiveUp (concluding facts course failed),
-          verdictEffects = told,
-          verdictCourse = course
+      RetryDecision
+        { decisionNext = GiveUp (concluding facts soFar failed),
+          decisionEffects = told,
+          decisionSoFar = soFar
         }
 
 -- | The error of a command whose keys have this slot, if it is known. A node redirects for that
@@ -238,31 +238,31 @@ redirectedSlot serverError = case parseRedirect serverError of
 leastTime :: Double
 leastTime = 0.005
 
-delayOf :: Decision -> Double
+delayOf :: NextStep -> Double
 delayOf = \case
   RetryAfter delay _ -> delay + leastTime
   _ -> 0
 
--- | The error that a command ends with after this course. It says that a write may have run
+-- | The error that a command ends with after these attempts. It says that a write may have run
 -- if an earlier attempt may have run, even if the last one did not.
-concluding :: Facts -> Course -> Error -> Error
-concluding facts course failed
-  | factReadOnly facts || not (courseMaybeRan course) || errorDelivery failed == MaybeExecuted = failed
+concluding :: Facts -> AttemptsSoFar -> Error -> Error
+concluding facts soFar failed
+  | factReadOnly facts || not (soFarMaybeRan soFar) || errorDelivery failed == MaybeExecuted = failed
   | otherwise = case failed of
     ConnectionError lost -> ConnectionError lost {connectionDelivery = MaybeExecuted}
     TimeoutError late -> TimeoutError late {timeoutDelivery = MaybeExecuted}
     RoutingError unrouted -> RoutingError unrouted {routingDelivery = MaybeExecuted}
-    _ -> RoutingError (RoutingFailure "" MaybeExecuted (AttemptsExhausted (courseTrail course)))
+    _ -> RoutingError (RoutingFailure "" MaybeExecuted (AttemptsExhausted (soFarTrail soFar)))
 
-noteAttempt :: FailedAttempt -> Course -> Course
-noteAttempt FailedAttempt {failedError, failedNode} course =
-  course
-    { courseAttempts = courseAttempts course + 1,
-      courseReauthenticated = courseReauthenticated course || isUnauthenticated failedError,
-      courseMaybeRan = courseMaybeRan course || errorDelivery failedError == MaybeExecuted,
-      courseReversedTrail = case failedNode of
-        Just node -> (node, failedError) : courseReversedTrail course
-        Nothing -> courseReversedTrail course
+noteAttempt :: FailedAttempt -> AttemptsSoFar -> AttemptsSoFar
+noteAttempt FailedAttempt {failedError, failedNode} soFar =
+  soFar
+    { soFarAttempts = soFarAttempts soFar + 1,
+      soFarReauthenticated = soFarReauthenticated soFar || isUnauthenticated failedError,
+      soFarMaybeRan = soFarMaybeRan soFar || errorDelivery failedError == MaybeExecuted,
+      soFarReversedTrail = case failedNode of
+        Just node -> (node, failedError) : soFarReversedTrail soFar
+        Nothing -> soFarReversedTrail soFar
     }
   where
     isUnauthenticated = \case
@@ -270,9 +270,9 @@ noteAttempt FailedAttempt {failedError, failedNode} course =
       _ -> False
 
 -- | The table: the effects and the advice for a failure.
-adviseOn :: Policy -> Course -> FailedAttempt -> ([Effect], Advice)
-adviseOn policy course failure = case failedError failure of
-  ReplyError serverError -> maybe ([], HandOver) (adviseOnReply policy course failure) (parseRedirect serverError)
+adviseOn :: RetryPolicy -> AttemptsSoFar -> FailedAttempt -> ([Effect], Advice)
+adviseOn policy soFar failure = case failedError failure of
+  ReplyError serverError -> maybe ([], HandOver) (adviseOnReply policy soFar failure) (parseRedirect serverError)
   ConnectionError (ConnectionFailure _ _ node cause) -> adviseOnConnection policy failure node cause
   RoutingError RoutingFailure {routingCause = cause} -> case cause of
     UncoveredSlot number
@@ -294,15 +294,15 @@ adviseOn policy course failure = case failedError failure of
   where
     clustered = policyClustered policy
 
-adviseOnReply :: Policy -> Course -> FailedAttempt -> Redirect -> ([Effect], Advice)
-adviseOnReply policy course FailedAttempt {failedNode, failedRole} redirect = case redirect of
+adviseOnReply :: RetryPolicy -> AttemptsSoFar -> FailedAttempt -> Redirect -> ([Effect], Advice)
+adviseOnReply policy soFar FailedAttempt {failedNode, failedRole} redirect = case redirect of
   Loading
     | replica && clustered -> ([], Elsewhere PrimaryRoute)
     | otherwise -> (aboutNode SawLoading, Later SameRoute)
   Unauthenticated
     -- The server forgot who this connection is, or the user changed: one new handshake
     -- shows which.
-    | courseReauthenticated course -> ([], HandOver)
+    | soFarReauthenticated soFar -> ([], HandOver)
     | otherwise -> (maybe [] (\node -> [Reconnect node]) failedNode, Later SameRoute)
   Redirected destination
     | Just node <- failedNode,
@@ -351,7 +351,7 @@ adviseOnReply policy course FailedAttempt {failedNode, failedRole} redirect = ca
 
 -- | The advice after a lost connection or a failed attempt to connect. Whether the command
 -- may have run is known from the delivery; what would help, from the cause.
-adviseOnConnection :: Policy -> FailedAttempt -> Endpoint -> ConnectionCause -> ([Effect], Advice)
+adviseOnConnection :: RetryPolicy -> FailedAttempt -> Endpoint -> ConnectionCause -> ([Effect], Advice)
 adviseOnConnection policy FailedAttempt {failedError, failedRole} node cause
   | suspect = (lost, HandOver)
   | clustered && failedRole == Replica = (lost, Elsewhere PrimaryRoute)
