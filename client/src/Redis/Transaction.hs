@@ -133,7 +133,7 @@ watchingWith WatchOptions {watchAttempts} (Client core) names@(first :| others) 
   where
     -- The second argument: when the failures since the last look that came to EXEC began, and their
     -- course.
-    go :: Int -> Maybe (Nanos, Course) -> IO (Watched a)
+    go :: Int -> Maybe (Nanos, AttemptsSoFar) -> IO (Watched a)
     go attempt failures = do
       began <- coarseNanos
       lease core (AtKey first) once >>= \case
@@ -143,8 +143,8 @@ watchingWith WatchOptions {watchAttempts} (Client core) names@(first :| others) 
           | otherwise -> pure Contended
         Right (Failed failed) -> do
           now <- coarseNanos
-          judge attempt (fromMaybe (now, newCourse) failures) failed
-        Left failed -> judge attempt (fromMaybe (began, newCourse) failures) failed
+          judge attempt (fromMaybe (now, noAttempts) failures) failed
+        Left failed -> judge attempt (fromMaybe (began, noAttempts) failures) failed
 
     once :: Dedicated s -> IO (Attempt a)
     once connection =
@@ -163,18 +163,18 @@ watchingWith WatchOptions {watchAttempts} (Client core) names@(first :| others) 
 
     -- The connection has told the router what its errors show. The next look finds its node by
     -- the map.
-    judge attempt (began, course) failed = do
+    judge attempt (began, soFar) failed = do
       closed <- readTVarIO (coreClosed core)
       failedRandom <- randomRIO (0, 1)
       failedRemaining <- (`secondsLeft` deadlineFor core writeFacts began) <$> coarseNanos
-      let attempted = FailedAttempt {failedError = failed, failedNode = Nothing, failedRole = Primary, failedSent = Plainly, failedRemaining, failedRandom}
-          Verdict {verdictDecision, verdictCourse} = decide (policyFor (coreConfig core) (coreRouter core) (TargetSlot (keySlot first)) closed) writeFacts course attempted
+      let attempted = FailedAttempt {failedError = failed, failedNode = Nothing, failedRole = Primary, failedMode = Plainly, failedRemaining, failedRandom}
+          RetryDecision {decisionNext, decisionSoFar} = decide (policyFor (coreConfig core) (coreRouter core) (TargetSlot (keySlot first)) closed) writeFacts soFar attempted
           again (delay :: Double)
             | attempt < watchAttempts = do
               open <- pauseFor core delay
-              if open then go (attempt + 1) (Just (began, verdictCourse)) else throwIO (concluding writeFacts verdictCourse ClientClosed)
+              if open then go (attempt + 1) (Just (began, decisionSoFar)) else throwIO (concluding writeFacts decisionSoFar ClientClosed)
             | otherwise = throwIO failed
-      case verdictDecision of
+      case decisionNext of
         GiveUp final -> throwIO final
         RetryNow _ -> again 0
         RetryAfter delay _ -> again delay
