@@ -67,7 +67,7 @@ import Redis.Internal.Client.Core
 import Redis.Internal.Client.Execute
 import Redis.Internal.Client.EventDispatcher
 import Redis.Internal.Client.Lease
-import Redis.Internal.Client.Recoverer
+import Redis.Internal.Client.RetryEngine
 import Redis.Internal.Client.Subscriptions (closeSubscriptions, newSubscriptions)
 import Redis.Internal.Client.Trace (beginTrace, oneCommand)
 import Redis.Internal.Config
@@ -116,7 +116,7 @@ newClient unchecked = do
     writeIORef owners (routerSlotMap router)
     closed <- newTVarIO False
     learnt <- newIORef Map.empty
-    recoverer <- newRecoverer config router closed
+    engine <- newRetryEngine config router closed
     subscriptions <- newSubscriptions setup router
     spare <- newIORef ()
     let core =
@@ -124,7 +124,7 @@ newClient unchecked = do
             { coreConfig = config,
               coreTimeLimit = commandLimit config,
               coreRouter = router,
-              coreRecoverer = recoverer,
+              coreRetryEngine = engine,
               coreSubscriptions = subscriptions,
               coreCredentials = credentials,
               coreClosed = closed,
@@ -185,7 +185,7 @@ closeCore grace core = do
   atomically (writeTVar (coreClosed core) True)
   nodes <- presentNodes (routerNodes (coreRouter core))
   before <- traverse nodeSnapshot nodes
-  stopRecoverer (coreRecoverer core)
+  stopRetryEngine (coreRetryEngine core)
   -- If the caller is interrupted while it waits for the one, the other is closed all the same.
   closeSubscriptions (coreSubscriptions core) `finally` closeRouter grace (coreRouter core)
   after <- traverse nodeSnapshot nodes

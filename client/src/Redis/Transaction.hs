@@ -43,7 +43,7 @@ import Redis.Error
 import Redis.Internal.Client.Core (Client (..), Core (..), deadlineFor, keepOpen, pauseFor)
 import Redis.Internal.Client.Execute (Pending (..), runTraced, traced)
 import Redis.Internal.Client.Lease (lease, wasLostReading)
-import Redis.Internal.Client.Recoverer (policyFor)
+import Redis.Internal.Client.RetryEngine (policyFor)
 import Redis.Internal.Client.Trace (Subject, transactionOf)
 import Redis.Internal.Client.Transaction
 import Redis.Internal.Command (Command, commandArguments, writeFacts)

@@ -10,7 +10,7 @@ import Redis.Internal.Protocol.SlotSpec qualified
 import Redis.Internal.Routing.ClusterReplySpec qualified
 import Redis.Internal.Routing.HealthSpec qualified
 import Redis.Internal.Routing.ReadersSpec qualified
-import Redis.Internal.Routing.RecoverySpec qualified
+import Redis.Internal.Routing.RetryQueueSpec qualified
 import Redis.Internal.Routing.RetrySpec qualified
 import Redis.Internal.Routing.SimulationSpec qualified
 import Redis.Internal.Routing.SlotMapSpec qualified
@@ -34,7 +34,7 @@ main =
     Redis.Internal.Routing.ClusterReplySpec.spec
     Redis.Internal.Routing.HealthSpec.spec
     Redis.Internal.Routing.ReadersSpec.spec
-    Redis.Internal.Routing.RecoverySpec.spec
+    Redis.Internal.Routing.RetryQueueSpec.spec
     Redis.Internal.Routing.RetrySpec.spec
     Redis.Internal.Routing.SimulationSpec.spec
     Redis.Internal.Routing.SlotMapSpec.spec

@@ -72,7 +72,7 @@ data Kept = Kept
 -- | A reply that is on its way to be kept.
 data Fetch = Fetch
   { fetchDeadline :: Deadline,
-    -- | Whether the recoverer has taken over the command.
+    -- | Whether the retry engine has taken over the command.
     fetchStrayed :: IORef Bool,
     fetchResult :: MVar (Either Error Value)
   }

@@ -2,7 +2,7 @@
 --
 -- A hit is answered here. A miss sends two commands as one run, CLIENT CACHING YES and the
 -- read, to the primary of the key's slot; the reply is kept before any caller has it.
--- Trouble goes to the recoverer as usual ("Redis.Internal.Client.Recoverer"), once for all
+-- Trouble goes to the retry engine as usual ("Redis.Internal.Client.RetryEngine"), once for all
 -- callers that wait together. The result of a recovery is not kept.
 module Redis.Internal.Client.Cached
   ( Glance (..),
@@ -26,7 +26,7 @@ import Redis.Internal.Client.Execute
 import Redis.Internal.Client.FanOut
 import Redis.Internal.Client.Compact (expanded)
 import Redis.Internal.Client.TraceNotes
-import Redis.Internal.Client.Recoverer (attend, awaitDestination, newFlight, tracedBy, waitsForDestination)
+import Redis.Internal.Client.RetryEngine (onFailure, awaitDestination, newCall, tracedBy, waitsForDestination)
 import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock
@@ -136,7 +136,7 @@ fetch core asked given missed@Missed {missedStore = store, missedKey, missedSour
   | not (isKeepable store given missedKey) = noteUncached store *> startFrom core (askedAt asked) given
   | otherwise = do
     -- A read must not overtake commands that wait for a node.
-    behind <- waitsForDestination (coreRecoverer core)
+    behind <- waitsForDestination (coreRetryEngine core)
     if behind then past else entry
   where
     entry = mask_ $ do
@@ -216,7 +216,7 @@ data Lead = Lead
   }
 
 -- | Submits the read. Runs masked; blocks while there is no connection, or no room on it. If
--- the caller is interrupted then, the recoverer takes the read over for the other callers.
+-- the caller is interrupted then, the retry engine takes the read over for the other callers.
 lead :: Core -> Lead -> IO ()
 lead core Lead {leadMissed = Missed {missedStore, missedKey, missedDestination, missedSource}, leadVersion, leadFetch, leadGiven} = do
   permission <- onArrival $ \outcome -> unless (isPlainReply outcome) lost
@@ -225,13 +225,13 @@ lead core Lead {leadMissed = Missed {missedStore, missedKey, missedDestination, 
       keep missedStore missedSource leadVersion leadFetch value
       void (tryPutMVar (fetchResult leadFetch) (Right value))
     outcome -> do
-      flight <- astray
-      attend (coreRecoverer core) flight missedDestination outcome
+      call <- astray
+      onFailure (coreRetryEngine core) call missedDestination outcome
   permitted <- newAttendedSlot permission
   slot <- newAttendedSlot arrival
   for_ (coreNotes core) (`noteTarget` nodeEndpoint (destinationNode missedDestination))
   submitRunToNode pool (fetchDeadline leadFetch) ([(cachingYes, permitted) | readsAreTracked] <> [(encoded, slot)])
-    `onException` (astray >>= awaitDestination (coreRecoverer core))
+    `onException` (astray >>= awaitDestination (coreRetryEngine core))
   for_ (coreNotes core) $ \notes -> preciseNanos >>= noteEntered notes
   where
     encoded = commandRequest leadGiven
@@ -241,7 +241,7 @@ lead core Lead {leadMissed = Missed {missedStore, missedKey, missedDestination, 
     astray = do
       lost
       writeIORef (fetchStrayed leadFetch) True
-      newFlight encoded facts (TargetPrimary (keySlot missedKey)) (fetchDeadline leadFetch) (fetchResult leadFetch) >>= tracedBy (coreNotes core)
+      newCall encoded facts (TargetPrimary (keySlot missedKey)) (fetchDeadline leadFetch) (fetchResult leadFetch) >>= tracedBy (coreNotes core)
     readsAreTracked = case cachingTracking <$> configCaching (coreConfig core) of
       Just (TrackPrefixes _) -> False
       _ -> True

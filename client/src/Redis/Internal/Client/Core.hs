@@ -19,7 +19,7 @@ import Redis.Internal.Client.CacheStore (CacheStore)
 import Redis.Internal.Client.Deadline
 import Redis.Internal.Client.EventDispatcher
 import Redis.Internal.Client.TraceNotes (TraceNotes)
-import Redis.Internal.Client.Recoverer
+import Redis.Internal.Client.RetryEngine
 import Redis.Internal.Client.Subscriptions (Subscriptions)
 import Redis.Internal.Command
 import Redis.Internal.Config
@@ -35,7 +35,7 @@ data Core = Core
     -- | The time limit of a command that has none of its own, or 'never'.
     coreTimeLimit :: {-# UNPACK #-} !Nanos,
     coreRouter :: Router,
-    coreRecoverer :: Recoverer,
+    coreRetryEngine :: RetryEngine,
     -- | The client's subscriptions.
     coreSubscriptions :: Subscriptions,
     coreCredentials :: CredentialStore,

@@ -1,7 +1,7 @@
 -- | Runs one command to its end.
 --
 -- The ordinary path is short: one look-up, one submit, one decode. A command that fails is
--- handed to "Redis.Internal.Client.Recoverer", and a caller that waits for the command then
+-- handed to "Redis.Internal.Client.RetryEngine", and a caller that waits for the command then
 -- waits for the result of the recovery. Commands that need more than a destination and a reply
 -- (several nodes, a connection of their own, a server that must be asked for their keys)
 -- are kept off the ordinary path.
@@ -50,7 +50,7 @@ import Redis.Internal.Client.Deadline
 import Redis.Internal.Client.FanOut
 import Redis.Internal.Client.TraceNotes
 import Redis.Internal.Client.OwnConnection
-import Redis.Internal.Client.Recoverer
+import Redis.Internal.Client.RetryEngine
 import Redis.Internal.Client.Trace
 import Redis.Internal.Command
 import Redis.Internal.Config
@@ -225,8 +225,8 @@ arrivedAt core given destination began = \case
   Plain value -> pure $! decoded given value
   Troubled outcome _ -> do
     result <- newEmptyMVar
-    flight <- flightOf core given began result
-    attend (coreRecoverer core) flight destination outcome
+    call <- callOf core given began result
+    onFailure (coreRetryEngine core) call destination outcome
     decodedFrom given <$> readMVar result
 {-# INLINE arrivedAt #-}
 
@@ -262,19 +262,19 @@ startPlaced core began given =
     Nothing -> startUnplaced core began given
 {-# INLINE startPlaced #-}
 
--- | Hands a command over to the recoverer.
+-- | Hands a command over to the retry engine.
 hasTrouble :: Started a -> Outcome -> MVar (Either Error Value) -> IO ()
 hasTrouble started outcome result = case started of
   Underway core given destination began _ -> do
-    flight <- flightOf core given began result
-    attend (coreRecoverer core) flight destination outcome
+    call <- callOf core given began result
+    onFailure (coreRetryEngine core) call destination outcome
   Started _ -> pure ()
 
 -- | The destination of a command that is about to be sent. 'Nothing' if no node is known, or if
 -- earlier commands still wait for one: this command must not overtake them.
 firstDestination :: Core -> Command a -> IO (Maybe Destination)
 firstDestination core given = do
-  behind <- waitsForDestination (coreRecoverer core)
+  behind <- waitsForDestination (coreRetryEngine core)
   if behind then pure Nothing else destinationOf (coreRouter core) (commandFacts given) (commandRoute given)
 {-# INLINE firstDestination #-}
 
@@ -282,13 +282,13 @@ firstDestination core given = do
 startUnplaced :: Core -> Nanos -> Command a -> IO (Started a)
 startUnplaced core began given = do
   result <- newEmptyMVar
-  flight <- flightOf core given began result
-  awaitDestination (coreRecoverer core) flight
+  call <- callOf core given began result
+  awaitDestination (coreRetryEngine core) call
   pure (resultIn result (decodedFrom given))
 
-flightOf :: Core -> Command a -> Nanos -> MVar (Either Error Value) -> IO Flight
-flightOf core given began result =
-  newFlight (commandRequest given) (commandFacts given) (targetOf (commandRoute given)) (deadlineFor core (commandFacts given) began) result >>= tracedBy (coreNotes core)
+callOf :: Core -> Command a -> Nanos -> MVar (Either Error Value) -> IO Call
+callOf core given began result =
+  newCall (commandRequest given) (commandFacts given) (targetOf (commandRoute given)) (deadlineFor core (commandFacts given) began) result >>= tracedBy (coreNotes core)
 
 -- | The command as one object: GHC 9.0 would otherwise pass its fields separately and build
 -- it again.

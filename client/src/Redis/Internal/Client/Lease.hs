@@ -23,7 +23,7 @@ import Data.Maybe (fromMaybe)
 import Redis.Error
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Execute (Started, onConnection, settled, startTraced, toItsEnd)
-import Redis.Internal.Client.Recoverer (policyFor)
+import Redis.Internal.Client.RetryEngine (policyFor)
 import Redis.Internal.Client.Trace
 import Redis.Internal.Command
 import Redis.Internal.Config

@@ -19,7 +19,7 @@ import Redis.Error
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Deadline
 import Redis.Internal.Client.TraceNotes
-import Redis.Internal.Client.Recoverer (policyFor)
+import Redis.Internal.Client.RetryEngine (policyFor)
 import Redis.Internal.Command
 import Redis.Internal.Command.Make (withRemaining)
 import Redis.Internal.Network.Clock

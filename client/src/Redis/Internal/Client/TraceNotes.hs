@@ -32,7 +32,7 @@ data Noted = Noted
     notedOneNode :: Bool,
     -- | When the command first stood in the queue of a connection.
     notedEntered :: Maybe Nanos,
-    -- | How many commands were handed to the recoverer.
+    -- | How many commands were handed to the retry engine.
     notedFlights :: Int,
     notedAttempts :: Int,
     notedRedirects :: Int,
@@ -71,7 +71,7 @@ noteTarget notes node = note notes $ \known ->
 noteEntered :: TraceNotes -> Nanos -> IO ()
 noteEntered notes now = note notes $ \known -> known {notedEntered = notedEntered known <|> Just now}
 
--- | Notes that the recoverer takes the command over.
+-- | Notes that the retry engine takes the command over.
 noteRetried :: TraceNotes -> IO ()
 noteRetried notes = note notes $ \known -> known {notedFlights = notedFlights known + 1}
 

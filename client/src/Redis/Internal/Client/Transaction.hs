@@ -13,7 +13,7 @@ import Redis.Error
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Execute
 import Redis.Internal.Client.Lease
-import Redis.Internal.Client.Recoverer
+import Redis.Internal.Client.RetryEngine
 import Redis.Internal.Client.Trace (transactionOf)
 import Redis.Internal.Command
 import Redis.Internal.Command.Make (fromArguments)
@@ -24,7 +24,7 @@ import Redis.Internal.Routing.Router
 import Redis.Value (Value (Array))
 
 -- | Submits MULTI, the queued commands, and EXEC as one run, with nothing in between. A
--- transaction that fails is recovered like every command ("Redis.Internal.Client.Recoverer"),
+-- transaction that fails is recovered like every command ("Redis.Internal.Client.RetryEngine"),
 -- as a whole. Blocks only while there is no room for it or no connection.
 startTransaction :: Core -> Transaction a -> IO (Started a)
 startTransaction core transaction
@@ -33,14 +33,14 @@ startTransaction core transaction
   | otherwise = do
     began <- coarseNanos
     result <- newEmptyMVar
-    flight <- behindQueue (map commandRequest (multi : commands)) <$> (newFlight (commandRequest exec) facts target (deadlineFor core facts began) result >>= tracedBy (coreNotes core))
-    behind <- waitsForDestination recoverer
+    call <- behindQueue (map commandRequest (multi : commands)) <$> (newCall (commandRequest exec) facts target (deadlineFor core facts began) result >>= tracedBy (coreNotes core))
+    behind <- waitsForDestination engine
     destination <- if behind then pure Nothing else destinationFor router facts target
-    maybe (awaitDestination recoverer flight) (depart recoverer flight) destination
+    maybe (awaitDestination engine call) (sendCall engine call) destination
     pure (heldOpen core (resultIn result (either (Left . withLabel (transactionLabel transaction)) conclude)))
   where
     router = coreRouter core
-    recoverer = coreRecoverer core
+    engine = coreRetryEngine core
     commands = transactionCommands transaction
     facts = transactionFacts transaction
     bounds = Bounds {boundsSeveralNodes = isClustered router, boundsArgument = longestArgument core}

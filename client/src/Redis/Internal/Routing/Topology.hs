@@ -14,7 +14,7 @@
 --   the throttle, however many commands ask for one. A trigger that comes while a
 --   refresh is in flight leads to another one after it, since the answers may be
 --   older than the trigger. Only a sentinel's announcement of a switch ends the refresh in
---   flight: that one may wait for a primary that hangs, and the answers to it are older than
+--   call: that one may wait for a primary that hangs, and the answers to it are older than
 --   the switch. The next one begins at once.
 -- * A MOVED changes its one slot at once. Answers gathered before it, or so
 --   soon after it that the node asked may not have heard of the move, do not undo it. The

@@ -1,6 +1,6 @@
 -- | Any commands, any faults, any order: a world that performs the machine's actions in its own
 -- time, and records what it sees.
-module Redis.Internal.Routing.RecoverySpec (spec) where
+module Redis.Internal.Routing.RetryQueueSpec (spec) where
 
 import Control.Monad (forM_)
 import Data.List qualified as List
@@ -11,7 +11,7 @@ import Redis.Error
 import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
 import Redis.Internal.Config (AddressMapping (..), defaultBackoff)
 import Redis.Internal.Network.Clock (Nanos, deadlineAfter, nanosFromSeconds, noDeadline)
-import Redis.Internal.Routing.Recovery
+import Redis.Internal.Routing.RetryQueue
 import Redis.Internal.Routing.RetryPolicy
 import Support
 import Test.Hspec
@@ -32,24 +32,24 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
   holds "keeps nobody past its time" $ \world -> worldOverdue world === []
 
   holds "has no cases left, and nothing to wait for, when all have ended" $ \world ->
-    (recoveryWake (worldMachine world), recoverySeeking (worldMachine world)) === (Nothing, False)
+    (retryQueueWake (worldMachine world), retryQueueSeeking (worldMachine world)) === (Nothing, False)
 
   holds "sends nothing of what has not left when it is stopped, and is over when the rest has ended" $ \world ->
     let (halted, actions) = step (worldNow world) Stop (worldMachine world)
-     in (recoveryIsOver halted, length actions) === (True, 0)
+     in (retryQueueIsOver halted, length actions) === (True, 0)
 
   it "waits for news once, looks again, and then asks the policy" $ do
-    let (entered, first) = step 0 (EnterUnplaced (newCase 1 writeFacts) nowhere) newRecovery
+    let (entered, first) = step 0 (EnterUnplaced (newCase 1 writeFacts) nowhere) newRetryQueue
         (seeking, none) = step 1 (Unplaced 0 nowhere) entered
         (looking, again) = step 2 News seeking
         (resting, late) = step 3 (Unplaced 0 nowhere) looking
     map sends [first, none, again, late] `shouldBe` [[1], [], [1], []]
-    map recoverySeeking [entered, seeking, looking, resting] `shouldBe` [False, True, False, False]
-    recoveryWake resting `shouldSatisfy` maybe False (> 3)
+    map retryQueueSeeking [entered, seeking, looking, resting] `shouldBe` [False, True, False, False]
+    retryQueueWake resting `shouldSatisfy` maybe False (> 3)
 
   it "keeps commands for one slot in order that wait for news, and does not keep those for others" $ do
     let enter number = fst . step 0 (EnterUnplaced (newCase number writeFacts) nowhere)
-        (seeking, _) = step 1 (Unplaced 0 nowhere) (enter 3 newRecovery)
+        (seeking, _) = step 1 (Unplaced 0 nowhere) (enter 3 newRetryQueue)
         (behind, first) = step 2 (EnterUnplaced (newCase 6 writeFacts) nowhere) seeking
         (beside, second) = step 2 (EnterUnplaced (newCase 1 writeFacts) nowhere) behind
         (_, news) = step 3 News beside
@@ -57,32 +57,32 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
 
   it "sends commands that failed together together, in the order in which they failed" $ do
     let enter machine number = fst (step 0 (Enter (newCase number readFacts) (RetryAfter 0.01 SameRoute)) machine)
-        (_, actions) = step (nanosFromSeconds 0.02) Tick (List.foldl' enter newRecovery [1 .. 100])
+        (_, actions) = step (nanosFromSeconds 0.02) Tick (List.foldl' enter newRetryQueue [1 .. 100])
     sends actions `shouldBe` [1 .. 100]
 
   it "sends a command as often as the policy allows, in all its attempts together" $ do
-    let unlimited = (newCase 1 readFacts) {caseDeadline = noDeadline}
-        go :: Int -> Nanos -> (Recovery Int, [Action Int]) -> Int
+    let unlimited = (newCase 1 readFacts) {retryDeadline = noDeadline}
+        go :: Int -> Nanos -> (RetryQueue Int, [Action Int]) -> Int
         go count now (machine, actions)
           | count > 100 = count
           | otherwise = case actions of
             Send number _ _ : _ -> go (count + 1) now (step now (Failed number refused) machine)
-            _ -> case recoveryWake machine of
+            _ -> case retryQueueWake machine of
               Just at -> go count at (step at Tick machine)
               Nothing -> count
         refused = nowhere {failedError = ReplyError (serverErrorFromText "TRYAGAIN Multiple keys"), failedNode = Just (node 1)}
-    go 0 0 (step 0 (Enter unlimited (RetryNow SameRoute)) newRecovery) `shouldBe` 16
+    go 0 0 (step 0 (Enter unlimited (RetryNow SameRoute)) newRetryQueue) `shouldBe` 16
 
   it "ends what waits for news with the reason when its time is over" $ do
-    let (entered, _) = step 0 (EnterUnplaced (newCase 1 writeFacts) nowhere) newRecovery
+    let (entered, _) = step 0 (EnterUnplaced (newCase 1 writeFacts) nowhere) newRetryQueue
         (seeking, _) = step 1 (Unplaced 0 nowhere) entered
         (_, actions) = step (nanosFromSeconds timeLimit) Tick seeking
     [failed | Finish _ failed <- actions] `shouldBe` [failedError nowhere]
 
   it "keeps commands in order behind those of their slot that still wait, when one of these has ended" $ do
-    let at time number = (newCase number writeFacts) {caseDeadline = deadlineAfter (nanosFromSeconds time) 0}
+    let at time number = (newCase number writeFacts) {retryDeadline = deadlineAfter (nanosFromSeconds time) 0}
         enter machine fresh = fst (step 0 (EnterUnplaced fresh nowhere) machine)
-        (seeking, _) = step 0 (Unplaced 0 nowhere) (enter newRecovery (at 1 3))
+        (seeking, _) = step 0 (Unplaced 0 nowhere) (enter newRetryQueue (at 1 3))
         two = List.foldl' enter seeking [at 5 6, at 5 9]
         (left, ended') = step (nanosFromSeconds 1) Tick two
         (behind, sent) = step (nanosFromSeconds 1) (EnterUnplaced (at 5 12) nowhere) left
@@ -90,44 +90,44 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
     ([number | Finish number _ <- ended'], map sends [sent, news]) `shouldBe` ([3], [[], [6, 9, 12]])
 
   it "ends what rests for longer than its time when that is over, and says that it was not sent" $ do
-    let (resting, _) = step 0 (Enter (newCase 1 readFacts) (RetryAfter (2 * timeLimit) SameRoute)) newRecovery
+    let (resting, _) = step 0 (Enter (newCase 1 readFacts) (RetryAfter (2 * timeLimit) SameRoute)) newRetryQueue
         (over, actions) = step (nanosFromSeconds timeLimit) Tick resting
-    recoveryWake resting `shouldBe` Just (nanosFromSeconds timeLimit)
-    ([failed | Finish _ failed <- actions], recoveryWake over) `shouldBe` ([TimeoutError (TimeoutFailure "" NotSent (seconds timeLimit) Nothing)], Nothing)
+    retryQueueWake resting `shouldBe` Just (nanosFromSeconds timeLimit)
+    ([failed | Finish _ failed <- actions], retryQueueWake over) `shouldBe` ([TimeoutError (TimeoutFailure "" NotSent (seconds timeLimit) Nothing)], Nothing)
 
   it "has a command that is on its way told whether it was sent when its time is over" $ do
-    let (leaving, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow SameRoute)) newRecovery
+    let (leaving, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow SameRoute)) newRetryQueue
         (_, actions) = step (nanosFromSeconds timeLimit) Tick leaving
     [(unsent, sent) | Expire _ unsent sent <- actions] `shouldBe` [(TimeoutError (TimeoutFailure "" NotSent (seconds timeLimit) Nothing), TimeoutError (TimeoutFailure "" MaybeExecuted (seconds timeLimit) Nothing))]
 
   it "takes no notice of a reply to what has ended" $ do
-    let (machine, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow SameRoute)) newRecovery
+    let (machine, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow SameRoute)) newRetryQueue
         (over, _) = step (nanosFromSeconds timeLimit) Tick machine
         events = [Answered 0, Failed 0 nowhere, Unplaced 0 nowhere]
     [length (snd (step (nanosFromSeconds timeLimit) event over)) | event <- events] `shouldBe` [0, 0, 0]
 
   it "tells commands that wait for a node that the client is closed, when it is" $ do
-    let (entered, _) = step 0 (EnterUnplaced (newCase 1 writeFacts) nowhere) newRecovery
+    let (entered, _) = step 0 (EnterUnplaced (newCase 1 writeFacts) nowhere) newRetryQueue
         (seeking, _) = step 1 (Unplaced 0 nowhere) entered
         (halted, actions) = step 2 Stop seeking
-    ([failed | Finish _ failed <- actions], recoveryIsOver halted) `shouldBe` ([ClientClosed], True)
+    ([failed | Finish _ failed <- actions], retryQueueIsOver halted) `shouldBe` ([ClientClosed], True)
 
   it "has nothing wait for news that finds no node after the client was closed" $ do
-    let (entered, _) = step 0 (EnterUnplaced (newCase 1 writeFacts) nowhere) newRecovery
+    let (entered, _) = step 0 (EnterUnplaced (newCase 1 writeFacts) nowhere) newRetryQueue
         (halted, none) = step 1 Stop entered
         (over, actions) = step 2 (Unplaced 0 nowhere) halted
-    (length none, recoveryIsOver halted) `shouldBe` (0, False)
+    (length none, retryQueueIsOver halted) `shouldBe` (0, False)
     [failed | Finish _ failed <- actions] `shouldBe` [failedError nowhere]
-    (recoveryIsOver over, recoverySeeking over) `shouldBe` (True, False)
+    (retryQueueIsOver over, retryQueueSeeking over) `shouldBe` (True, False)
 
   it "sends nothing that comes after the client was closed, and says what may have run" $ do
-    let (halted, _) = step 0 Stop newRecovery
-        doubtful = (newCase 2 writeFacts {factIdempotent = True}) {caseSoFar = decisionSoFar (decide (casePolicy (newCase 2 writeFacts)) writeFacts {factIdempotent = True} noAttempts lost)}
+    let (halted, _) = step 0 Stop newRetryQueue
+        doubtful = (newCase 2 writeFacts {factIdempotent = True}) {retrySoFar = decisionSoFar (decide (retryPolicy (newCase 2 writeFacts)) writeFacts {factIdempotent = True} noAttempts lost)}
         lost = nowhere {failedError = ConnectionError (ConnectionFailure "" MaybeExecuted (node 1) ClosedByPeer)}
         entering event = step 1 event halted
     forM_ [EnterUnplaced (newCase 1 writeFacts) nowhere, Enter (newCase 1 writeFacts) (RetryNow SameRoute), Enter (newCase 1 writeFacts) (RetryAfter 0.01 SameRoute)] $ \event -> do
       let (machine, actions) = entering event
-      ([failed | Finish 1 failed <- actions], length actions, recoveryIsOver machine) `shouldBe` ([ClientClosed], 1, True)
+      ([failed | Finish 1 failed <- actions], length actions, retryQueueIsOver machine) `shouldBe` ([ClientClosed], 1, True)
     [errorDelivery failed | Finish 2 failed <- snd (entering (Enter doubtful (RetryNow SameRoute)))] `shouldBe` [MaybeExecuted]
   where
     holds what law = prop what $ forAll (listOf anyMove) $ \moves -> law (settle (List.foldl' move emptyWorld moves))
@@ -152,12 +152,12 @@ timeLimit = 5
 newCase :: Int -> Facts -> Case Int
 newCase number facts =
   Case
-    { casePayload = number,
-      caseFacts = facts,
-      caseSlot = Just (slotAt (number `mod` 3)),
-      casePolicy = RetryPolicy {policyMaxAttempts = 16, policyBackoff = defaultBackoff, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id, policySlot = Nothing},
-      caseSoFar = noAttempts,
-      caseDeadline = deadlineAfter (nanosFromSeconds timeLimit) 0
+    { retryPayload = number,
+      retryFacts = facts,
+      retrySlot = Just (slotAt (number `mod` 3)),
+      retryPolicy = RetryPolicy {policyMaxAttempts = 16, policyBackoff = defaultBackoff, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id, policySlot = Nothing},
+      retrySoFar = noAttempts,
+      retryDeadline = deadlineAfter (nanosFromSeconds timeLimit) 0
     }
 
 -- | The next event. Numbers choose among the commands that there are.
@@ -199,13 +199,13 @@ anyError =
     ]
 
 data World = World
-  { worldMachine :: Recovery Int,
+  { worldMachine :: RetryQueue Int,
     worldNow :: Nanos,
     worldBegun :: Int,
     worldFacts :: Map Int Facts,
     worldBegan :: Map Int Nanos,
     -- | The command that is on its way under each number.
-    worldLeaving :: Map CaseId Int,
+    worldLeaving :: Map RetryId Int,
     worldEnds :: Map Int Int,
     -- | The writes of which an attempt may have run.
     worldDoubtful :: [Int],
@@ -218,7 +218,7 @@ data World = World
 emptyWorld :: World
 emptyWorld =
   World
-    { worldMachine = newRecovery,
+    { worldMachine = newRetryQueue,
       worldNow = 0,
       worldBegun = 0,
       worldFacts = Map.empty,
@@ -237,7 +237,7 @@ move world = \case
   Fails isRead next ->
     let number = worldBegun world
         facts = if isRead then readFacts else writeFacts
-        fresh = (newCase number facts) {caseDeadline = deadlineAfter (nanosFromSeconds timeLimit) (worldNow world)}
+        fresh = (newCase number facts) {retryDeadline = deadlineAfter (nanosFromSeconds timeLimit) (worldNow world)}
      in happen
           (maybe (EnterUnplaced fresh nowhere) (Enter fresh) next)
           world
@@ -259,11 +259,11 @@ move world = \case
       | Map.null (worldLeaving world) = world
       | otherwise =
         let (number, payload) = Map.elemAt (which `mod` Map.size (worldLeaving world)) (worldLeaving world)
-         in (act :: CaseId -> Int -> World) number payload
+         in (act :: RetryId -> Int -> World) number payload
 
 -- | Lets time pass until the given moment; the driver ticks when it is due.
 passing :: Nanos -> World -> World
-passing until' world = case recoveryWake (worldMachine world) of
+passing until' world = case retryQueueWake (worldMachine world) of
   Just at | at <= until' -> passing until' (happen Tick world {worldNow = max at (worldNow world)})
   _ -> world {worldNow = max until' (worldNow world)}
 

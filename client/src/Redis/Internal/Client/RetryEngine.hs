@@ -1,0 +1,535 @@
+-- | Carries out the decisions of "Redis.Internal.Routing.RetryQueue" for all commands of a
+-- client. One thread moves the retries. Each node that commands are on their way to has a
+-- thread that sends them, so a dead node does not delay the commands for other nodes.
+--
+-- Commands that failed together are sent again together, in the order in which they
+-- failed. A caller that waits for a command only waits for its result. Recovery goes the
+-- same way whether or not a caller waits.
+module Redis.Internal.Client.RetryEngine
+  ( RetryEngine,
+    newRetryEngine,
+    stopRetryEngine,
+
+    -- * Commands
+    Call,
+    newCall,
+    behindQueue,
+    tracedBy,
+    policyFor,
+    onFailure,
+    sendCall,
+    awaitDestination,
+    waitsForDestination,
+  )
+where
+
+import Control.Concurrent.MVar
+import Control.Concurrent.STM
+import Control.Exception (SomeException, displayException, mask_, try)
+import Control.Monad (unless, void, when, (>=>))
+import Data.Foldable (for_, traverse_)
+import Data.IORef
+import Data.List qualified as List
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe, isNothing, listToMaybe)
+import Data.Sequence (Seq)
+import Data.Sequence qualified as Seq
+import Redis.Error
+import Redis.Internal.Client.Deadline
+import Redis.Internal.Client.TraceNotes
+import Redis.Internal.Command
+import Redis.Internal.Command.Shown (shownPart)
+import Redis.Internal.Config
+import Redis.Internal.Network.Clock
+import Redis.Internal.Network.Handshake (ConnectionRole)
+import Redis.Internal.Network.MultiplexPool
+import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Network.Counters (Count (CommandsResent), countOne)
+import Redis.Internal.Network.Worker (expiryAt, spawn)
+import Redis.Internal.Protocol.CommandTable (nameFromArguments)
+import Redis.Internal.Protocol.Encode (Request, request, requestIsShortened, requestWhole, requestArguments)
+import Redis.Internal.Routing.Nodes
+import Redis.Internal.Routing.RetryQueue
+import Redis.Internal.Routing.RetryPolicy
+import Redis.Internal.Routing.Router
+import Redis.Internal.Routing.UncoveredSlots
+import Redis.Value
+import System.Random (randomRIO)
+
+-- | The recovery worker of one client.
+data RetryEngine = RetryEngine
+  { engineConfig :: Config,
+    engineRouter :: Router,
+    -- | Whether the client is closed.
+    engineClosed :: TVar Bool,
+    engineMail :: TQueue (Event Call),
+    -- | Set when the worker's thread has ended; no event is accepted after that.
+    engineEnded :: TVar Bool,
+    -- | The commands on their way to each node while a thread sends them.
+    engineResendQueues :: IORef (Map ResendKey (Seq Resend)),
+    -- | How many commands found no known node and have not been sent since.
+    engineUnplaced :: IORef Int,
+    -- | The number between 0 and 1 that was drawn last, and when ('jitter').
+    recovererJitter :: IORef (Nanos, Double)
+  }
+
+type ResendKey = (Endpoint, ConnectionRole)
+
+-- | A command as it is sent again.
+data Call = Call
+  { -- | The requests that go ahead of the command, with nothing in between: MULTI and the
+    -- queued commands if this is EXEC.
+    callQueue :: [Request],
+    -- | The request in its long form: a command that is sent again is sent whole.
+    callRequest :: Request,
+    -- | Whether the first attempt sent a short form, which a server may not know.
+    callShortened :: Bool,
+    callFacts :: Facts,
+    callTarget :: Target,
+    flightDeadline :: Deadline,
+    -- | The cell for the result.
+    callResult :: MVar (Either Error Value),
+    callPhase :: IORef Phase,
+    -- | Whether later commands must not overtake this one: no node was known when it began,
+    -- and it has not been submitted since.
+    callHolds :: IORef Bool,
+    -- | The node of the last attempt.
+    callTried :: IORef (Maybe Endpoint),
+    -- | The notes for the hook that traces the command, if there is one.
+    callNotes :: Maybe TraceNotes
+  }
+
+-- | A command that failed or found no node, before it is sent again. The cell is for its
+-- result.
+newCall :: Request -> Facts -> Target -> Deadline -> MVar (Either Error Value) -> IO Call
+newCall asSent callFacts callTarget flightDeadline callResult = do
+  callPhase <- newIORef Unsent
+  callHolds <- newIORef False
+  callTried <- newIORef Nothing
+  pure
+    Call
+      { callQueue = [],
+        callRequest = requestWhole asSent,
+        callShortened = requestIsShortened asSent,
+        callFacts,
+        callTarget,
+        flightDeadline,
+        callResult,
+        callPhase,
+        callHolds,
+        callTried,
+        callNotes = Nothing
+      }
+
+-- | The flight with the notes for a trace, if the command is traced.
+tracedBy :: Maybe TraceNotes -> Call -> IO Call
+tracedBy notes call = do
+  mapM_ noteRetried notes
+  pure call {callNotes = notes}
+
+-- | The call of an EXEC, behind MULTI and the queued commands.
+behindQueue :: [Request] -> Call -> Call
+behindQueue queue call = call {callQueue = map requestWhole queue}
+
+-- | The progress of the current attempt.
+data Phase
+  = -- | The command has not been submitted since it began or since it last failed.
+    Unsent
+  | -- | The command has been submitted.
+    Sent
+  | -- | The caller was told that the command was not sent, so it must not be sent.
+    Cancelled
+  deriving stock (Eq)
+
+-- | A command that is about to be sent.
+data Resend = Resend
+  { resendCase :: RetryId,
+    resendFlight :: Call,
+    resendDestination :: Destination,
+    resendMode :: SendMode
+  }
+
+-- | Starts the worker, which sleeps until there is a command to recover.
+newRetryEngine :: Config -> Router -> TVar Bool -> IO RetryEngine
+newRetryEngine engineConfig engineRouter engineClosed = mask_ $ do
+  engineMail <- newTQueueIO
+  engineEnded <- newTVarIO False
+  engineResendQueues <- newIORef Map.empty
+  engineUnplaced <- newIORef 0
+  recovererJitter <- newIORef (minBound, 0)
+  let engine = RetryEngine {engineConfig, engineRouter, engineClosed, engineMail, engineEnded, engineResendQueues, engineUnplaced, recovererJitter}
+  engine <$ spawn "redis recovery" (drive engine)
+
+-- | Stops sending. Commands that have not left yet fail; commands on their way may still
+-- be answered. Never blocks.
+stopRetryEngine :: RetryEngine -> IO ()
+stopRetryEngine engine = void (post engine Stop)
+
+-- | Deals with the outcome of a command's first attempt. Never blocks.
+onFailure :: RetryEngine -> Call -> Destination -> Outcome -> IO ()
+onFailure engine call destination outcome =
+  understood engine call destination outcome >>= \case
+    Right value -> conclude engine call (Right value)
+    Left failed | callShortened call && unknownScript failed -> sendWhole engine call destination failed
+    Left failed -> do
+      now <- coarseNanos
+      policy <- policyOf engine call
+      attempted <- failureAt engine destination Plainly failed
+      let RetryDecision {decisionNext, decisionEffects, decisionSoFar} =
+            decide policy (callFacts call) noAttempts attempted {failedRemaining = secondsLeft now (flightDeadline call)}
+      traverse_ (carryOut (engineRouter engine) (deadlineBegan (flightDeadline call))) decisionEffects
+      case decisionNext of
+        GiveUp final -> conclude engine call (Left final)
+        again -> enter engine call (Enter (retryStateOf policy call) {retrySoFar = decisionSoFar} again)
+
+-- | Sends a script with its text to the node that did not know its digest. This does not
+-- count as an attempt, because nothing has failed. After a replica the command takes its
+-- usual route: any replica may get the text, and a node that is named counts as a primary.
+sendWhole :: RetryEngine -> Call -> Destination -> Error -> IO ()
+sendWhole engine call destination failed = do
+  closed <- readTVarIO (engineClosed engine)
+  policy <- policyOf engine call
+  if closed
+    then conclude engine call (Left failed)
+    else enter engine call (Enter (retryStateOf policy call) (RetryNow target))
+  where
+    target = case destinationTakenFor destination of
+      Primary -> ToNode (nodeEndpoint (destinationNode destination))
+      Replica -> SameRoute
+
+-- | Sends a command to its first destination. Blocks like 'submitRunToNode'.
+sendCall :: RetryEngine -> Call -> Destination -> IO ()
+sendCall engine call destination = do
+  submitCall destination [] call (onFailure engine call destination)
+  inQueue call
+
+-- | Notes that the command stands in the queue of a connection, if it is traced.
+inQueue :: Call -> IO ()
+inQueue call = for_ (callNotes call) $ \notes -> preciseNanos >>= noteEntered notes
+
+-- | Hands over a command for which no node is known. The worker sends it as soon as a node
+-- is known. Never blocks.
+awaitDestination :: RetryEngine -> Call -> IO ()
+awaitDestination engine call = mask_ $ do
+  -- Masked: a command that is counted and not handed over would hold all later ones back for ever.
+  writeIORef (callHolds call) True
+  atomicModifyIORef' (engineUnplaced engine) (\count -> (count + 1, ()))
+  policy <- policyOf engine call
+  failed <- nobodyFor (engineRouter engine) (callTarget call) >>= failureNowhere engine
+  enter engine call (EnterUnplaced (retryStateOf policy call) failed)
+
+-- | Whether commands wait for a node to be known, so that a later command might overtake
+-- them. \(O(1)\).
+waitsForDestination :: RetryEngine -> IO Bool
+waitsForDestination engine = (> 0) <$> readIORef (engineUnplaced engine)
+{-# INLINE waitsForDestination #-}
+
+enter :: RetryEngine -> Call -> Event Call -> IO ()
+enter engine call event = do
+  taken <- post engine event
+  unless taken (conclude engine call (Left ClientClosed))
+
+-- | Posts an event to the worker. 'False' if the worker has ended.
+post :: RetryEngine -> Event Call -> IO Bool
+post engine event = atomically $ do
+  ended <- readTVar (engineEnded engine)
+  unless ended (writeTQueue (engineMail engine) event)
+  pure (not ended)
+
+retryStateOf :: RetryPolicy -> Call -> Case Call
+retryStateOf policy call =
+  Case
+    { retryPayload = call,
+      retryFacts = callFacts call,
+      retrySlot = slotOf (callTarget call),
+      retryPolicy = policy,
+      retrySoFar = noAttempts,
+      retryDeadline = flightDeadline call
+    }
+
+-- | The bounds for a command with this target. A command for a named node follows no redirect.
+-- Once the client is closed, as the last argument says, there is no further attempt.
+policyFor :: Config -> Router -> Target -> Bool -> RetryPolicy
+policyFor config router target closed =
+  RetryPolicy
+    { policyMaxAttempts = if closed then 0 else configMaxAttempts config,
+      policyBackoff = configBackoff config,
+      policyClustered = isFollowed router && not named,
+      policyRedirected = not named,
+      policyMapping = configAddressMapping config,
+      policySlot = slotOf target
+    }
+  where
+    named = case target of
+      AtNode _ -> True
+      _ -> False
+
+-- | The bounds for a command that the retry engine has.
+policyOf :: RetryEngine -> Call -> IO RetryPolicy
+policyOf engine call =
+  policyFor (engineConfig engine) (engineRouter engine) (callTarget call) <$> readTVarIO (engineClosed engine)
+
+-- | The plain reply, or the error. Also records the node's health, and the attempt in the
+-- command's notes.
+understood :: RetryEngine -> Call -> Destination -> Outcome -> IO (Either Error Value)
+understood engine call destination outcome = do
+  writeIORef (callTried call) (Just endpoint)
+  for_ (callNotes call) (`noteAttempt` endpoint)
+  case outcome of
+    Reply value -> do
+      let result = fromReply (callFacts call) (callRequest call) value
+      result <$ either noteError (\_ -> pure ()) result
+    Failure failed -> Left failed <$ (noteFailure router destination failed *> noteError failed)
+  where
+    router = engineRouter engine
+    endpoint = nodeEndpoint (destinationNode destination)
+    noteError failed = do
+      redirected <- countRedirect router destination failed
+      for_ (callNotes call) $ \notes -> do
+        when redirected (noteRedirect notes)
+        preciseNanos >>= noteFailed notes
+
+failureAt :: RetryEngine -> Destination -> SendMode -> Error -> IO FailedAttempt
+failureAt engine destination failedMode failedError = do
+  failedRandom <- jitter engine
+  pure
+    FailedAttempt
+      { failedError,
+        failedNode = Just (nodeEndpoint (destinationNode destination)),
+        failedRole = destinationTakenFor destination,
+        failedMode,
+        failedRemaining = Nothing,
+        failedRandom
+      }
+
+-- | A number between 0 and 1, drawn anew every 10 ms: commands that failed together wait equally long,
+-- or they would change their order.
+jitter :: RetryEngine -> IO Double
+jitter engine = do
+  now <- coarseNanos
+  fresh <- randomRIO (0, 1)
+  atomicModifyIORef' (recovererJitter engine) $ \(drawn, known) ->
+    if drawn + 10000000 > now then ((drawn, known), known) else ((now, fresh), fresh)
+
+-- | Releases the commands that this one has held back, then fills the result. In this
+-- order, because a caller that has the result and submits its next command must find
+-- nothing held back.
+conclude :: RetryEngine -> Call -> Either Error Value -> IO ()
+conclude engine call result = do
+  closed <- readTVarIO (engineClosed engine)
+  let final = case result of
+        Left failed
+          | closed && errorDelivery failed == NotSent -> Left ClientClosed
+          | otherwise -> Left (named failed)
+        Right value -> Right value
+  tried <- readIORef (callTried call)
+  releaseHeld engine call
+  first <- tryPutMVar (callResult call) final
+  when first (either (countFailure (engineRouter engine) tried) (\_ -> pure ()) final)
+  writeIORef (callPhase call) Cancelled
+  where
+    -- The server found keys of several slots where this client saw one. A script that says so may
+    -- have written before.
+    named = \case
+      ReplyError ServerError {serverErrorCode = "CROSSSLOT", serverErrorDelivery = RefusedBeforeRun} ->
+        RefusedError (CrossSlot (nameFromArguments (requestArguments begins)))
+      other -> other
+    -- A transaction goes by the name of MULTI.
+    begins = fromMaybe (callRequest call) (listToMaybe (callQueue call))
+
+-- | Releases the commands that this one has held back.
+releaseHeld :: RetryEngine -> Call -> IO ()
+releaseHeld engine call = do
+  held <- atomicModifyIORef' (callHolds call) ((,) False)
+  when held $ atomicModifyIORef' (engineUnplaced engine) (\count -> (count - 1, ()))
+
+-- | Changes the phase if it is the first one given, and returns whether it was.
+changePhase :: Call -> Phase -> Phase -> IO Bool
+changePhase call from to =
+  atomicModifyIORef' (callPhase call) (\before -> if before == from then (to, True) else (before, False))
+
+-- | The worker's thread: waits for events or until a case is due, steps, acts.
+drive :: RetryEngine -> IO ()
+drive engine = do
+  seen <- atomically (routerNews router)
+  loop seen newRetryQueue
+  where
+    router = engineRouter engine
+
+    -- The first argument counts the news as of before the current retries looked for a node:
+    -- a different count means that there is news for them.
+    loop seen queue = do
+      events <- nextEvents seen queue
+      current <- atomically (routerNews router)
+      let news = [News | current /= seen, retryQueueSeeking queue]
+      settled <- advance engine (news <> events) queue
+      over <- atomically $ do
+        idle <- isEmptyTQueue (engineMail engine)
+        let over = idle && retryQueueIsOver settled
+        over <$ when over (writeTVar (engineEnded engine) True)
+      unless over (loop current settled)
+
+    -- The events of the mailbox; none if there is news, and a tick if neither comes in time.
+    nextEvents seen queue = do
+      due <- expiryAt (fromMaybe never (retryQueueWake queue))
+      let fromMail = flushTQueue (engineMail engine) >>= \events -> events <$ check (not (null events))
+          fromRouter = do
+            check (retryQueueSeeking queue)
+            current <- routerNews router
+            [] <$ check (current /= seen)
+      atomically (fromMail `orElse` fromRouter `orElse` ([Tick] <$ due))
+
+-- | Steps through the events, and through those that the actions cause at once.
+advance :: RetryEngine -> [Event Call] -> RetryQueue Call -> IO (RetryQueue Call)
+advance engine events queue = do
+  now <- coarseNanos
+  let (stepped, actions) = List.mapAccumL (flip (step now)) queue events
+  further <- perform engine (concat actions)
+  if null further then pure stepped else advance engine further stepped
+
+-- | Carries actions out. Commands for the same destination are launched together.
+perform :: RetryEngine -> [Action Call] -> IO [Event Call]
+perform engine actions = do
+  uncovered <- newUncoveredSlots
+  outcomes <- traverse (one uncovered) actions
+  let leaving = [resend | Just (Right resend) <- outcomes]
+  for_ (Map.toList (Map.fromListWith (flip (<>)) [(destinationOf resend, Seq.singleton resend) | resend <- leaving])) $
+    uncurry (launch engine)
+  pure [event | Just (Left event) <- outcomes]
+  where
+    router = engineRouter engine
+
+    one uncovered = \case
+      Send number call target -> Just <$> leave uncovered number call target
+      Finish call failed -> Nothing <$ conclude engine call (Left failed)
+      Perform call effect -> Nothing <$ carryOut router (deadlineBegan (flightDeadline call)) effect
+      Expire call unsent sent -> do
+        ashore <- changePhase call Unsent Cancelled
+        Nothing <$ conclude engine call (Left (if ashore then unsent else sent))
+
+    leave uncovered number call target = do
+      void (changePhase call Sent Unsent)
+      found <- case target of
+        SameRoute -> lookUp (callFacts call)
+        PrimaryRoute -> lookUp (callFacts call) {factReadOnly = False}
+        ToNode endpoint -> Right <$> destinationAt router (callFacts call) endpoint
+        AskingNode endpoint -> Right <$> destinationAt router (callFacts call) endpoint
+      case found of
+        Right (Right resendDestination) ->
+          pure (Right Resend {resendCase = number, resendFlight = call, resendDestination, resendMode = manner target})
+        Right (Left failed) -> Left . Failed number <$> failureNowhere engine failed
+        Left () -> do
+          permanent <- nobodyIsPermanent router
+          unless permanent (missedNode router (callTarget call))
+          Left . (if permanent then Failed else Unplaced) number <$> (nobodyFor router (callTarget call) >>= failureNowhere engine)
+      where
+        lookUp facts =
+          maybe (Left ()) (Right . Right)
+            <$> unlessUncovered uncovered (slotOf (callTarget call)) (destinationFor router facts (callTarget call))
+
+    manner = \case
+      AskingNode _ -> WithAsking
+      _ -> Plainly
+
+    destinationOf resend = (nodeEndpoint (destinationNode (resendDestination resend)), destinationRole (resendDestination resend))
+
+failureNowhere :: RetryEngine -> Error -> IO FailedAttempt
+failureNowhere engine failedError = do
+  failedRandom <- jitter engine
+  pure FailedAttempt {failedError, failedNode = Nothing, failedRole = Primary, failedMode = Plainly, failedRemaining = Nothing, failedRandom}
+
+-- | Adds commands to a node's outbox, and starts a thread for it if none runs.
+launch :: RetryEngine -> ResendKey -> Seq Resend -> IO ()
+launch engine key resends = do
+  first <- atomicModifyIORef' outboxes $ \known -> case Map.lookup key known of
+    Nothing -> (Map.insert key resends known, True)
+    Just waiting -> (Map.insert key (waiting <> resends) known, False)
+  when first . void $ spawn ("redis resend " <> renderEndpoint (fst key)) work
+  where
+    outboxes = engineResendQueues engine
+
+    work = do
+      batch <- atomicModifyIORef' outboxes $ \known -> case Map.lookup key known of
+        Just waiting | not (Seq.null waiting) -> (Map.insert key Seq.empty known, waiting)
+        _ -> (Map.delete key known, Seq.empty)
+      unless (Seq.null batch) $ do
+        for_ (Seq.lookup 0 batch) $ \resend -> do
+          connected <- try (connectNode (poolOf (resendDestination resend)))
+          case connected of
+            Right (Right ()) -> traverse_ (submit engine) batch
+            Right (Left failed) -> traverse_ (unsent failed) batch
+            Left (problem :: SomeException) ->
+              traverse_ (unsent (ConnectionError (ConnectionFailure "" NotSent (fst key) (ConnectFailed (displayException problem))))) batch
+        work
+
+    unsent failed resend = arrived engine resend (Failure failed)
+
+poolOf :: Destination -> MultiplexPool
+poolOf destination = nodePoolFor (destinationRole destination) (destinationNode destination)
+
+-- | Submits a command once more, unless its caller has been told that it was not sent.
+submit :: RetryEngine -> Resend -> IO ()
+submit engine resend = do
+  wanted <- changePhase call Unsent Sent
+  when wanted $ do
+    tried <- readIORef (callTried call)
+    unless (isNothing tried) (countOne (nodeCounters (destinationNode (resendDestination resend))) CommandsResent)
+    asking <- case resendMode resend of
+      Plainly -> pure []
+      -- An error reply to ASKING needs no look: the command's own reply shows it, too.
+      WithAsking -> (\beside -> [(request ["ASKING"], beside)]) <$> newResponseSlot
+    -- Before it is sent: its caller may read the notes as soon as there is a reply.
+    inQueue call
+    submitCall (resendDestination resend) asking call (arrived engine resend)
+  releaseHeld engine call
+  where
+    call = resendFlight resend
+
+-- | Submits a command with the requests ahead of it. The action gets the outcome.
+submitCall :: Destination -> [(Request, ResponseSlot)] -> Call -> (Outcome -> IO ()) -> IO ()
+submitCall destination ahead call act = do
+  queue <- traverse (\each -> (,) each <$> newResponseSlot) (callQueue call)
+  slot <- onArrival (resultOfQueue queue >=> act) >>= newAttendedSlot
+  now <- coarseNanos
+  let deadline = attemptDeadline destination (callTarget call) now (flightDeadline call)
+  case ahead <> queue of
+    [] -> submitToNodeSlot (poolOf destination) deadline (callRequest call) slot
+    run -> submitRunToNode (poolOf destination) deadline (run <> [(callRequest call, slot)])
+
+-- | The outcome of EXEC, given MULTI and the queued commands with their slots, all of which
+-- are filled before EXEC's.
+--
+-- A server that refused to queue a command answers EXECABORT at the end; the reason stands
+-- in the reply to that command. A server that refused MULTI ran the commands as they came, unless
+-- it turned each of them away, too, for example because it has forgotten who the client is.
+resultOfQueue :: [(Request, ResponseSlot)] -> Outcome -> IO Outcome
+resultOfQueue [] outcome = pure outcome
+resultOfQueue ((_, multi) : queue) outcome = do
+  begun <- refusal <$> trySlotResult multi
+  refusals <- map refusal <$> traverse (trySlotResult . snd) queue
+  pure $ case (outcome, begun, [(position, asked, text) | (position, (asked, _), Just text) <- zip3 [1 ..] queue refusals]) of
+    (_, Just text, _)
+      | all (maybe False turnsAway) refusals -> Reply (ErrorReply text)
+      | otherwise -> Failure (ReplyError (serverErrorFromText text) {serverErrorDelivery = MaybeExecuted})
+    (Reply reply, _, (position, asked, text) : _)
+      | ErrorReply _ <- withoutAttributes reply ->
+        Failure . withLabel (shownPart position (length queue) (argumentsLabel (requestArguments asked))) $
+          ReplyError (serverErrorFromText text) {serverErrorDelivery = RefusedBeforeRun}
+    _ -> outcome
+  where
+    refusal = \case
+      Just (Reply reply) | ErrorReply text <- withoutAttributes reply -> Just text
+      _ -> Nothing
+    turnsAway text = serverErrorDelivery (serverErrorFromText text) == RefusedBeforeRun
+
+-- | Deals with the outcome of a command that was sent again. Runs on a thread of the connection.
+arrived :: RetryEngine -> Resend -> Outcome -> IO ()
+arrived engine Resend {resendCase, resendFlight, resendDestination, resendMode} outcome =
+  understood engine resendFlight resendDestination outcome >>= \case
+    Right value -> do
+      conclude engine resendFlight (Right value)
+      void (post engine (Answered resendCase))
+    Left failed -> do
+      taken <- failureAt engine resendDestination resendMode failed >>= post engine . Failed resendCase
+      unless taken (conclude engine resendFlight (Left failed))

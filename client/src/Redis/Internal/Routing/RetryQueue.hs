@@ -1,0 +1,297 @@
+-- | Recovers commands after a fault, as one pure machine.
+--
+-- A command that failed and is to be sent again is a /case/. A retry rests until its backoff
+-- is over, is on its way to a node, waits for news of the cluster because no node is known to
+-- serve it, or is in flight once more. 'step' moves it; "Redis.Internal.Client.RetryEngine"
+-- carries out the actions.
+--
+-- > stage        event                     next stage, or end
+-- > ─────────────────────────────────────────────────────────────────────────
+-- > (new)        Enter, send now           Leaving          Send
+-- > (new)        Enter, send later         Resting
+-- > (new)        EnterUnplaced             Leaving          Send
+-- > (new)        the same, others of its slot seeking   Seeking
+-- > Resting      Tick, when it is due      Leaving          Send
+-- > Leaving      Unplaced                  Seeking
+-- > Seeking      News                      Leaving, last search   Send
+-- > Leaving, last search   Unplaced          as Failed
+-- > Leaving      Failed                    as 'decide' says: Resting, Leaving or the end
+-- > Leaving      Answered                  the end
+-- > Resting      Tick, time over           the end          Finish
+-- > Seeking      Tick, time over           as Failed
+-- > Leaving      Tick, time over           the end          Expire
+-- > Resting, Seeking     Stop              the end          Finish
+-- > Leaving, stopped     Unplaced          as Failed
+-- > (new), stopped       Enter, EnterUnplaced      the end   Finish
+--
+-- An event about a retry that has ended changes nothing: the event came too late.
+module Redis.Internal.Routing.RetryQueue
+  ( RetryQueue,
+    newRetryQueue,
+    retryQueueIsOver,
+    retryQueueSeeking,
+    retryQueueWake,
+
+    -- * Events
+    RetryId,
+    Case (..),
+    Event (..),
+
+    -- * Steps
+    Action (..),
+    step,
+  )
+where
+
+import Data.IntMap.Strict (IntMap)
+import Data.IntMap.Strict qualified as IntMap
+import Data.List qualified as List
+import Data.Set (Set)
+import Data.Set qualified as Set
+import Redis.Error
+import Redis.Internal.Command (Facts)
+import Redis.Internal.Network.Clock (Deadline (deadlineAt), Nanos, nanosFromSeconds, never, secondsLeft, timedOut)
+import Redis.Internal.Protocol.Slot (Slot, slotNumber)
+import Redis.Internal.Routing.RetryPolicy
+
+-- | All retries. The parameter is the driver's payload for each.
+data RetryQueue a = RetryQueue
+  { retryQueueStates :: IntMap (QueuedRetry a),
+    retryQueueNext :: RetryId,
+    -- | When each retry must be looked at, if at any time.
+    retryQueueWakes :: Set (Nanos, RetryId),
+    -- | The retries that wait for news.
+    retryQueueSeekers :: Set RetryId,
+    -- | How many retries wait for news, for each slot.
+    retryQueueSlots :: IntMap Int,
+    retryQueueStopped :: Bool
+  }
+
+-- | The number of a case.
+type RetryId = Int
+
+-- | A command that is being recovered.
+data Case a = Case
+  { retryPayload :: a,
+    retryFacts :: Facts,
+    -- | The slot that decides where the command goes. Commands for one slot that wait for
+    -- news stay in their order.
+    retrySlot :: Maybe Slot,
+    -- | The bounds for this command.
+    retryPolicy :: RetryPolicy,
+    retrySoFar :: AttemptsSoFar,
+    retryDeadline :: Deadline
+  }
+
+data QueuedRetry a = QueuedRetry
+  { queuedRetry :: Case a,
+    queuedStage :: RetryStage
+  }
+
+data RetryStage
+  = Resting Nanos AttemptTarget
+  | Leaving AttemptTarget Search
+  | -- | Has the failure that counts if there is no news in time.
+    Seeking AttemptTarget FailedAttempt
+
+-- | Whether this is the last time that a node is looked for.
+data Search = FirstSearch | LastSearch
+
+-- | An event for the machine.
+data Event a
+  = -- | A command failed, with this decision.
+    Enter (Case a) NextStep
+  | -- | No node is known for a command that has not been sent yet. The failure counts if that
+    -- does not change.
+    EnterUnplaced (Case a) FailedAttempt
+  | -- | An attempt failed.
+    Failed RetryId FailedAttempt
+  | -- | An attempt was answered.
+    Answered RetryId
+  | -- | No node was found for the command. The failure counts if none is found later.
+    Unplaced RetryId FailedAttempt
+  | -- | There is another map, or another reason why there is none.
+    News
+  | -- | Time has passed.
+    Tick
+  | -- | The client is closed.
+    Stop
+
+-- | An action for the driver.
+data Action a
+  = Send RetryId a AttemptTarget
+  | -- | End the command with this error.
+    Finish a Error
+  | -- | End a command whose time is over while it is on its way: with the first error if it
+    -- has not been submitted, and then it must not be; with the second if it has been.
+    Expire a Error Error
+  | Perform a Effect
+
+-- | A machine without retries.
+newRetryQueue :: RetryQueue a
+newRetryQueue =
+  RetryQueue
+    { retryQueueStates = IntMap.empty,
+      retryQueueNext = 0,
+      retryQueueWakes = Set.empty,
+      retryQueueSeekers = Set.empty,
+      retryQueueSlots = IntMap.empty,
+      retryQueueStopped = False
+    }
+
+-- | Whether the machine was stopped and no retry is left. \(O(1)\).
+retryQueueIsOver :: RetryQueue a -> Bool
+retryQueueIsOver queue = retryQueueStopped queue && IntMap.null (retryQueueStates queue)
+
+-- | Whether any case waits for news. \(O(1)\).
+retryQueueSeeking :: RetryQueue a -> Bool
+retryQueueSeeking = not . Set.null . retryQueueSeekers
+
+-- | When a 'Tick' is due. \(O(\log n)\).
+retryQueueWake :: RetryQueue a -> Maybe Nanos
+retryQueueWake = fmap fst . Set.lookupMin . retryQueueWakes
+
+-- | The retries and the actions after an event at this time. \(O(\log n)\) for an event about
+-- one case.
+step :: Nanos -> Event a -> RetryQueue a -> (RetryQueue a, [Action a])
+step now event queue = case event of
+  Enter fresh _ | retryQueueStopped queue -> (queue, [tooLate fresh])
+  EnterUnplaced fresh _ | retryQueueStopped queue -> (queue, [tooLate fresh])
+  Enter fresh next ->
+    let (number, entered) = admit queue in proceed now number fresh next entered
+  EnterUnplaced fresh failure ->
+    let (number, entered) = admit queue
+     in if behindSeekers fresh
+          then (place number QueuedRetry {queuedRetry = fresh, queuedStage = Seeking SameRoute failure} entered, [])
+          else leave FirstSearch number fresh SameRoute entered
+  Failed number failure -> withRetry number $ \queued -> judge now number (queuedRetry queued) failure queue
+  Answered number -> (forget number queue, [])
+  Unplaced number failure -> withRetry number $ \queued -> case queuedStage queued of
+    Leaving target FirstSearch
+      | not (retryQueueStopped queue) ->
+        (place number queued {queuedStage = Seeking target failure} queue, [])
+    _ -> judge now number (queuedRetry queued) failure queue
+  News -> foldRetries (Set.toAscList (retryQueueSeekers queue)) $ \number queued current -> case queuedStage queued of
+    Seeking target _ -> leave LastSearch number (queuedRetry queued) target current
+    _ -> (current, [])
+  Tick -> foldRetries (map snd (Set.toAscList (dueBy now))) (due now)
+  Stop ->
+    foldRetries (IntMap.keys (retryQueueStates queue)) stopped
+      `andThen` (\current -> current {retryQueueStopped = True})
+  where
+    behindSeekers fresh = maybe False ((`IntMap.member` retryQueueSlots queue) . slotNumber) (retrySlot fresh)
+
+    withRetry number act = maybe (queue, []) act (IntMap.lookup number (retryQueueStates queue))
+
+    foldRetries numbers act =
+      fmap concat . List.mapAccumL one queue $ numbers
+      where
+        one current number = maybe (current, []) (\queued -> act number queued current) (IntMap.lookup number (retryQueueStates current))
+
+    dueBy time = Set.takeWhileAntitone ((<= time) . fst) (retryQueueWakes queue)
+
+    andThen (current, actions) change = (change current, actions)
+
+-- | Handles a retry whose time to be looked at has come.
+due :: Nanos -> RetryId -> QueuedRetry a -> RetryQueue a -> (RetryQueue a, [Action a])
+due now number QueuedRetry {queuedRetry, queuedStage} queue
+  | overdue = case queuedStage of
+    Leaving _ _ -> (forget number queue, [Expire payload (late NotSent) (late MaybeExecuted)])
+    Seeking _ failure -> judge now number queuedRetry failure queue
+    Resting _ _ -> (forget number queue, [Finish payload (late NotSent)])
+  | otherwise = case queuedStage of
+    Resting at target | at <= now -> leave FirstSearch number queuedRetry target queue
+    _ -> (queue, [])
+  where
+    payload = retryPayload queuedRetry
+    overdue = deadlineAt (retryDeadline queuedRetry) <= now
+    late delivery = concluding (retryFacts queuedRetry) (retrySoFar queuedRetry) (overAt delivery (soFarTrail (retrySoFar queuedRetry)))
+    -- A command that was not sent ends with the errors of the nodes that it was waiting for.
+    overAt NotSent trail@(_ : _) = RoutingError (RoutingFailure "" NotSent (AttemptsExhausted trail))
+    overAt delivery _ = timedOut delivery (retryDeadline queuedRetry)
+
+-- | Handles the closing of the client: nothing is sent any more; a command on its way may
+-- still be answered.
+stopped :: RetryId -> QueuedRetry a -> RetryQueue a -> (RetryQueue a, [Action a])
+stopped number QueuedRetry {queuedRetry, queuedStage} queue = case queuedStage of
+  Leaving _ _ -> (queue, [])
+  _ -> (forget number queue, [tooLate queuedRetry])
+
+-- | Ends a retry because the client was closed before the command could be sent.
+tooLate :: Case a -> Action a
+tooLate current = Finish (retryPayload current) (concluding (retryFacts current) (retrySoFar current) ClientClosed)
+
+-- | Handles a failed attempt as the retry policy decides.
+judge :: Nanos -> RetryId -> Case a -> FailedAttempt -> RetryQueue a -> (RetryQueue a, [Action a])
+judge now number before failure queue =
+  (fmap (effects <>) . proceed now number after (decisionNext decision)) queue
+  where
+    decision =
+      decide
+        (if retryQueueStopped queue then (retryPolicy before) {policyMaxAttempts = 0} else retryPolicy before)
+        (retryFacts before)
+        (retrySoFar before)
+        failure {failedRemaining = secondsLeft now (retryDeadline before)}
+    after = before {retrySoFar = decisionSoFar decision}
+    effects = map (Perform (retryPayload before)) (decisionEffects decision)
+
+-- | Carries out a decision about a case.
+proceed :: Nanos -> RetryId -> Case a -> NextStep -> RetryQueue a -> (RetryQueue a, [Action a])
+proceed now number current next queue = case next of
+  GiveUp failure -> (forget number queue, [Finish (retryPayload current) failure])
+  RetryNow target -> leave FirstSearch number current target queue
+  RetryAfter delay target ->
+    (place number QueuedRetry {queuedRetry = current, queuedStage = Resting (now + nanosFromSeconds delay) target} queue, [])
+
+leave :: Search -> RetryId -> Case a -> AttemptTarget -> RetryQueue a -> (RetryQueue a, [Action a])
+leave search number current target queue =
+  ( place number QueuedRetry {queuedRetry = current, queuedStage = Leaving target search} queue,
+    [Send number (retryPayload current) target]
+  )
+
+-- | The number for a new case.
+admit :: RetryQueue a -> (RetryId, RetryQueue a)
+admit queue = (retryQueueNext queue, queue {retryQueueNext = retryQueueNext queue + 1})
+
+-- | Puts a retry into a stage, and updates the indices.
+place :: RetryId -> QueuedRetry a -> RetryQueue a -> RetryQueue a
+place number queued queue =
+  cleared
+    { retryQueueStates = IntMap.insert number queued (retryQueueStates cleared),
+      retryQueueWakes = maybe id (\at -> Set.insert (at, number)) (wakeOf queued) (retryQueueWakes cleared),
+      retryQueueSeekers = case queuedStage queued of
+        Seeking _ _ -> Set.insert number (retryQueueSeekers cleared)
+        _ -> retryQueueSeekers cleared,
+      retryQueueSlots = case soughtSlot queued of
+        Just slot -> IntMap.insertWith (+) slot 1 (retryQueueSlots cleared)
+        Nothing -> retryQueueSlots cleared
+    }
+  where
+    cleared = forget number queue
+
+forget :: RetryId -> RetryQueue a -> RetryQueue a
+forget number queue = case IntMap.lookup number (retryQueueStates queue) of
+  Nothing -> queue
+  Just queued ->
+    queue
+      { retryQueueStates = IntMap.delete number (retryQueueStates queue),
+        retryQueueWakes = maybe id (\at -> Set.delete (at, number)) (wakeOf queued) (retryQueueWakes queue),
+        retryQueueSeekers = Set.delete number (retryQueueSeekers queue),
+        retryQueueSlots = case soughtSlot queued of
+          Just slot -> IntMap.update (\count -> if count > 1 then Just (count - 1) else Nothing) slot (retryQueueSlots queue)
+          Nothing -> retryQueueSlots queue
+      }
+
+-- | The slot of a retry whose later commands must not overtake it.
+soughtSlot :: QueuedRetry a -> Maybe Int
+soughtSlot QueuedRetry {queuedRetry, queuedStage} = case queuedStage of
+  Seeking _ _ -> slotNumber <$> retrySlot queuedRetry
+  _ -> Nothing
+
+-- | When a retry must be looked at.
+wakeOf :: QueuedRetry a -> Maybe Nanos
+wakeOf QueuedRetry {queuedRetry, queuedStage} = case queuedStage of
+  Resting at _ -> Just (min at over)
+  _ -> if over == never then Nothing else Just over
+  where
+    over = deadlineAt (retryDeadline queuedRetry)
