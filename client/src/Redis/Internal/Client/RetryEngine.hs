@@ -237,9 +237,9 @@ post engine event = atomically $ do
   unless ended (writeTQueue (engineMail engine) event)
   pure (not ended)
 
-retryStateOf :: RetryPolicy -> Call -> Case Call
+retryStateOf :: RetryPolicy -> Call -> RetryState Call
 retryStateOf policy call =
-  Case
+  RetryState
     { retryPayload = call,
       retryFacts = callFacts call,
       retrySlot = slotOf (callTarget call),

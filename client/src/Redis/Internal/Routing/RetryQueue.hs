@@ -34,7 +34,7 @@ module Redis.Internal.Routing.RetryQueue
 
     -- * Events
     RetryId,
-    Case (..),
+    RetryState (..),
     Event (..),
 
     -- * Steps
@@ -71,7 +71,7 @@ data RetryQueue a = RetryQueue
 type RetryId = Int
 
 -- | A command that is being recovered.
-data Case a = Case
+data RetryState a = RetryState
   { retryPayload :: a,
     retryFacts :: Facts,
     -- | The slot that decides where the command goes. Commands for one slot that wait for
@@ -84,7 +84,7 @@ data Case a = Case
   }
 
 data QueuedRetry a = QueuedRetry
-  { queuedRetry :: Case a,
+  { queuedRetry :: RetryState a,
     queuedStage :: RetryStage
   }
 
@@ -100,10 +100,10 @@ data Search = FirstSearch | LastSearch
 -- | An event for the machine.
 data Event a
   = -- | A command failed, with this decision.
-    Enter (Case a) NextStep
+    Enter (RetryState a) NextStep
   | -- | No node is known for a command that has not been sent yet. The failure counts if that
     -- does not change.
-    EnterUnplaced (Case a) FailedAttempt
+    EnterUnplaced (RetryState a) FailedAttempt
   | -- | An attempt failed.
     Failed RetryId FailedAttempt
   | -- | An attempt was answered.
@@ -218,11 +218,11 @@ stopped number QueuedRetry {queuedRetry, queuedStage} queue = case queuedStage o
   _ -> (forget number queue, [tooLate queuedRetry])
 
 -- | Ends a retry because the client was closed before the command could be sent.
-tooLate :: Case a -> Action a
+tooLate :: RetryState a -> Action a
 tooLate current = Finish (retryPayload current) (concluding (retryFacts current) (retrySoFar current) ClientClosed)
 
 -- | Handles a failed attempt as the retry policy decides.
-judge :: Nanos -> RetryId -> Case a -> FailedAttempt -> RetryQueue a -> (RetryQueue a, [Action a])
+judge :: Nanos -> RetryId -> RetryState a -> FailedAttempt -> RetryQueue a -> (RetryQueue a, [Action a])
 judge now number before failure queue =
   (fmap (effects <>) . proceed now number after (decisionNext decision)) queue
   where
@@ -236,14 +236,14 @@ judge now number before failure queue =
     effects = map (Perform (retryPayload before)) (decisionEffects decision)
 
 -- | Carries out a decision about a case.
-proceed :: Nanos -> RetryId -> Case a -> NextStep -> RetryQueue a -> (RetryQueue a, [Action a])
+proceed :: Nanos -> RetryId -> RetryState a -> NextStep -> RetryQueue a -> (RetryQueue a, [Action a])
 proceed now number current next queue = case next of
   GiveUp failure -> (forget number queue, [Finish (retryPayload current) failure])
   RetryNow target -> leave FirstSearch number current target queue
   RetryAfter delay target ->
     (place number QueuedRetry {queuedRetry = current, queuedStage = Resting (now + nanosFromSeconds delay) target} queue, [])
 
-leave :: Search -> RetryId -> Case a -> AttemptTarget -> RetryQueue a -> (RetryQueue a, [Action a])
+leave :: Search -> RetryId -> RetryState a -> AttemptTarget -> RetryQueue a -> (RetryQueue a, [Action a])
 leave search number current target queue =
   ( place number QueuedRetry {queuedRetry = current, queuedStage = Leaving target search} queue,
     [Send number (retryPayload current) target]

@@ -149,9 +149,9 @@ nowhere =
 timeLimit :: Double
 timeLimit = 5
 
-newCase :: Int -> Facts -> Case Int
+newCase :: Int -> Facts -> RetryState Int
 newCase number facts =
-  Case
+  RetryState
     { retryPayload = number,
       retryFacts = facts,
       retrySlot = Just (slotAt (number `mod` 3)),
