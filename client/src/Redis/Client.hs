@@ -38,7 +38,7 @@ module Redis.Client
 
     -- * Dedicated connections
     withDedicated,
-    Where (..),
+    LeaseTarget (..),
     Dedicated,
     runOn,
     tryRunOn,
@@ -262,7 +262,7 @@ pendingFrom = Pending . settled
 -- > withDedicated client (AtKey "balance") $ \\connection -> do
 -- >   runOn connection (raw ["WATCH", "balance"])
 -- >   …
-withDedicated :: Client -> Where -> (forall s. Dedicated s -> IO a) -> IO a
+withDedicated :: Client -> LeaseTarget -> (forall s. Dedicated s -> IO a) -> IO a
 withDedicated (Client core) place action = (lease core place action <* keepOpen core) >>= either throwIO pure
 
 -- | Runs a command on a dedicated connection. Throws 'Error'. Nothing is retried and no redirect is

@@ -221,22 +221,22 @@ spec = do
       limited . settled . withFakeNode $ \primary -> withFakeNode $ \replica -> do
         setScript replica (redirecting (fakeAddress primary))
         withClient (alone replica) $ \client -> do
-          sent <- withDedicated client Anywhere (`tryRunOn` Redis.incr "counter") >>= expectError
+          sent <- withDedicated client AnyPrimary (`tryRunOn` Redis.incr "counter") >>= expectError
           errorDelivery sent `shouldBe` RefusedBeforeRun
-          withDedicated client Anywhere (`runOn` Redis.incr "counter") `shouldReturn` 1
+          withDedicated client AnyPrimary (`runOn` Redis.incr "counter") `shouldReturn` 1
           countHeard primary ["INCR"] `shouldReturn` 1
           setScript replica quiet
           setScript primary (\_ _ -> pure (Just HangUp))
           hangUpAll primary
           eventually 3 "it answers itself" $
-            either (\(_ :: Error) -> False) (== 1) <$> try (withDedicated client Anywhere (`runOn` Redis.incr "counter"))
+            either (\(_ :: Error) -> False) (== 1) <$> try (withDedicated client AnyPrimary (`runOn` Redis.incr "counter"))
 
     it "is gone back to by a client that only subscribes" $
       limited . settled . withFakeNode $ \primary -> withFakeNode $ \replica -> do
         setScript replica (listened (redirecting (fakeAddress primary)))
         setScript primary (listened quiet)
         withClient (alone replica) $ \client -> do
-          _ <- withDedicated client Anywhere (`tryRunOn` Redis.incr "counter") >>= expectError
+          _ <- withDedicated client AnyPrimary (`tryRunOn` Redis.incr "counter") >>= expectError
           withSubscription client (channel "news") $ \_ -> do
             countHeard primary ["SUBSCRIBE"] `shouldReturn` 1
             setScript primary (\_ _ -> pure (Just HangUp))

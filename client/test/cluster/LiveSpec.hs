@@ -92,7 +92,7 @@ keysSpec = do
         drop 4 replies `shouldBe` [Array [Integer 1, Integer 11]]
       forM_ primaries $ \node ->
         withDedicated client (AtNode (addressEndpoint (nodeAddress node))) (`runOn` me) `shouldReturn` idOf node
-      somebody <- withDedicated client Anywhere (`runOn` me)
+      somebody <- withDedicated client AnyPrimary (`runOn` me)
       somebody `shouldSatisfy` (`elem` map idOf primaries)
       -- The command needed one dedicated connection to each primary, and all are back in their
       -- pools.

@@ -196,7 +196,7 @@ namingSpec = do
 
   it "is not asked on a connection that leads to one node" $
     limited . withShards $ \a _ _ -> withClient (clusterOf [fakeEndpoint a]) $ \client -> do
-      refused <- withDedicated client Anywhere (`tryRunOn` onEvery Primaries Redis.dbsize)
+      refused <- withDedicated client AnyPrimary (`tryRunOn` onEvery Primaries Redis.dbsize)
       refused `shouldBe` Left (RefusedError (NeedsSeveralNodes "DBSIZE"))
 
 wholeSpec :: SpecWith Cluster

@@ -136,7 +136,7 @@ spec = describe "a command that only the server knows" $ do
           sequence
             [ tryRun client add,
               tryRun client (onNode (fakeEndpoint a) add),
-              withDedicated client Anywhere (`tryRunOn` add)
+              withDedicated client AnyPrimary (`tryRunOn` add)
             ]
         map (either (Just . errorDelivery) (const Nothing)) problems `shouldBe` replicate 3 (Just MaybeExecuted)
 

@@ -84,7 +84,7 @@ spec = do
         withClient config $ \client -> do
           tryRun client long `shouldReturn` Left (RefusedError (ArgumentTooLong "SET"))
           tryRunTransaction client (queued long) `shouldReturn` Left (RefusedError (ArgumentTooLong "SET"))
-          withDedicated client Anywhere (`tryRunOn` long) `shouldReturn` Left (RefusedError (ArgumentTooLong "SET"))
+          withDedicated client AnyPrimary (`tryRunOn` long) `shouldReturn` Left (RefusedError (ArgumentTooLong "SET"))
           -- The commands beside it do not run either.
           let both = (,) <$> queued (Commands.set "beside" "1") <*> queued long
           watching client ("beside" :| []) (\_ -> pure (Commit both)) `shouldThrow` (== RefusedError (ArgumentTooLong "SET"))

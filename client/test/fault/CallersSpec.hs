@@ -312,7 +312,7 @@ spec = do
         ownDescriptors <- openDescriptors
         client <- newClient config
         callers <- forM [1 .. 10 :: Int] $ \_ -> async (tryRun client (Commands.blpop (pure "list") Nothing))
-        lender <- async (try (withDedicated client Anywhere (`tryRunOn` Commands.ping)))
+        lender <- async (try (withDedicated client AnyPrimary (`tryRunOn` Commands.ping)))
         eventuallyReturns 5 (ownDescriptors + 11) openDescriptors
         began <- getMonotonicTime
         within 5 (closeClient client)

@@ -251,7 +251,7 @@ spec = do
       Server.withServer Server.defaultServerOptions $ \server ->
         withClient (setCommandTimeout (Just (seconds 30)) (setSilenceLimit Nothing (setMuxCount (Just 1) (addressed server)))) $ \client -> do
           run client (Commands.set "key" "value")
-          withDedicated client Anywhere $ \dedicated -> do
+          withDedicated client AnyPrimary $ \dedicated -> do
             let timedOut = \case
                   Left (TimeoutError _) -> True
                   _ -> False

@@ -112,7 +112,7 @@ spec = do
         run client (Commands.set "key" "text")
         _ <- tryRun client (Commands.incr "key")
         _ <- submit client (Commands.lpush "key" (pure "a")) >>= tryAwaitReply
-        withDedicated client Anywhere $ \connection -> void (tryRunOn connection (Commands.incr "key"))
+        withDedicated client AnyPrimary $ \connection -> void (tryRunOn connection (Commands.incr "key"))
         _ <- tryRun client (Commands.blpop (pure "key") Nothing)
         -- A caller may have its result a moment before it is counted.
         eventuallyReturns 5 ErrorCounts {errorsNotSent = 0, errorsRefused = 4, errorsMaybeExecuted = 0} (countErrors <$> nodeOf client)

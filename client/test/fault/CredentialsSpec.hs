@@ -141,7 +141,7 @@ spec = describe "credentials that change" $ do
             pure (issuedCredentials (named "app" "secret")) {issuedFor = Just (seconds 0.5)}
           config = setCredentialsFrom issue (single (addressed server))
       withClient config $ \client -> do
-        withDedicated client Anywhere (`runOn` Commands.ping)
+        withDedicated client AnyPrimary (`runOn` Commands.ping)
         run client Commands.ping
         _ <- reauthenticate client
         withWire config (firstOf (getEndpoints config)) (const (pure ()))

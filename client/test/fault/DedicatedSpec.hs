@@ -94,7 +94,7 @@ spec = do
 
     it "is in doubt when its answer is late, and its connection is closed" $
       behindProxy $ \server proxy -> leavingNothing . withClient (setMaxDedicated 1 (setCommandTimeout (Just (seconds 0.3)) (through proxy))) $ \client -> do
-        first <- withDedicated client Anywhere (`runOn` Commands.clientId)
+        first <- withDedicated client AnyPrimary (`runOn` Commands.clientId)
         Proxy.freeze proxy Proxy.ToClient
         late <- tryRun client (Commands.blpop (pure "list") (Just (seconds 0.01)))
         deliveryOf late `shouldBe` Just MaybeExecuted
@@ -187,30 +187,30 @@ spec = do
 
     it "is lent again when it is as it was, and never when its state was changed" $
       withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
-        let identity = withDedicated client Anywhere (`runOn` Commands.clientId)
+        let identity = withDedicated client AnyPrimary (`runOn` Commands.clientId)
         first <- identity
         identity `shouldReturn` first
-        changed <- withDedicated client Anywhere $ \own -> do
+        changed <- withDedicated client AnyPrimary $ \own -> do
           _ <- runOn own (Commands.select 5)
           runOn own Commands.clientId
         changed `shouldBe` first
         next <- identity
         next `shouldSatisfy` (/= first)
-        withDedicated client Anywhere (\own -> runOn own (Commands.set "here" "zero"))
+        withDedicated client AnyPrimary (\own -> runOn own (Commands.set "here" "zero"))
         run client (Commands.get "here") `shouldReturn` Just "zero"
 
     it "is closed when the action throws" $
       withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
-        first <- withDedicated client Anywhere (`runOn` Commands.clientId)
-        thrown <- try (withDedicated client Anywhere (\_ -> throwIO Trouble :: IO ()))
+        first <- withDedicated client AnyPrimary (`runOn` Commands.clientId)
+        thrown <- try (withDedicated client AnyPrimary (\_ -> throwIO Trouble :: IO ()))
         thrown `shouldBe` Left Trouble
-        next <- withDedicated client Anywhere (`runOn` Commands.clientId)
+        next <- withDedicated client AnyPrimary (`runOn` Commands.clientId)
         next `shouldSatisfy` (/= first)
 
     forM_ [("has not come by the end", False), ("has come by the end", True)] $ \(how, comes) ->
       it ("is closed when a reply is late and " <> how <> ", so that nobody else gets it") $
         behindProxy $ \server proxy -> leavingNothing . withClient (setMaxDedicated 1 (setCommandTimeout (Just (seconds 0.3)) (through proxy))) $ \client -> do
-          first <- withDedicated client Anywhere $ \own -> do
+          first <- withDedicated client AnyPrimary $ \own -> do
             first <- runOn own Commands.clientId
             Proxy.freeze proxy Proxy.ToClient
             late <- tryRunOn own (Commands.echo "late")
@@ -222,12 +222,12 @@ spec = do
             pure first
           goneFrom server client first
           Proxy.thaw proxy Proxy.ToClient
-          withDedicated client Anywhere (\own -> runOn own (Commands.echo "mine")) `shouldReturn` "mine"
+          withDedicated client AnyPrimary (\own -> runOn own (Commands.echo "mine")) `shouldReturn` "mine"
 
     forM_ [("with its command", False), ("with its command answered", True)] $ \(how, answered) ->
       it ("is closed when its caller stops waiting within it and goes on, " <> how) $
         withServer $ \server -> leavingNothing . withClient (setMaxDedicated 1 (addressed server)) $ \client -> do
-          first <- withDedicated client Anywhere $ \own -> do
+          first <- withDedicated client AnyPrimary $ \own -> do
             first <- runOn own Commands.clientId
             withAsync (runOn own (Commands.blpop (pure "list") Nothing)) $ \_ ->
               eventuallyReturns 5 1 (blockedClients server)
@@ -240,7 +240,7 @@ spec = do
 
     it "is closed when a command on it is not answered by the end, whether or not somebody has waited for it" $
       withServer $ \server -> leavingNothing . withClient (setMaxDedicated 1 (addressed server)) $ \client -> do
-        first <- withDedicated client Anywhere $ \own -> do
+        first <- withDedicated client AnyPrimary $ \own -> do
           first <- runOn own Commands.clientId
           first <$ submitOn own (Commands.blpop (pure "list") Nothing)
         goneFrom server client first
@@ -260,9 +260,9 @@ spec = do
     it "is handed to the next one when who was first has left" $
       withServer $ \server -> leavingNothing . withClient (setMaxDedicated 1 (addressed server)) $ \client -> do
         let waiterAfter number = do
-              waiter <- async (withDedicated client Anywhere (`runOn` Commands.clientId))
+              waiter <- async (withDedicated client AnyPrimary (`runOn` Commands.clientId))
               waiter <$ eventuallyReturns 5 number (gaugeLeasesWaiting <$> gaugesOf client)
-        (held, second) <- withDedicated client Anywhere $ \own -> do
+        (held, second) <- withDedicated client AnyPrimary $ \own -> do
           held <- runOn own Commands.clientId
           first <- waiterAfter 1
           second <- waiterAfter 2
@@ -281,23 +281,23 @@ spec = do
             let holding :: Dedicated s -> IO ()
                 holding own = do
                   when spoilt (void (runOn own (raw ["CLIENT", "REPLY", "ON"])))
-                  leaver <- forkOn 0 (try (withDedicated client Anywhere (\_ -> pure ())) >>= putMVar left)
+                  leaver <- forkOn 0 (try (withDedicated client AnyPrimary (\_ -> pure ())) >>= putMVar left)
                   eventuallyReturns 5 1 (gaugeLeasesWaiting <$> gaugesOf client)
                   killThread leaver
-            _ <- forkOn 0 (try @SomeException (withDedicated client Anywhere holding) >>= putMVar ended)
+            _ <- forkOn 0 (try @SomeException (withDedicated client AnyPrimary holding) >>= putMVar ended)
             takeMVar ended >>= either throwIO pure
             takeMVar left `shouldReturn` Left ThreadKilled
-            within 5 (withDedicated client Anywhere (`runOn` Commands.ping))
+            within 5 (withDedicated client AnyPrimary (`runOn` Commands.ping))
 
     it "is replaced when it died while idle" $
       behindProxy $ \_ proxy -> leavingNothing . withClient (through proxy) $ \client -> do
-        _ <- withDedicated client Anywhere (`runOn` Commands.clientId)
+        _ <- withDedicated client AnyPrimary (`runOn` Commands.clientId)
         Proxy.cut proxy Proxy.Close
-        eventually 5 "it is replaced" $ isRight <$> withDedicated client Anywhere (`tryRunOn` Commands.ping)
+        eventually 5 "it is replaced" $ isRight <$> withDedicated client AnyPrimary (`tryRunOn` Commands.ping)
 
     it "retries nothing" $
       behindProxy $ \server proxy -> leavingNothing . withClient (through proxy) $ \client ->
-        withDedicated client Anywhere $ \own -> do
+        withDedicated client AnyPrimary $ \own -> do
           _ <- runOn own Commands.ping
           Proxy.cutAfter proxy Proxy.ToClient 0 Proxy.Reset
           lost <- tryRunOn own (Commands.get "here")
@@ -336,7 +336,7 @@ spec = do
           tryRun client (idempotent command) `shouldReturn` refused
           tryRun client (onNode (TcpEndpoint (Char8.pack (Server.serverHost server)) (fromIntegral (Server.serverPort server))) command) `shouldReturn` refused
           (submit client command >>= tryAwaitReply) `shouldReturn` refused
-          withDedicated client Anywhere $ \dedicated -> do
+          withDedicated client AnyPrimary $ \dedicated -> do
             tryRunOn dedicated command `shouldReturn` refused
             (submitOn dedicated command >>= tryAwaitReply) `shouldReturn` refused
         run client (Commands.get "hits") `shouldReturn` Nothing
@@ -344,7 +344,7 @@ spec = do
 
     it "no words at all are refused on a connection of one's own, which stays" $
       withServer $ \server -> leavingNothing . withClient (addressed server) $ \client ->
-        withDedicated client Anywhere $ \dedicated -> do
+        withDedicated client AnyPrimary $ \dedicated -> do
           forM_ [raw [], Build.inline "", Build.inline " "] $ \command ->
             tryRunOn dedicated command `shouldReturn` Left (RefusedError EmptyCommand)
           runOn dedicated (Commands.echo "still here") `shouldReturn` "still here"

@@ -98,7 +98,7 @@ spec = do
           Just path -> forM_ [addressed server, quick (unixConfig path)] $ \plain -> do
             let config = impatient (setProtocol protocol plain)
             causes <- refusals 150 config $ \client -> tryRun client Commands.ping
-            lent <- refusals 50 config $ \client -> try (withDedicated client Anywhere (`runOn` Commands.ping))
+            lent <- refusals 50 config $ \client -> try (withDedicated client AnyPrimary (`runOn` Commands.ping))
             wires <- replicateM 50 (try (withWire config (firstOf (getEndpoints config)) (const (pure ()))))
             nub (filter (not . noRoom) (causes <> lent <> [cause | Left (ConnectionError (ConnectionFailure _ NotSent _ cause)) <- wires])) `shouldBe` []
             length [() | Left (ConnectionError (ConnectionFailure _ NotSent _ _)) <- wires] `shouldBe` 50

@@ -116,7 +116,7 @@ spec = do
             shown lent idle waiting =
               [DedicatedGauges {gaugeLent = lent, gaugeIdle = idle, gaugeOpening = 0, gaugeLeasesWaiting = waiting}]
         over <- newEmptyMVar
-        let borrow = withDedicated client Anywhere (\_ -> takeMVar over)
+        let borrow = withDedicated client AnyPrimary (\_ -> takeMVar over)
         withAsync borrow $ \first -> do
           eventuallyReturns 5 (shown 1 0 0) dedicated
           withAsync borrow $ \second -> do

@@ -152,7 +152,7 @@ lending client tally = do
               when (errorDelivery problem == MaybeExecuted) (atomically (modifyTVar' done (\(a, b) -> (a, b + 1))))
         (a, b) <- readTVarIO done
         atomically (modifyTVar' lendingCounters ((counter, a, b) :))
-      lendTo counter = tryLend (withDedicated client Anywhere (\own -> tryRunOn own (Commands.incr counter)))
+      lendTo counter = tryLend (withDedicated client AnyPrimary (\own -> tryRunOn own (Commands.incr counter)))
       pushing = do
         next <- newTVarIO (0 :: Int)
         going $ do

@@ -40,7 +40,7 @@ spec = do
         leavingNothing . withClient (setMaxDedicated 1 (setCommandTimeout (Just (seconds 30)) (through proxy))) $ \client -> do
           release <- newTVarIO False
           held <- newTVarIO False
-          holder <- async (withDedicated client Anywhere (\_ -> atomically (writeTVar held True) *> atomically (readTVar release >>= check)))
+          holder <- async (withDedicated client AnyPrimary (\_ -> atomically (writeTVar held True) *> atomically (readTVar release >>= check)))
           atomically (readTVar held >>= check)
           Proxy.freeze proxy Proxy.ToClient
           began <- getMonotonicTime

@@ -142,7 +142,7 @@ spec = describe "the hook for commands" $ do
     behindProxy $ \_ proxy -> leavingNothing $ do
       (spans, hooked) <- recording
       withClient (hooked (through proxy)) $ \client -> do
-        _ <- withDedicated client Anywhere $ \connection -> do
+        _ <- withDedicated client AnyPrimary $ \connection -> do
           runOn connection Commands.ping
           _ <- runOn connection (raw ["SELECT", "2"])
           submitOn connection (Commands.get "key") >>= awaitReply
@@ -161,7 +161,7 @@ spec = describe "the hook for commands" $ do
     withServer defaultServerOptions $ \server -> leavingNothing $ do
       (spans, hooked) <- recording
       withClient (hooked (addressed server)) $ \client -> do
-        withDedicated client Anywhere $ \connection -> do
+        withDedicated client AnyPrimary $ \connection -> do
           _ <- tryRunOn connection (onEvery Primaries Commands.ping)
           refused <- submitOn connection (onEvery Primaries Commands.ping)
           void (tryAwaitReply refused)

@@ -21,7 +21,7 @@ main = do
         run client (Commands.set "key" "value")
         runPipeline client (traverse (pipelined . Commands.get) ["key", "none"]) `shouldReturn` [Just "value", Nothing]
         run client (Commands.blpop (pure "list") (Just (milliseconds 10))) `shouldReturn` Nothing
-        withDedicated client Anywhere (`runOn` Commands.get "key") `shouldReturn` Just "value"
+        withDedicated client AnyPrimary (`runOn` Commands.get "key") `shouldReturn` Just "value"
 
     it "a command ends when its time is over, on a shared connection and on its own" $
       withServer defaultServerOptions $ \server -> withClient (setMaxDedicated 1 (addressed server)) $ \client -> do

@@ -109,7 +109,7 @@ tried version bare client one@Case {caseCommand, caseWords, caseGiven, caseOutco
   forM_ ([["FLUSHALL"], ["FUNCTION", "FLUSH"], ["SCRIPT", "FLUSH"]] <> caseGiven) $ \given ->
     request bare given
   known <- isKnown bare caseWords
-  outcome <- if caseLent then withDedicated client Anywhere (`tryRunOn` caseCommand) else tryRun client caseCommand
+  outcome <- if caseLent then withDedicated client AnyPrimary (`tryRunOn` caseCommand) else tryRun client caseCommand
   pure . fmap (wrong one) $ case (known && fits version caseNeeds, outcome, caseOutcome) of
     (_, Left (RefusedError (UnfitArgument _ _)), Unfit) -> Nothing
     -- A server that is too old must refuse the command; nothing else excuses a failure.

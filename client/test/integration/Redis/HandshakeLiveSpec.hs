@@ -45,7 +45,7 @@ spec = around_ (within 60) $ do
         withServer defaultServerOptions $ \server ->
           withClient (setMuxCount (Just 3) (setDatabase 5 (setProtocol protocol (addressed server)))) $ \client -> do
             forM_ [1 :: Int .. 12] $ \_ -> run client (Commands.incr "hits")
-            withDedicated client Anywhere $ \dedicated ->
+            withDedicated client AnyPrimary $ \dedicated ->
               runOn dedicated (Commands.incr "hits") `shouldReturn` 13
             clients <- map (lookup "db") . filter ((== Just "") . lookup "name") <$> clientsOf server
             -- The testkit's own connection, which sends CLIENT LIST, is in database 0.
@@ -180,7 +180,7 @@ spec = around_ (within 60) $ do
           withPeer (\case "CLIENT" : _ -> "-" <> refusal <> "\r\n"; words' -> modern words') $ \peer ->
             withClient (setProtocol protocol (everything (peerConfig peer))) $ \client -> do
               tryRun client Commands.ping `shouldReturn` Right ()
-              withDedicated client Anywhere (`runOn` Commands.ping)
+              withDedicated client AnyPrimary (`runOn` Commands.ping)
 
       forM_ ["invalid request", "ERROR what is this", "NOPERM no permission", "-"] $ \refusal ->
         it ("that answers a required command by " <> show refusal <> " is asked once, and the error says so, with " <> show protocol) $
@@ -210,7 +210,7 @@ spec = around_ (within 60) $ do
           withClosingPeer (proxying ["PING", "AUTH", "SELECT", "INCR"]) $ \peer ->
             withClient (setProtocol protocol (everything (peerConfig peer))) $ \client -> do
               tryRun client (Commands.incr "hits") `shouldReturn` Right 1
-              withDedicated client Anywhere $ \lent -> runOn lent (Commands.incr "hits") `shouldReturn` 1
+              withDedicated client AnyPrimary $ \lent -> runOn lent (Commands.incr "hits") `shouldReturn` 1
               -- What was learnt on the first two connections holds for all.
               heard <- peerHeard peer
               length (filter ((`elem` [["HELLO"], ["CLIENT"]]) . take 1) heard) `shouldBe` 2

@@ -58,7 +58,7 @@ spec = around_ (within 60) $ do
         withServer defaultServerOptions $ \server ->
           withClient (setProtocol protocol (setClientName (Just "worker") (setMaxDedicated 1 (addressed server)))) $ \client -> do
             first <- identity client
-            withDedicated client Anywhere $ \own -> mapM_ (tryRunOn own . raw) commands
+            withDedicated client AnyPrimary $ \own -> mapM_ (tryRunOn own . raw) commands
             identity client `shouldReturn` first
             dedicated client >>= (`shouldBe` (0, 1)) . (\gauges -> (gaugeLent gauges, gaugeIdle gauges))
 
@@ -68,7 +68,7 @@ spec = around_ (within 60) $ do
         withServer defaultServerOptions $ \server ->
           withClient (setProtocol protocol (setMaxDedicated 1 (addressed server))) $ \client -> do
             first <- identity client
-            withDedicated client Anywhere $ \own -> do
+            withDedicated client AnyPrimary $ \own -> do
               started <- mapM (submitOn own . raw) commands
               -- Otherwise the connection would be closed because of the missing replies.
               when answered (mapM_ awaitReply started)
@@ -82,7 +82,7 @@ spec = around_ (within 60) $ do
     withServer defaultServerOptions $ \server ->
       withClient (setMaxDedicated 1 (addressed server)) $ \client -> do
         first <- identity client
-        thrown <- try (withDedicated client Anywhere (\own -> runOn own Commands.ping >> throwIO Trouble :: IO ()))
+        thrown <- try (withDedicated client AnyPrimary (\own -> runOn own Commands.ping >> throwIO Trouble :: IO ()))
         thrown `shouldBe` Left Trouble
         gaugeIdle <$> dedicated client `shouldReturn` 0
         eventually 5 "the server has seen it go" $ notElem first <$> clientIds server
@@ -90,7 +90,7 @@ spec = around_ (within 60) $ do
   it "a connection that lies idle for its time is closed, and one that is lent is not" $
     withServer defaultServerOptions $ \server ->
       withClient (setDedicatedIdle (Just (seconds 0.2)) (addressed server)) $ \client ->
-        withDedicated client Anywhere $ \own -> do
+        withDedicated client AnyPrimary $ \own -> do
           lent <- runOn own Commands.clientId
           other <- identity client
           other `shouldSatisfy` (/= lent)
@@ -107,7 +107,7 @@ spec = around_ (within 60) $ do
         let live = performMajorGC >> gcdetails_live_bytes . gc <$> getRTSStats
             holding count action
               | count == (0 :: Int) = action
-              | otherwise = withDedicated client Anywhere $ \own -> runOn own Commands.ping >> holding (count - 1) action
+              | otherwise = withDedicated client AnyPrimary $ \own -> runOn own Commands.ping >> holding (count - 1) action
             liveWith count = holding count live
         -- A third of what a shared connection takes, and more than was measured
         -- (docs/measurements.md).
@@ -119,11 +119,11 @@ spec = around_ (within 60) $ do
     withServer defaultServerOptions $ \server ->
       withClient (setMaxDedicated 1 (addressed server)) $ \client -> do
         served <- newTVarIO []
-        callers <- withDedicated client Anywhere $ \own -> do
+        callers <- withDedicated client AnyPrimary $ \own -> do
           runOn own Commands.ping
           forM [1 .. 12 :: Int] $ \number -> do
             caller <- async $
-              withDedicated client Anywhere $ \theirs -> do
+              withDedicated client AnyPrimary $ \theirs -> do
                 atomically (modifyTVar' served (number :))
                 runOn theirs Commands.clientId
             caller <$ eventuallyReturns 10 number (gaugeLeasesWaiting <$> dedicated client)
@@ -131,7 +131,7 @@ spec = around_ (within 60) $ do
         reverse <$> readTVarIO served `shouldReturn` [1 .. 12]
         Set.size (Set.fromList identities) `shouldBe` 1
 
-  forM_ [("by key", const (AtKey "hits")), ("by node", AtNode . endpointOf), ("anywhere", const Anywhere)] $ \(how, place) ->
+  forM_ [("by key", const (AtKey "hits")), ("by node", AtNode . endpointOf), ("anywhere", const AnyPrimary)] $ \(how, place) ->
     it ("commands on a connection that was lent " <> how <> " need not be waited for one by one") $
       withServer defaultServerOptions $ \server ->
         withClient (addressed server) $ \client -> do
@@ -148,7 +148,7 @@ spec = around_ (within 60) $ do
     it "is lent a connection, on which the caller authenticates, and which nobody gets after it" $
       withServer guarded $ \server ->
         withClient (setMaxDedicated 1 (setCallerAuthenticates True (addressed server))) $ \client -> do
-          first <- withDedicated client Anywhere $ \own -> do
+          first <- withDedicated client AnyPrimary $ \own -> do
             tryRunOn own (Commands.set "key" "early") >>= refusedBy "NOAUTH"
             runOn own (Commands.auth Credentials {credentialsUser = Nothing, credentialsPassword = toSecret "right"})
             runOn own (Commands.set "key" "value")
@@ -157,12 +157,12 @@ spec = around_ (within 60) $ do
           gaugeIdle <$> dedicated client `shouldReturn` 0
           eventually 5 "the server has seen it go" $ notElem first <$> clientIds server
           -- The next caller is not authenticated, as the first was not.
-          withDedicated client Anywhere (\own -> tryRunOn own (Commands.get "key")) >>= refusedBy "NOAUTH"
+          withDedicated client AnyPrimary (\own -> tryRunOn own (Commands.get "key")) >>= refusedBy "NOAUTH"
 
     it "is lent one by a HELLO of the caller's, too" $
       withServer guarded $ \server ->
         withClient (setCallerAuthenticates True (addressed server)) $ \client ->
-          withDedicated client Anywhere $ \own -> do
+          withDedicated client AnyPrimary $ \own -> do
             _ <- runOn own (raw ["HELLO", "3", "AUTH", "default", "right"])
             runOn own (raw ["DEBUG", "PROTOCOL", "map"]) >>= \case
               Map _ -> pure ()
@@ -176,7 +176,7 @@ spec = around_ (within 60) $ do
   it "a client that does not is told NOAUTH instead of being lent a connection" $
     withServer guarded $ \server ->
       withClient (addressed server) $ \client -> do
-        lent <- try (withDedicated client Anywhere (\_ -> pure ()))
+        lent <- try (withDedicated client AnyPrimary (\_ -> pure ()))
         refusedBy "NOAUTH" lent
         gaugeIdle <$> dedicated client `shouldReturn` 0
 
@@ -187,17 +187,17 @@ spec = around_ (within 60) $ do
         let action = (\name -> issuedCredentials Credentials {credentialsUser = Just name, credentialsPassword = toSecret "secret"}) <$> readTVarIO current
             whoami own = (,) <$> runOn own Commands.clientId <*> runOn own (raw ["ACL", "WHOAMI"])
         withClient (setCredentialsFrom action (addressed server)) $ \client -> do
-          first <- withDedicated client Anywhere whoami
+          first <- withDedicated client AnyPrimary whoami
           snd first `shouldBe` BulkString "older"
-          (own, other) <- withDedicated client Anywhere $ \own -> do
+          (own, other) <- withDedicated client AnyPrimary $ \own -> do
             atomically (writeTVar current "newer")
             -- A newly opened connection makes the client learn of the newer credentials.
-            other <- withDedicated client Anywhere whoami
+            other <- withDedicated client AnyPrimary whoami
             (,) <$> whoami own <*> pure other
           own `shouldBe` first
           snd other `shouldBe` BulkString "newer"
           -- The connection with the older ones went back last, and would be lent first.
-          again <- withDedicated client Anywhere whoami
+          again <- withDedicated client AnyPrimary whoami
           snd again `shouldBe` BulkString "newer"
           eventually 5 "the older one is closed" $ notElem (fst first) <$> clientIds server
 
@@ -213,7 +213,7 @@ spec = around_ (within 60) $ do
     it "is refused, unsent, with what to do instead, on every connection" $
       withServer defaultServerOptions $ \server ->
         withClient (setCommandTimeout (Just (seconds 20)) (addressed server)) $ \client ->
-          withDedicated client Anywhere $ \own ->
+          withDedicated client AnyPrimary $ \own ->
             forM_ [("CLIENT REPLY", ["CLIENT", "REPLY", "OFF"]), ("CLIENT REPLY", ["client", "reply", "skip"]), ("MONITOR", ["MONITOR"]), ("SYNC", ["SYNC"]), ("PSYNC", ["PSYNC", "?", "-1"])] $ \(name, words') ->
               forM_ [("shared", tryRun client), ("lent", tryRunOn own), ("line", tryRunOn own . const (Build.inline (Char8.unwords words')))] $ \(kind :: String, attempt) -> do
                 attempt (raw words') >>= \case
@@ -226,7 +226,7 @@ spec = around_ (within 60) $ do
     it "is not CLIENT REPLY ON, which runs on a lent connection" $
       withServer defaultServerOptions $ \server ->
         withClient (addressed server) $ \client ->
-          withDedicated client Anywhere $ \own ->
+          withDedicated client AnyPrimary $ \own ->
             runOn own (raw ["CLIENT", "REPLY", "ON"]) `shouldReturn` SimpleString "OK"
 
   describe "WAIT" $ do
@@ -234,8 +234,8 @@ spec = around_ (within 60) $ do
       withServer defaultServerOptions $ \primary ->
         withServer defaultServerOptions {optionsReplicaOf = Just (serverHost primary, serverPort primary)} $ \replica ->
           withClient (addressed primary) $ \client -> do
-            eventually 30 "the replica has what there is" $ (== 1) <$> withDedicated client Anywhere (\own -> runOn own (Commands.wait 1 (Just (milliseconds 50))))
-            withDedicated client Anywhere $ \own -> do
+            eventually 30 "the replica has what there is" $ (== 1) <$> withDedicated client AnyPrimary (\own -> runOn own (Commands.wait 1 (Just (milliseconds 50))))
+            withDedicated client AnyPrimary $ \own -> do
               runOn own (Commands.set "key" "value")
               runOn own (Commands.wait 1 Nothing) `shouldReturn` 1
               Server.freeze replica
@@ -261,7 +261,7 @@ spec = around_ (within 60) $ do
         withPeer (\said -> if said == words' then ":1\r\n" else "+OK\r\n") $ \peer ->
           withClient (setProtocol OnlyResp2 (peerConfig peer)) $ \client -> do
             replicateM_ 2 $
-              withDedicated client Anywhere $ \own -> do
+              withDedicated client AnyPrimary $ \own -> do
                 _ <- runOn own (raw ["SET", "key", "value"])
                 runOn own (raw words') `shouldReturn` Integer 1
             heard <- peerHeard peer
@@ -336,7 +336,7 @@ leftBehind =
   ]
 
 identity :: Client -> IO Int64
-identity client = withDedicated client Anywhere (`runOn` Commands.clientId)
+identity client = withDedicated client AnyPrimary (`runOn` Commands.clientId)
 
 -- | The gauges of the single server's dedicated connections.
 dedicated :: Client -> IO DedicatedGauges

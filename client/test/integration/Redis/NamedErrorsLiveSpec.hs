@@ -47,7 +47,7 @@ spec = around_ (within 60) . describe "an error" $ do
             [ tryRun client read',
               submit client read' >>= tryAwaitReply,
               runPipeline client (tryPipelined read'),
-              withDedicated client Anywhere (`tryRunOn` read'),
+              withDedicated client AnyPrimary (`tryRunOn` read'),
               tryRunCached client (maxAge (seconds 60)) read',
               -- Now from the cache.
               tryRunCached client (maxAge (seconds 60)) read',
@@ -99,7 +99,7 @@ spec = around_ (within 60) . describe "an error" $ do
     withText $ \_ client -> do
       let unknown = Build.command "JSON.GET" [Build.key "text"] Decode.value
       failed <- tryRun client unknown
-      lent <- withDedicated client Anywhere (`tryRunOn` unknown)
+      lent <- withDedicated client AnyPrimary (`tryRunOn` unknown)
       map (either errorDelivery (const MaybeExecuted)) [failed, lent] `shouldBe` [RefusedBeforeRun, RefusedBeforeRun]
       map (takeWhile (/= ',') . shown) [failed, lent] `shouldBe` replicate 2 "JSON.GET text: server error: ERR unknown command 'JSON.GET'"
   where
@@ -108,8 +108,8 @@ spec = around_ (within 60) . describe "an error" $ do
       [ ("and waited for", tryRun),
         ("without waiting", \client given -> submit client given >>= tryAwaitReply),
         ("in a pipeline", \client given -> runPipeline client (tryPipelined given)),
-        ("on a lent connection", \client given -> withDedicated client Anywhere (`tryRunOn` given)),
-        ("on a lent connection, without waiting", \client given -> withDedicated client Anywhere (\own -> submitOn own given >>= tryAwaitReply)),
+        ("on a lent connection", \client given -> withDedicated client AnyPrimary (`tryRunOn` given)),
+        ("on a lent connection, without waiting", \client given -> withDedicated client AnyPrimary (\own -> submitOn own given >>= tryAwaitReply)),
         ("in a transaction", \client given -> runTransaction client (tryQueued given))
       ]
 

@@ -49,7 +49,7 @@ spec = do
         let size = 64 * 1024 * 1024
             allocated = performMajorGC >> allocated_bytes <$> getRTSStats
         void (run client (Commands.setrange "large" (fromIntegral size - 1) "x"))
-        forM_ [run client, \command -> withDedicated client Anywhere (`runOn` command)] $ \gets -> do
+        forM_ [run client, \command -> withDedicated client AnyPrimary (`runOn` command)] $ \gets -> do
           first <- allocated
           value <- gets (Commands.get "large")
           last' <- allocated

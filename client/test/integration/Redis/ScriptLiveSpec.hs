@@ -50,7 +50,7 @@ spec = around_ (within 60) . forM_ [OnlyResp2, PreferResp3] $ \protocol -> do
       eventually 10 "it has run" ((== Just "1") <$> run client (Redis.get "k"))
 
     it "has its text on a connection of its caller's own, within MULTI too" $ \(_, client) -> do
-      replies <- withDedicated client Anywhere $ \own -> do
+      replies <- withDedicated client AnyPrimary $ \own -> do
         first <- runOn own (evalScript adding ["k"] ["1"])
         mapM_ (runOn own) [raw ["MULTI"], evalScript adding ["k"] ["2"], evalScript adding ["k"] ["3"]]
         (,) first <$> runOn own (raw ["EXEC"])

@@ -57,14 +57,14 @@ data Setting = Setting
 -- report it as the handshake left it, and it must behave like such a connection.
 trial :: Setting -> IORef Int -> [[ByteString]] -> IO Property
 trial Setting {settingObserver, settingClient, settingProtocol} kept said = do
-  before <- withDedicated settingClient Anywhere $ \own -> do
+  before <- withDedicated settingClient AnyPrimary $ \own -> do
     identity <- runOn own Commands.clientId
     described <- describe' identity
     started <- mapM (submitOn own . raw) said
     -- Commands without a reply are not waited for.
     if any (silencing settingProtocol) said then pure () else mapM_ tryAwaitReply started
     pure (identity, described)
-  withDedicated settingClient Anywhere $ \own -> do
+  withDedicated settingClient AnyPrimary $ \own -> do
     identity <- runOn own Commands.clientId
     if identity /= fst before
       then pure (property True)

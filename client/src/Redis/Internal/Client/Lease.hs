@@ -5,7 +5,7 @@
 -- again after a transaction, and is closed if a command left any state behind.
 module Redis.Internal.Client.Lease
   ( Dedicated (dedicatedCore),
-    Where (..),
+    LeaseTarget (..),
     lease,
     tryRunOn,
     startOn,
@@ -66,17 +66,17 @@ data Loan = Loan
   }
 
 -- | Which node a dedicated connection should lead to.
-data Where
+data LeaseTarget
   = -- | The primary that serves the key.
     AtKey ByteString
   | -- | The node at this endpoint.
     AtNode Endpoint
   | -- | Any primary.
-    Anywhere
+    AnyPrimary
   deriving stock (Eq, Show)
 
 -- | Lends a connection to an action. 'Left' if there is no node or no connection.
-lease :: Core -> Where -> (forall s. Dedicated s -> IO a) -> IO (Either Error a)
+lease :: Core -> LeaseTarget -> (forall s. Dedicated s -> IO a) -> IO (Either Error a)
 lease core place action =
   coarseNanos >>= leaseUntil . deadlineFor core writeFacts
   where
@@ -106,7 +106,7 @@ lease core place action =
 
     located deadline = case place of
       AtKey key -> destinationEventually router deadline writeFacts (TargetSlot (keySlot key))
-      Anywhere -> destinationEventually router deadline writeFacts TargetAnyNode
+      AnyPrimary -> destinationEventually router deadline writeFacts TargetAnyNode
       AtNode endpoint ->
         hasNode router deadline endpoint >>= \case
           Left failed -> pure (Left failed)
