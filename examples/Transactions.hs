@@ -32,7 +32,7 @@ main = do
     pay client "{ada}balance" 5 >>= print
 
 -- | Takes an amount from a balance if that is enough, and returns the rest.
-pay :: Client -> ByteString -> Int -> IO (Watched Int)
+pay :: Client -> ByteString -> Int -> IO (WatchResult Int)
 pay client account amount = watching client (account :| []) $ \connection -> do
   balance <- maybe 0 (maybe 0 fst . Char8.readInt) <$> runOn connection (Redis.get account)
   pure $

@@ -47,7 +47,7 @@ taking config wanted =
         events <- toList <$> nextEvents subscription
         go subscription (count + length events) (foldl' (\sum' event -> sum' + sizeOf event) bytes events)
     -- The queue is short: the garbage collector copies the messages in it.
-    options = subscriptionDefaults {subscriptionQueue = 4096, subscriptionWhenFull = PressBack}
+    options = subscriptionDefaults {subscriptionQueue = 4096, subscriptionWhenFull = BackPressure}
     sizeOf = \case
       Message message -> ByteString.length (messagePayload message)
       Gap _ -> 0

@@ -22,7 +22,7 @@ module Redis.Client
     newClient,
     closeClient,
     closeClientWithin,
-    Drained (..),
+    CloseReport (..),
     reauthenticate,
 
     -- * Running commands
@@ -162,25 +162,25 @@ closeClient (Client core) = void (closeCore (usualGrace core) core) <* keepOpen 
 --
 -- The hooks have one more second for the events that still wait for them. Closing a client a second
 -- time does nothing.
-closeClientWithin :: Duration -> Client -> IO Drained
+closeClientWithin :: Duration -> Client -> IO CloseReport
 closeClientWithin grace (Client core) = closeCore (max 0 (inSeconds grace)) core <* keepOpen core
 
 -- | What became of the commands in flight when a client was closed.
-data Drained = Drained
+data CloseReport = CloseReport
   { -- | Replies that came after closing had begun, or had just been handed to their callers.
-    drainedAnswered :: Int,
+    closeAnswered :: Int,
     -- | Commands that were cut off after they had been sent: nobody knows whether they
     -- ran. They failed with 'MaybeExecuted'.
-    drainedInDoubt :: Int,
+    closeInDoubt :: Int,
     -- | Commands that were cut off before they had been sent.
-    drainedUnsent :: Int
+    closeUnsent :: Int
   }
   deriving stock (Eq, Show)
 
 usualGrace :: Core -> Double
 usualGrace core = maybe 5 (min 5) (configCommandTimeout (coreConfig core))
 
-closeCore :: Double -> Core -> IO Drained
+closeCore :: Double -> Core -> IO CloseReport
 closeCore grace core = do
   atomically (writeTVar (coreClosed core) True)
   nodes <- presentNodes (routerNodes (coreRouter core))
@@ -192,7 +192,7 @@ closeCore grace core = do
   awaitDispatched 1 (coreDispatcher core)
   let since field = sum (map field after) - sum (map field before)
       answered node = sum (map roundTripCount [roundTrips node, roundTripsReplica node, roundTripsControl node, roundTripsDedicated node])
-  pure Drained {drainedAnswered = since answered, drainedInDoubt = since countCutSent, drainedUnsent = since countCutUnsent}
+  pure CloseReport {closeAnswered = since answered, closeInDoubt = since countCutSent, closeUnsent = since countCutUnsent}
 
 -- | Runs the action of 'Redis.Config.setCredentialsFrom' now, for a password that was replaced. The
 -- open shared connections authenticate again, in line with the commands on them, and connections

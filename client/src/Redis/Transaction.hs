@@ -23,7 +23,7 @@ module Redis.Transaction
     -- * Optimistic transactions
     watching,
     Decision (..),
-    Watched (..),
+    WatchResult (..),
     watchingWith,
     WatchOptions (watchAttempts),
     watchDefaults,
@@ -85,7 +85,7 @@ data Decision a
     Abandon
 
 -- | How a watched transaction ended.
-data Watched a
+data WatchResult a
   = -- | The transaction ran.
     Committed a
   | -- | The action decided to do nothing.
@@ -110,7 +110,7 @@ data Watched a
 -- lost before EXEC was sent, also while the action reads, and a server that is not ready or no longer
 -- serves the keys. It does so for the time and the attempts of one command ('Redis.Config.setCommandTimeout',
 -- 'Redis.Config.setMaxAttempts'). 'MaybeExecuted' means that EXEC may have run, or a write of the action itself.
-watching :: Client -> NonEmpty ByteString -> (forall s. Dedicated s -> IO (Decision a)) -> IO (Watched a)
+watching :: Client -> NonEmpty ByteString -> (forall s. Dedicated s -> IO (Decision a)) -> IO (WatchResult a)
 watching = watchingWith watchDefaults
 
 -- | How often 'watching' tries.
@@ -126,14 +126,14 @@ watchDefaults :: WatchOptions
 watchDefaults = WatchOptions {watchAttempts = 32}
 
 -- | Like 'watching', with options.
-watchingWith :: forall a. WatchOptions -> Client -> NonEmpty ByteString -> (forall s. Dedicated s -> IO (Decision a)) -> IO (Watched a)
+watchingWith :: forall a. WatchOptions -> Client -> NonEmpty ByteString -> (forall s. Dedicated s -> IO (Decision a)) -> IO (WatchResult a)
 watchingWith WatchOptions {watchAttempts} (Client core) names@(first :| others) look
   | isClustered (coreRouter core), any ((/= keySlot first) . keySlot) others = throwIO (RefusedError (CrossSlot "WATCH"))
   | otherwise = go 1 Nothing <* keepOpen core
   where
     -- The second argument: when the failures since the last look that came to EXEC began, and their
     -- course.
-    go :: Int -> Maybe (Nanos, AttemptsSoFar) -> IO (Watched a)
+    go :: Int -> Maybe (Nanos, AttemptsSoFar) -> IO (WatchResult a)
     go attempt failures = do
       began <- coarseNanos
       lease core (AtKey first) once >>= \case
@@ -186,7 +186,7 @@ watchingWith WatchOptions {watchAttempts} (Client core) names@(first :| others) 
 
 -- | How an attempt of 'watching' ended.
 data Attempt a
-  = Ended (Watched a)
+  = Ended (WatchResult a)
   | -- | Another client had changed a watched key.
     Changed
   | Failed Error

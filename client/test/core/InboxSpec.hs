@@ -23,7 +23,7 @@ spec = describe "an inbox" $ do
 
   prop "that presses back gives all that was put" $
     forAll genMoves $ \moves -> ioProperty $ do
-      (heard, _) <- played PressBack 5 moves
+      (heard, _) <- played BackPressure 5 moves
       pure ([number | Right number <- heard] === [1 .. sum [count | Put count <- moves]])
 
   it "that ends when it is full gives what fitted, then says why" $ do

@@ -142,13 +142,13 @@ spec = do
         increment `shouldReturn` Committed ()
         forM_ [0 .. ahead - 1] $ \bytes -> do
           Proxy.cutAfter proxy Proxy.ToServer bytes Proxy.Close
-          outcome <- try increment :: IO (Either Error (Watched ()))
+          outcome <- try increment :: IO (Either Error (WatchResult ()))
           (bytes, outcome) `shouldBe` (bytes, Right (Committed ()))
           counterOf server "hits" `shouldReturn` (bytes + 2)
         -- The replies to WATCH and to the look.
         forM_ [0 .. length ("+OK\r\n$1\r\n" :: String)] $ \bytes -> do
           Proxy.cutAfter proxy Proxy.ToClient bytes Proxy.Close
-          outcome <- try increment :: IO (Either Error (Watched ()))
+          outcome <- try increment :: IO (Either Error (WatchResult ()))
           (bytes, outcome) `shouldBe` (bytes, Right (Committed ()))
 
     it "within EXEC, or before its reply, leaves watching in doubt, and a write of the action, too" $

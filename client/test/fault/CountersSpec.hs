@@ -143,12 +143,12 @@ spec = do
         drained <- closeClientWithin (seconds 10) client
         ends <- mapM wait workers
         ends `shouldBe` replicate 64 ClientClosed
-        (drainedInDoubt drained, drainedUnsent drained) `shouldBe` (0, 0)
+        (closeInDoubt drained, closeUnsent drained) `shouldBe` (0, 0)
         done <- readTVarIO acknowledged
         counterOf server "hits" `shouldReturn` done
         tryRun client Commands.ping `shouldReturn` Left ClientClosed
         -- Closing it once is enough.
-        closeClientWithin (seconds 10) client `shouldReturn` Drained 0 0 0
+        closeClientWithin (seconds 10) client `shouldReturn` CloseReport 0 0 0
 
     it "waits for what the server is slow with" $
       behindProxy $ \server proxy -> leavingNothing . within 20 $ do
@@ -163,7 +163,7 @@ spec = do
           eventuallyReturns 5 0 (length . snapshotNodes <$> clientSnapshot client)
           taken <- takenUntilClosed client
           Proxy.thaw proxy Proxy.ToClient
-          wait closing `shouldReturn` Drained {drainedAnswered = 10 + taken, drainedInDoubt = 0, drainedUnsent = 0}
+          wait closing `shouldReturn` CloseReport {closeAnswered = 10 + taken, closeInDoubt = 0, closeUnsent = 0}
         traverse tryAwaitReply started `shouldReturn` map Right [1 .. 10]
         counterOf server "hits" `shouldReturn` 10
 
@@ -180,10 +180,10 @@ spec = do
           eventuallyReturns 5 10 (inFlightOf client)
           eventuallyReturns 5 1 (gaugeLent . gaugeDedicated <$> nodeOf client)
           drained <- closeClientWithin (milliseconds 300) client
-          drainedAnswered drained `shouldBe` 0
-          drainedInDoubt drained + drainedUnsent drained `shouldBe` 11
+          closeAnswered drained `shouldBe` 0
+          closeInDoubt drained + closeUnsent drained `shouldBe` 11
           results <- traverse tryAwaitReply started
-          length (filter ((== Just MaybeExecuted) . deliveryOf) results) `shouldBe` drainedInDoubt drained - 1
+          length (filter ((== Just MaybeExecuted) . deliveryOf) results) `shouldBe` closeInDoubt drained - 1
           deliveryOf <$> wait blocked `shouldReturn` Just MaybeExecuted
         Proxy.thaw proxy Proxy.ToClient
 
@@ -197,7 +197,7 @@ spec = do
               _ <- run client (Commands.rpush "list" (pure "element"))
               eventuallyReturns 5 2 (gaugeLent . gaugeDedicated <$> nodeOf client)
               drained <- closeClientWithin (milliseconds 100) client
-              drainedInDoubt drained `shouldBe` 2
+              closeInDoubt drained `shouldBe` 2
               pure (Right Nothing)
             else tryRun client (Commands.blpop (pure "list") Nothing)
         length [() | Right (Just _) <- results] `shouldBe` 1

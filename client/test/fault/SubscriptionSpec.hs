@@ -138,7 +138,7 @@ spec = do
         withClient (addressed server) $ \publisher ->
           withClient (through proxy) $ \client ->
             withSubscription client (channel "news") $ \other ->
-              withSubscriptionOf subscriptionDefaults {subscriptionQueue = 10, subscriptionWhenFull = PressBack} client (channel "news") $ \slow -> do
+              withSubscriptionOf subscriptionDefaults {subscriptionQueue = 10, subscriptionWhenFull = BackPressure} client (channel "news") $ \slow -> do
                 forM_ [1 .. 5000] $ publishNumber publisher
                 -- The other subscription gets all messages, though the slow one has taken none.
                 numbers 5000 other `shouldReturn` map Right [1 .. 5000]
@@ -172,7 +172,7 @@ spec = do
     it "of one that presses back for too long makes the server hang up: a gap" $
       withServer defaultServerOptions {optionsConfig = ["client-output-buffer-limit pubsub 1mb 0 0"]} $ \server ->
         withClient (addressed server) $ \client ->
-          withSubscriptionOf subscriptionDefaults {subscriptionQueue = 2, subscriptionWhenFull = PressBack} client (channel "news") $ \slow -> do
+          withSubscriptionOf subscriptionDefaults {subscriptionQueue = 2, subscriptionWhenFull = BackPressure} client (channel "news") $ \slow -> do
             let large = ByteString.replicate 100000 120
                 publishing number = do
                   taken <- run client (Redis.publish "news" (Char8.pack (show (number :: Int)) <> " " <> large))
@@ -196,7 +196,7 @@ spec = do
         let gauges = snapshotSubscriptions <$> clientSnapshot client
         gauges `shouldReturn` SubscriptionGauges 0 0 0
         withSubscription client (channel "news") $ \subscription ->
-          withSubscriptionOf subscriptionDefaults {subscriptionWhenFull = PressBack} client (channel "news") $ \_ -> do
+          withSubscriptionOf subscriptionDefaults {subscriptionWhenFull = BackPressure} client (channel "news") $ \_ -> do
             gauges `shouldReturn` SubscriptionGauges 2 2 0
             forM_ [1 .. 3] $ publishNumber client
             eventually 5 "all have come to both" $ (== SubscriptionGauges 2 2 6) <$> gauges
@@ -296,7 +296,7 @@ spec = do
       withClient (through proxy) $ \client -> do
         forM_ [1 .. 20 :: Int] $ \_ ->
           withSubscription client (channel "a" <> matching "b*" <> keyspace 0 "*") $ \_ ->
-            withSubscriptionOf subscriptionDefaults {subscriptionWhenFull = PressBack} client (channel "a") $ \_ -> pure ()
+            withSubscriptionOf subscriptionDefaults {subscriptionWhenFull = BackPressure} client (channel "a") $ \_ -> pure ()
         eventually 5 "none of its connections is open" $ (== 0) . Proxy.trafficOpen <$> atomically (Proxy.proxyTraffic proxy)
 
 -- | Publishes while the action makes trouble, and checks that each message was received or lies in

@@ -92,7 +92,7 @@ spec = around_ (within 60) . describe "transactions" $ do
 
     it "throw what the action throws, and leave nothing watched" $
       withClientOf PreferResp3 $ \_ client -> do
-        (watching client ("n" :| []) (\_ -> fail "never mind") :: IO (Watched ())) `shouldThrow` anyIOException
+        (watching client ("n" :| []) (\_ -> fail "never mind") :: IO (WatchResult ())) `shouldThrow` anyIOException
         take' client 0 `shouldReturn` Committed 0
   where
     take' client amount = watching client ("balance" :| []) $ \connection -> do

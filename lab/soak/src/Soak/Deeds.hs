@@ -19,7 +19,7 @@ import GHC.Clock (getMonotonicTime)
 import Redis
 import Redis.Cache
 import Redis.Commands qualified as Redis
-import Redis.Transaction hiding (Watched (Abandoned))
+import Redis.Transaction hiding (WatchResult (Abandoned))
 import Redis.Value (Value (..))
 import Soak.Audit
 import Soak.Book

@@ -96,7 +96,7 @@ data WhenFull
     -- up to its @client-output-buffer-limit pubsub@; then it closes the connection, which is
     -- a gap. Such a subscription has connections of its own, so that it does not delay other
     -- subscriptions.
-    PressBack
+    BackPressure
   | -- | The oldest events are dropped; a gap takes their place.
     DropOldest
   | -- | The subscription ends: the events that wait can still be taken, then
@@ -156,7 +156,7 @@ putBatch queue now batch = do
     let count = length (batchEvents batch)
         room = eventQueueCapacity queue - (put - taken)
         append more = writeTVar (eventQueueBack queue) (Back (put + length (batchEvents more)) (more : batches))
-    if count <= room || eventQueueWhenFull queue == PressBack
+    if count <= room || eventQueueWhenFull queue == BackPressure
       then append batch
       else case eventQueueWhenFull queue of
         EndWhenFull -> do

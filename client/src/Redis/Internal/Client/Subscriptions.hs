@@ -185,7 +185,7 @@ openSubscriber subscriptions whenFull capacity = mask_ $ do
   pure subscriber
   where
     groupFor fresh
-      | whenFull == PressBack = (fresh, True) <$ enrol fresh
+      | whenFull == BackPressure = (fresh, True) <$ enrol fresh
       | otherwise =
         readTVar (subscriptionsShared subscriptions) >>= \case
           Just shared -> do
@@ -391,7 +391,7 @@ handOn group pubSub number values = unless (null values) $ do
   where
     -- A subscription that presses back is alone in its group.
     roomIn subscribers = case IntMap.elems subscribers of
-      [subscriber] | eventQueueWhenFull (subscriberQueue subscriber) == PressBack -> do
+      [subscriber] | eventQueueWhenFull (subscriberQueue subscriber) == BackPressure -> do
         ended <- eventQueueEnded (subscriberQueue subscriber)
         room <- eventQueueRoom (subscriberQueue subscriber)
         if isJust ended then pure maxBound else room <$ check (room > 0)
