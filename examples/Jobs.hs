@@ -25,7 +25,7 @@ main = do
     print (sameJob welcome again)
 
     _ <- enqueue client mails jobDefaults {jobDue = DueIn (milliseconds 50), jobPriority = Later} "how do you like it, ada?"
-    _ <- enqueue client mails jobDefaults {jobId = Just (JobId "doomed"), jobTries = 1} "fail"
+    _ <- enqueue client mails jobDefaults {jobId = Just (JobId "doomed"), jobMaxAttempts = 1} "fail"
     page <- jobsState client mails
     print (stateWaiting (stateNormal page), stateDelayed page)
 
@@ -33,7 +33,7 @@ main = do
     let settings =
           (jobWorker mails)
             { workerConcurrency = 8,
-              workerLook = milliseconds 20,
+              workerPollInterval = milliseconds 20,
               -- A service would stop on a signal.
               workerUntil = readTVar ended >>= check . (== 3)
             }

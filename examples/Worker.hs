@@ -25,9 +25,9 @@ main = do
           (worker "example:mail" "senders")
             { workerConcurrency = 8,
               -- Two tries with a short rest, so that the example does not take long.
-              workerTries = 2,
+              workerMaxAttempts = 2,
               workerBackoff = defaultBackoff {backoffFirst = milliseconds 20},
-              workerLook = milliseconds 20,
+              workerPollInterval = milliseconds 20,
               -- A service would stop on a signal.
               workerUntil = do
                 done <- length <$> readTVar sent

@@ -59,10 +59,10 @@ works gate stream caller = do
       (worker (streamKey stream) "soak")
         { workerConcurrency = 3,
           -- No entry shall become a dead letter.
-          workerTries = 100000,
+          workerMaxAttempts = 100000,
           workerBackoff = defaultBackoff {backoffFirst = milliseconds 50, backoffCap = milliseconds 500},
-          workerAbandoned = seconds 3,
-          workerLook = milliseconds 300,
+          workerClaimAfter = seconds 3,
+          workerPollInterval = milliseconds 300,
           workerGrace = seconds 1,
           workerReport = \case
             DeadLettered {} -> atomically (modifyTVar' (streamDead stream) (+ 1))

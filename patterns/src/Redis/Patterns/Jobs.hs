@@ -94,7 +94,7 @@ data Enqueued
 -- sent again and creates no second job, unless the first one has ended and been deleted by then
 -- ('jobRetention').
 enqueue :: Client -> Queue -> JobOptions -> ByteString -> IO Enqueued
-enqueue client queue JobOptions {jobId, jobDue, jobPriority, jobTries, jobUnique, jobRetention, jobFailedRetention} payload = do
+enqueue client queue JobOptions {jobId, jobDue, jobPriority, jobMaxAttempts, jobUnique, jobRetention, jobFailedRetention} payload = do
   call <- newToken 10
   let name = fromMaybe (JobId call) jobId
       keys = jobKey queue name : maybe [] (pure . uniqueKeyOf queue . uniqueKey) jobUnique
@@ -106,7 +106,7 @@ enqueue client queue JobOptions {jobId, jobDue, jobPriority, jobTries, jobUnique
   where
     words' =
       due
-        <> [priorityWord jobPriority, number (max 1 jobTries), inWords jobRetention, inWords jobFailedRetention]
+        <> [priorityWord jobPriority, number (max 1 jobMaxAttempts), inWords jobRetention, inWords jobFailedRetention]
         <> [maybe "0" (number . max 1 . inMilliseconds . uniqueFor) jobUnique, payload]
     due = case jobDue of
       DueNow -> ["delay", "0"]
@@ -144,7 +144,7 @@ schedule client queue Schedule {scheduleName, scheduleEvery, scheduleFirst, sche
         number (max 1 (inMilliseconds scheduleEvery)),
         maybe "" unixWord scheduleFirst,
         priorityWord (jobPriority scheduleOptions),
-        number (max 1 (jobTries scheduleOptions)),
+        number (max 1 (jobMaxAttempts scheduleOptions)),
         inWords (jobRetention scheduleOptions),
         inWords (jobFailedRetention scheduleOptions),
         schedulePayload

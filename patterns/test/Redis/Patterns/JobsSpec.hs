@@ -89,7 +89,7 @@ spec = around (\test -> withServer defaultServerOptions (\server -> connected (s
       eventually 20 "all ran" ((== 6) . length <$> readIORef ran)
     reverse <$> readIORef ran `shouldReturn` ["1", "1", "2", "2", "3", "3"]
   it "tries a job again after a rest, and keeps what failed for good until somebody has it tried again" $ \(_, client) -> do
-    job <- new client jobDefaults {jobTries = 3} ""
+    job <- new client jobDefaults {jobMaxAttempts = 3} ""
     broken <- newTVarIO True
     tries <- newIORef []
     let handler running = do
@@ -110,9 +110,9 @@ spec = around (\test -> withServer defaultServerOptions (\server -> connected (s
       retryJob client mails job `shouldReturn` False
   it "does not list a failed job that is not kept any more" $ \(_, client) -> do
     let handler _ = fail "it is broken"
-    kept <- new client jobDefaults {jobTries = 1} ""
+    kept <- new client jobDefaults {jobMaxAttempts = 1} ""
     working client quick handler $ finally' client kept JobFailed
-    gone <- new client jobDefaults {jobTries = 1, jobFailedRetention = milliseconds 100} ""
+    gone <- new client jobDefaults {jobMaxAttempts = 1, jobFailedRetention = milliseconds 100} ""
     working client quick handler $ eventuallyReturns 20 Nothing (jobInfo client mails gone)
     -- It would be the first.
     eventuallyReturns 20 [kept] (failedJobs client mails 1)
@@ -211,7 +211,7 @@ spec = around (\test -> withServer defaultServerOptions (\server -> connected (s
       putMVar gate ()
       eventuallyReturns 20 5 (stateDone <$> jobsState client mails)
   it "runs every job though worker after worker is killed" $ \(server, client) -> do
-    jobs <- forM [0 .. 99 :: Int] $ \n -> new client jobDefaults {jobTries = 50} (Char8.pack (show n))
+    jobs <- forM [0 .. 99 :: Int] $ \n -> new client jobDefaults {jobMaxAttempts = 50} (Char8.pack (show n))
     forM_ [1 .. 4 :: Int] $ \_ ->
       withJobProcess server $ \process -> do
         sofar <- stateDone <$> jobsState client mails
@@ -226,7 +226,7 @@ spec = around (\test -> withServer defaultServerOptions (\server -> connected (s
       forM_ [1 .. 20 :: Int] $ \_ -> do
         eventuallyReturns 20 1 (run client (Redis.exists (pure "{mails}:jobs:later")))
         _ <- run client (Redis.del (pure "{mails}:jobs:later"))
-        job <- new client jobDefaults {jobTries = 1, jobPriority = Urgent} ""
+        job <- new client jobDefaults {jobMaxAttempts = 1, jobPriority = Urgent} ""
         finally' client job JobDone
   it "loses no job when one of the queue's keys is of another type for a while" $ \(_, client) -> do
     let spoilt name action = do
@@ -266,7 +266,7 @@ spec = around (\test -> withServer defaultServerOptions (\server -> connected (s
       _ <- run client (Redis.del (pure "{mails}:jobs:delayed"))
       finally' client delayed JobDone
   it "does not count a try that a worker's stop has ended" $ \(_, client) -> do
-    job <- new client jobDefaults {jobTries = 1} ""
+    job <- new client jobDefaults {jobMaxAttempts = 1} ""
     begun <- newEmptyMVar
     forM_ [1 .. 2 :: Int] $ \_ ->
       working client quick {workerGrace = milliseconds 20} (\running -> putMVar begun (runningAttempt running) >> atomically retry) $
@@ -312,8 +312,8 @@ quick =
   (jobWorker mails)
     { workerConcurrency = 4,
       workerBackoff = defaultBackoff {backoffFirst = milliseconds 30, backoffCap = milliseconds 100},
-      workerAbandoned = milliseconds 600,
-      workerLook = milliseconds 100
+      workerClaimAfter = milliseconds 600,
+      workerPollInterval = milliseconds 100
     }
 
 working :: Client -> Worker -> (Running -> IO ByteString) -> IO a -> IO a

@@ -21,8 +21,8 @@ instance Arbitrary Sight where
 settingsOf :: Sight -> Worker
 settingsOf (Sight first abandoned tries _ _ _) =
   (worker "s" "g")
-    { workerTries = tries,
-      workerAbandoned = milliseconds abandoned,
+    { workerMaxAttempts = tries,
+      workerClaimAfter = milliseconds abandoned,
       workerBackoff = defaultBackoff {backoffFirst = milliseconds first, backoffCap = milliseconds 10000}
     }
 
@@ -48,7 +48,7 @@ spec = do
     lengthOf 524281 `shouldBe` Left (RefusedError (UnfitArgument "XADD" "more than 1048576 words"))
   it "does nothing before the rest is over, or the time after which an entry counts as left" . property $ \sight@(Sight _ _ _ rests idle deliveries) ->
     let settings = settingsOf sight
-        due = if rests then retryDelay (workerBackoff settings) deliveries else workerAbandoned settings
+        due = if rests then retryDelay (workerBackoff settings) deliveries else workerClaimAfter settings
      in (verdict settings False (entryOf sight) == Leave) === (milliseconds idle < due)
   it "gives an entry out as often as it may be, and not once more" . property $ \sight@(Sight _ _ tries _ _ deliveries) ->
     case verdict (settingsOf sight) False (entryOf sight) of

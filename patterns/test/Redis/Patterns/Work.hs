@@ -60,10 +60,10 @@ countingWorker :: Worker
 countingWorker =
   (worker "numbers" "counters")
     { workerConcurrency = 4,
-      workerTries = 100,
+      workerMaxAttempts = 100,
       workerBackoff = defaultBackoff {backoffFirst = milliseconds 50, backoffCap = milliseconds 100},
-      workerAbandoned = milliseconds 600,
-      workerLook = milliseconds 100
+      workerClaimAfter = milliseconds 600,
+      workerPollInterval = milliseconds 100
     }
 
 -- | Counts at the server how often each number was handled. It uses a second client, which faults
@@ -98,7 +98,7 @@ deadNumbers client stream = map number <$> run client (Redis.xrange stream Redis
 workProcess :: Int -> Int -> IO ()
 workProcess port tries =
   connected port $ \client ->
-    runWorker client countingWorker {workerTries = tries} $ \entry ->
+    runWorker client countingWorker {workerMaxAttempts = tries} $ \entry ->
       case lookup "poison" (entryFields entry) of
         Just _ -> run client (Redis.incr "poisoned") >> getProcessID >>= signalProcess sigKILL
         Nothing -> counting client entry
@@ -118,7 +118,7 @@ jobProcess :: Int -> IO ()
 jobProcess port =
   connected port $ \client -> do
     let queue = Queue "mails"
-        settings = (jobWorker queue) {workerConcurrency = 4, workerAbandoned = milliseconds 600, workerLook = milliseconds 100}
+        settings = (jobWorker queue) {workerConcurrency = 4, workerClaimAfter = milliseconds 600, workerPollInterval = milliseconds 100}
     runJobs client queue settings $ \job -> do
       pause 0.01
       "" <$ run client (Redis.hincrby "handled" (runningPayload job) 1)

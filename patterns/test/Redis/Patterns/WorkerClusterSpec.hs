@@ -34,7 +34,7 @@ spec = do
       deadNumbers client "{numbers}:dead" `shouldReturn'` filter isFailing [0 .. 299]
     it "every job is run, and its queue is whole afterwards" $ \cluster -> ofCluster cluster $ \client -> do
       let queue = Queue "moved"
-          settings = (jobWorker queue) {workerConcurrency = 4, workerAbandoned = milliseconds 600, workerLook = milliseconds 50}
+          settings = (jobWorker queue) {workerConcurrency = 4, workerClaimAfter = milliseconds 600, workerPollInterval = milliseconds 50}
       handled <- newTVarIO Set.empty
       stop <- newTVarIO False
       working <- async . runJobs client queue settings {workerUntil = readTVar stop >>= check} $ \job -> do
@@ -66,7 +66,7 @@ spec = do
       readTVarIO handled `shouldReturn` Set.fromList (filter (not . isFailing) [0 .. 199])
       deadNumbers client "{numbers}:dead" `shouldReturn'` filter isFailing [0 .. 199]
   where
-    numbers = countingWorker {workerTries = 5}
+    numbers = countingWorker {workerMaxAttempts = 5}
     shouldReturn' action expected = sort <$> action `shouldReturn` expected
     -- A queue whose slot moves gives an error, so the caller tries again.
     enqueueAgain client queue options payload = do

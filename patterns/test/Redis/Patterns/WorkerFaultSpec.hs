@@ -50,7 +50,7 @@ spec = do
       Proxy.withProxy (TcpAddress "127.0.0.1" (serverPort server)) $ \proxy ->
         connected (Proxy.proxyPort proxy) $ \faulty -> connected (serverPort server) $ \client ->
           withAsync (forever (pause 0.1 >> Proxy.cut proxy Proxy.Reset)) . const $ do
-            let settings = countingWorker {workerTries = 20}
+            let settings = countingWorker {workerMaxAttempts = 20}
             stopping faulty settings (counting client) . stopping faulty settings (counting client) $ do
               addNumbered client "numbers" [0 .. 199]
               eventuallyReturns 60 0 (pendingCount client "numbers" "counters")
@@ -67,7 +67,7 @@ spec = do
                 3 -> fail "so that the server knows the script"
                 13 -> Proxy.freeze proxy Proxy.ToClient >> fail "nobody hears what becomes of it"
                 _ -> atomically (modifyTVar' handled (+ 1))
-          stopping faulty countingWorker {workerTries = 1, workerConcurrency = 1, workerReport = report} handler $ do
+          stopping faulty countingWorker {workerMaxAttempts = 1, workerConcurrency = 1, workerReport = report} handler $ do
             addNumbered client "numbers" [3, 13, 14]
             eventuallyReturns 30 [3, 13] (deadNumbers client "{numbers}:dead")
             Proxy.cut proxy Proxy.Reset
@@ -88,7 +88,7 @@ spec = do
           _ <- run client (Redis.xclaimJustidWith Redis.xclaimDefaults {Redis.xclaimIdle = Just (Redis.ClaimIdleFor (seconds 60))} "numbers" alive mempty (entry :| []))
           -- What the worker does next comes half a second after what it has seen.
           Proxy.delay proxy Proxy.ToServer 0.5
-          stopping slow countingWorker {workerTries = 1, workerAbandoned = seconds 30} (const (pure ())) $ do
+          stopping slow countingWorker {workerMaxAttempts = 1, workerClaimAfter = seconds 30} (const (pure ())) $ do
             eventually 30 "the worker has looked" ((> 0) <$> callsOf callsRun "xpending" server)
             _ <- run client (Redis.xclaimJustid "numbers" alive mempty (entry :| []))
             eventually 30 "the worker has tried to bury it" ((> 0) <$> callsOf callsRun "eval" server)
@@ -124,7 +124,7 @@ spec = do
     it "handles every entry though the server is killed and started again, and frozen for a while" $ \server ->
       connected (serverPort server) $ \client -> do
         addNumbered client "numbers" [0 .. 199]
-        let settings = countingWorker {workerTries = 40}
+        let settings = countingWorker {workerMaxAttempts = 40}
         stopping client settings (counting client) . stopping client settings (counting client) $ do
           progress client 30
           restart server
@@ -140,7 +140,7 @@ spec = do
       Proxy.withProxy (TcpAddress "127.0.0.1" (serverPort server)) $ \proxy ->
         connected (Proxy.proxyPort proxy) $ \faulty -> connected (serverPort server) $ \client -> do
           let queue = Queue "mails"
-              settings = (jobWorker queue) {workerConcurrency = 4, workerAbandoned = milliseconds 600, workerLook = milliseconds 50}
+              settings = (jobWorker queue) {workerConcurrency = 4, workerClaimAfter = milliseconds 600, workerPollInterval = milliseconds 50}
           halt <- newTVarIO False
           handled <- newTVarIO Map.empty
           working <- async . runJobs faulty queue settings {workerUntil = readTVar halt >>= check} $ \job ->

@@ -76,7 +76,7 @@ spec = do
       let handle _ = do
             atomically (modifyTVar' busy (+ 1))
             atomically (readTVar gate >>= check . (> 0) >> modifyTVar' gate (subtract 1) >> modifyTVar' busy (subtract 1))
-      stopping client countingWorker {workerConcurrency = 3, workerAbandoned = seconds 30} handle $ do
+      stopping client countingWorker {workerConcurrency = 3, workerClaimAfter = seconds 30} handle $ do
         eventuallyReturns 20 3 (readTVarIO busy)
         inHand client `shouldReturn` 3
         atomically (writeTVar gate 2)
@@ -89,7 +89,7 @@ spec = do
       addNumbered client "numbers" [1]
       times <- newIORef []
       events <- newIORef []
-      let settings = countingWorker {workerBackoff = defaultBackoff {backoffFirst = milliseconds 200, backoffCap = milliseconds 400}, workerLook = milliseconds 50, workerReport = noting events}
+      let settings = countingWorker {workerBackoff = defaultBackoff {backoffFirst = milliseconds 200, backoffCap = milliseconds 400}, workerPollInterval = milliseconds 50, workerReport = noting events}
           handle entry = do
             now <- getMonotonicTime
             noting times (now, entryDeliveries entry)
@@ -106,7 +106,7 @@ spec = do
     it "makes a dead letter of what was tried often enough, with the reason" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [7]
       tries <- newIORef []
-      stopping client countingWorker {workerTries = 3} (\entry -> noting tries (entryDeliveries entry) >> fail "no such address") $
+      stopping client countingWorker {workerMaxAttempts = 3} (\entry -> noting tries (entryDeliveries entry) >> fail "no such address") $
         eventuallyReturns 20 1 (run client (Redis.xlen "{numbers}:dead"))
       readIORef tries `shouldReturn` [3, 2, 1]
       letters <- run client (Redis.xrange "{numbers}:dead" Redis.LowestId Redis.HighestId)
@@ -124,14 +124,14 @@ spec = do
       let report = \case
             WorkerTrouble _ -> void (atomically (tryPutTMVar refused ()))
             _ -> pure ()
-      stopping client countingWorker {workerTries = 1, workerAbandoned = seconds 60, workerReport = report} (\_ -> fail "no such address") $
+      stopping client countingWorker {workerMaxAttempts = 1, workerClaimAfter = seconds 60, workerReport = report} (\_ -> fail "no such address") $
         within 20 (atomically (takeTMVar refused))
       pendingCount client "numbers" "counters" `shouldReturn` 1
     it "makes a dead letter of an entry of any number of fields, its own or one that others left" $ \server -> connectedTo server $ \client -> do
       -- A script cannot give so many words to one command.
       let fieldsOf count = ("number", Char8.pack (show count)) :| [(Char8.pack (show n), "") | n <- [2 .. count]]
           counts = [3992, 3993, 20000 :: Int]
-          settings = countingWorker {workerTries = 1, workerConcurrency = 1, workerAbandoned = milliseconds 50}
+          settings = countingWorker {workerMaxAttempts = 1, workerConcurrency = 1, workerClaimAfter = milliseconds 50}
       forM_ counts $ \count -> run client (Redis.xadd "numbers" (fieldsOf count))
       run client (Redis.xgroupCreate "numbers" "counters" (Redis.GroupAfter (Redis.StreamId 0 0)))
       _ <- run client (Redis.xreadgroup (Redis.Consumer "counters" "gone") ("numbers" :| []))
@@ -159,7 +159,7 @@ spec = do
             WorkerTrouble (ReplyError _) -> atomically (modifyTVar' refused (+ 1))
             _ -> pure ()
           handler entry = if numberOf entry < 0 then fail "no such address" else noting seen (numberOf entry)
-      stopping client countingWorker {workerTries = 1, workerConcurrency = 1, workerAbandoned = milliseconds 50, workerReport = report} handler $ do
+      stopping client countingWorker {workerMaxAttempts = 1, workerConcurrency = 1, workerClaimAfter = milliseconds 50, workerReport = report} handler $ do
         eventuallyReturns 20 [0] (readIORef seen)
         eventually 20 "both reported" ((>= 2) <$> readTVarIO refused)
       pendingCount client "numbers" "counters" `shouldReturn` 2
@@ -172,7 +172,7 @@ spec = do
       let report = \case
             DeadLettered _ entry _ -> noting told entry
             _ -> pure ()
-          working = stopping client countingWorker {workerTries = 1, workerAbandoned = milliseconds 100, workerReport = report} (const (pure ()))
+          working = stopping client countingWorker {workerMaxAttempts = 1, workerClaimAfter = milliseconds 100, workerReport = report} (const (pure ()))
       working . working . working $ eventuallyReturns 20 0 (pendingCount client "numbers" "counters")
       entries <- run client (Redis.xrange "numbers" Redis.LowestId Redis.HighestId)
       sort <$> readIORef told `shouldReturn` map Redis.streamEntryId entries
@@ -181,7 +181,7 @@ spec = do
       run client (Redis.xgroupCreate "numbers" "counters" (Redis.GroupAfter (Redis.StreamId 0 0)))
       _ <- run client (Redis.xreadgroup (Redis.Consumer "counters" "gone") ("numbers" :| []))
       seen <- newIORef []
-      let settings = countingWorker {workerAbandoned = milliseconds 100}
+      let settings = countingWorker {workerClaimAfter = milliseconds 100}
       stopping client settings (noting seen . entryDeliveries) $ do
         eventually 20 "all handled" ((== 6) . length <$> readIORef seen)
         eventuallyReturns 20 False (elem "gone" <$> consumers client)
@@ -193,7 +193,7 @@ spec = do
       _ <- run client (Redis.xgroupCreateconsumer "numbers" (Redis.Consumer "counters" "empty"))
       gate <- newEmptyMVar
       -- The worker's one hand is busy, so it takes over one entry and no more.
-      stopping client countingWorker {workerConcurrency = 1, workerAbandoned = milliseconds 30} (const (readMVar gate)) $ do
+      stopping client countingWorker {workerConcurrency = 1, workerClaimAfter = milliseconds 30} (const (readMVar gate)) $ do
         eventuallyReturns 20 False (elem "empty" <$> consumers client)
         inHand client `shouldReturn` 6
         consumers client >>= (`shouldSatisfy` elem "gone")
@@ -203,7 +203,7 @@ spec = do
       addNumbered client "numbers" [0 .. 199]
       seen <- newIORef []
       -- The worker looks once a minute, unless a look has found more entries than it had hands.
-      let settings = countingWorker {workerBackoff = defaultBackoff {backoffFirst = milliseconds 1}, workerLook = seconds 60, workerConcurrency = 2}
+      let settings = countingWorker {workerBackoff = defaultBackoff {backoffFirst = milliseconds 1}, workerPollInterval = seconds 60, workerConcurrency = 2}
           handler entry = noting seen (numberOf entry)
       run client (Redis.xgroupCreate "numbers" "counters" (Redis.GroupAfter (Redis.StreamId 0 0)))
       _ <- run client (Redis.xreadgroup (Redis.Consumer "counters" "(resting)") ("numbers" :| []))
@@ -214,7 +214,7 @@ spec = do
     it "keeps what it has in hand, however long the handler takes" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [1]
       seen <- newIORef []
-      let settings = countingWorker {workerAbandoned = milliseconds 150, workerLook = milliseconds 20}
+      let settings = countingWorker {workerClaimAfter = milliseconds 150, workerPollInterval = milliseconds 20}
           handle entry = noting seen (entryDeliveries entry) >> pause 1
       stopping client settings handle . stopping client settings handle $
         eventually 20 "handled" ((&&) <$> (not . null <$> readIORef seen) <*> ((== 0) <$> pendingCount client "numbers" "counters"))
@@ -222,7 +222,7 @@ spec = do
     it "reads the first stream first, and hears of any" $ \server -> connectedTo server $ \client -> do
       seen <- newIORef []
       gate <- newEmptyMVar
-      let settings = countingWorker {workerStreams = "{n}high" :| ["{n}low"], workerConcurrency = 1, workerAbandoned = seconds 30}
+      let settings = countingWorker {workerStreams = "{n}high" :| ["{n}low"], workerConcurrency = 1, workerClaimAfter = seconds 30}
           handle entry = takeMVar gate >> noting seen (entryStream entry, numberOf entry)
       stopping client settings handle $ do
         addNumbered client "{n}low" [1 .. 3]
@@ -256,9 +256,9 @@ spec = do
       addNumbered client "numbers" [0 .. 299]
       forM_ [1 .. 5 :: Int] $ \_ -> do
         sofar <- length <$> readIORef seen
-        stopping client countingWorker {workerAbandoned = seconds 30} handler $
+        stopping client countingWorker {workerClaimAfter = seconds 30} handler $
           eventually 20 "progress" ((> sofar + 10) . length <$> readIORef seen)
-      stopping client countingWorker {workerAbandoned = seconds 30} handler $
+      stopping client countingWorker {workerClaimAfter = seconds 30} handler $
         eventuallyReturns 20 0 (pendingCount client "numbers" "counters")
       sort <$> readIORef seen `shouldReturn` [0 .. 299]
       consumers client `shouldReturn` []
@@ -270,7 +270,7 @@ spec = do
       let report = \case
             HandlerInterrupted _ _ -> atomically (modifyTVar' interrupted (+ 1))
             _ -> pure ()
-          settings = countingWorker {workerAbandoned = seconds 60, workerGrace = milliseconds 100, workerUntil = readTVar stop >>= check, workerReport = report}
+          settings = countingWorker {workerClaimAfter = seconds 60, workerGrace = milliseconds 100, workerUntil = readTVar stop >>= check, workerReport = report}
       working <- async (runWorker client settings (\_ -> putMVar begun () >> forgetful))
       takeMVar begun
       atomically (writeTVar stop True)
@@ -281,7 +281,7 @@ spec = do
     it "hands back what it has when its thread is cancelled" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [0]
       begun <- newEmptyMVar
-      let settings = countingWorker {workerAbandoned = seconds 60}
+      let settings = countingWorker {workerClaimAfter = seconds 60}
       withAsync (runWorker client settings (\_ -> putMVar begun () >> forgetful)) (\_ -> takeMVar begun)
       next <- newEmptyMVar
       stopping client settings (putMVar next . entryDeliveries) (within 20 (takeMVar next)) `shouldReturn` 1
@@ -295,7 +295,7 @@ spec = do
         eventuallyReturns 20 [2, 1] (readIORef seen)
     it "handles what it has read of one stream when another has lost its group" $ \server -> connectedTo server $ \client -> do
       tries <- newIORef []
-      let settings = countingWorker {workerStreams = "{n}high" :| ["{n}low"], workerTries = 1, workerAbandoned = milliseconds 100}
+      let settings = countingWorker {workerStreams = "{n}high" :| ["{n}low"], workerMaxAttempts = 1, workerClaimAfter = milliseconds 100}
       stopping client settings (\entry -> noting tries (entryStream entry, numberOf entry, entryDeliveries entry)) $
         forM_ [1 .. 10] $ \n -> do
           eventuallyReturns 20 ["counters"] (either (const []) (map Redis.groupInfoName) <$> tryRun client (Redis.xinfoGroups "{n}low"))
@@ -306,7 +306,7 @@ spec = do
       run client (Redis.xlen "{n}high:dead") `shouldReturn` 0
     it "hands back what it has of one stream when another is gone" $ \server -> connectedTo server $ \client -> do
       begun <- newTVarIO (0 :: Int)
-      let settings = countingWorker {workerStreams = "{n}high" :| ["{n}low"], workerConcurrency = 2000, workerAbandoned = seconds 60, workerGrace = mempty}
+      let settings = countingWorker {workerStreams = "{n}high" :| ["{n}low"], workerConcurrency = 2000, workerClaimAfter = seconds 60, workerGrace = mempty}
       addNumbered client "{n}high" [1]
       addNumbered client "{n}low" [2 .. 2000]
       stopping client settings (const (atomically (modifyTVar' begun (+ 1)) >> forgetful)) $ do
@@ -317,7 +317,7 @@ spec = do
       length [() | one <- left, Redis.pendingEntryDeliveries one == 0] `shouldBe` 1999
     it "takes what a handler throws of another thread's end for a failure" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [1]
-      stopping client countingWorker {workerTries = 2} (\_ -> void (wait =<< async (throwIO AsyncCancelled))) $
+      stopping client countingWorker {workerMaxAttempts = 2} (\_ -> void (wait =<< async (throwIO AsyncCancelled))) $
         eventuallyReturns 20 1 (run client (Redis.xlen "{numbers}:dead"))
     it "throws what will not change" $ \server -> connectedTo server $ \client -> do
       run client (Redis.set "numbers" "no stream")

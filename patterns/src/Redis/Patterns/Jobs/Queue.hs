@@ -66,7 +66,7 @@ data JobOptions = JobOptions
     jobDue :: Due,
     jobPriority :: Priority,
     -- | How often the job is tried in total.
-    jobTries :: Int,
+    jobMaxAttempts :: Int,
     jobUnique :: Maybe Unique,
     -- | How long the job and its result are kept after it is done or cancelled.
     jobRetention :: Duration,
@@ -82,7 +82,7 @@ jobDefaults =
     { jobId = Nothing,
       jobDue = DueNow,
       jobPriority = Normal,
-      jobTries = 5,
+      jobMaxAttempts = 5,
       jobUnique = Nothing,
       jobRetention = hours 1,
       jobFailedRetention = days 30

@@ -56,7 +56,7 @@ jobWorker queue = (worker "" jobGroup) {workerStreams = readyStreams queue}
 runJobs :: Client -> Queue -> Worker -> (Running -> IO ByteString) -> IO ()
 runJobs client queue settings handler =
   withAsync (named "redis promote" >> promoting client queue settings) . const $
-    runEngine client settings {workerTries = maxBound} Handling {handlingRun}
+    runEngine client settings {workerMaxAttempts = maxBound} Handling {handlingRun}
   where
     handlingRun :: (forall a. IO a -> IO (Either SomeException a)) -> Entry -> IO Settled
     handlingRun tryUnlessLeaving entry = case turnOf queue entry of
@@ -147,5 +147,5 @@ promoting client queue settings = forever $ do
     try (promote client queue) >>= \case
       Right wait -> pure wait
       Left failed -> Nothing <$ try @SomeException (workerReport settings (WorkerTrouble failed))
-  let longest = max 1000 (inMicroseconds (workerLook settings))
+  let longest = max 1000 (inMicroseconds (workerPollInterval settings))
   threadDelay (fromIntegral (maybe longest (min longest . max 1000 . (* 1000)) wait))

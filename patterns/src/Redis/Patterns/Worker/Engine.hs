@@ -105,7 +105,7 @@ keeping engine action = withAsync (named "redis in hand" >> forever keep) (const
         forM_ (Map.toList byStream) $ \(stream, ids) ->
           forM_ (NonEmpty.nonEmpty ids) (quietly engine . sayInHand (enginePlace engine) stream)
       forM_ (workerStreams (settings engine)) $ \stream ->
-        quietly engine (sweep (enginePlace engine) stream (10 `times` workerAbandoned (settings engine)) "")
+        quietly engine (sweep (enginePlace engine) stream (10 `times` workerClaimAfter (settings engine)) "")
     times n duration = mconcat (replicate n duration)
 
 -- | Runs the action; reports an error and continues.
@@ -155,7 +155,7 @@ loop engine = go Round {roundGroup = True, roundLook = 0, roundTake = False, rou
           then do
             started <- lookThrough engine free
             -- There may be more pending entries than free hands.
-            let next = if started >= free then now else now + inSeconds (workerLook (settings engine))
+            let next = if started >= free then now else now + inSeconds (workerPollInterval (settings engine))
             pure this {roundLook = next, roundTake = started >= free, roundFailures = 0}
           else this {roundTake = False, roundFailures = 0} <$ takeSome engine (seconds (min longestWait (roundLook this - now))) free
     -- Short enough to notice soon that the worker should stop.

@@ -193,7 +193,7 @@ handBack place Entry {entryStream, entryId, entryDeliveries} =
   where
     options =
       Redis.xclaimDefaults
-        { Redis.xclaimIdle = Just (Redis.ClaimIdleFor (workerAbandoned (placeSettings place))),
+        { Redis.xclaimIdle = Just (Redis.ClaimIdleFor (workerClaimAfter (placeSettings place))),
           Redis.xclaimRetrycount = Just (entryDeliveries - 1)
         }
 

@@ -46,16 +46,16 @@ verdict settings inHand PendingEntry {pendingEntryConsumer, pendingEntryIdle, pe
   where
     wait
       | pendingEntryConsumer == resting = retryDelay (workerBackoff settings) pendingEntryDeliveries
-      | otherwise = workerAbandoned settings
+      | otherwise = workerClaimAfter settings
 
 -- | The shortest time after which a worker may have to act. Entries that were touched more recently
 -- need nothing.
 shortestWait :: Worker -> Duration
-shortestWait settings = min (workerAbandoned settings) (retryDelay (workerBackoff settings) 1)
+shortestWait settings = min (workerClaimAfter settings) (retryDelay (workerBackoff settings) 1)
 
 -- | Whether an entry that was given out this often may not be given out again.
 isSpent :: Integral count => Worker -> count -> Bool
-isSpent settings deliveries = toInteger deliveries >= toInteger (workerTries settings)
+isSpent settings deliveries = toInteger deliveries >= toInteger (workerMaxAttempts settings)
 
 -- | The fields of a dead letter: those of its entry, and the facts behind them. An error if XADD would
 -- have more words than a command may have: the server would close the connection.

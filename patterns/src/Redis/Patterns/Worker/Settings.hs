@@ -47,12 +47,12 @@ data Worker = Worker
     -- from the server.
     workerConcurrency :: Int,
     -- | How often an entry is given out in total before it becomes a dead letter. Default: 5.
-    workerTries :: Int,
+    workerMaxAttempts :: Int,
     -- | How long an entry rests after its handler threw. Default: from 1 s to 5 minutes.
     workerBackoff :: Backoff,
     -- | The time without a report from an entry's worker after which other workers take the entry.
     -- Default: 30 s. A worker reports three times in this time, however long its handlers take.
-    workerAbandoned :: Duration,
+    workerClaimAfter :: Duration,
     -- | The stream of dead letters; 'Nothing', the default, is the stream's name in braces
     -- and @:dead@:
     -- @{mail}:dead@ (see 'deadLettersOf'). In a cluster it must share the streams' slot.
@@ -64,7 +64,7 @@ data Worker = Worker
     workerDelete :: Bool,
     -- | How often the worker looks for entries whose rest is over or that others left. Default:
     -- 1 s. If it found more than it had hands for, it looks again at once.
-    workerLook :: Duration,
+    workerPollInterval :: Duration,
     -- | When this succeeds, the worker stops: it takes no more entries, and 'workerGrace' begins.
     -- Default: never.
     workerUntil :: STM (),
@@ -87,13 +87,13 @@ worker stream group =
       workerConsumer = Nothing,
       workerFrom = GroupAfter (StreamId 0 0),
       workerConcurrency = 1,
-      workerTries = 5,
+      workerMaxAttempts = 5,
       workerBackoff = defaultBackoff {backoffFirst = seconds 1, backoffCap = minutes 5},
-      workerAbandoned = seconds 30,
+      workerClaimAfter = seconds 30,
       workerDeadLetters = Nothing,
       workerDeadLimit = Nothing,
       workerDelete = False,
-      workerLook = seconds 1,
+      workerPollInterval = seconds 1,
       workerUntil = retry,
       workerGrace = seconds 10,
       workerReport = const (pure ())
@@ -163,7 +163,7 @@ retryDelay backoff deliveries =
 
 -- | The time between two reports of the entries in hand.
 heartbeatTime :: Worker -> Duration
-heartbeatTime Worker {workerAbandoned} = microseconds (max 1000 (inMicroseconds workerAbandoned `div` 3))
+heartbeatTime Worker {workerClaimAfter} = microseconds (max 1000 (inMicroseconds workerClaimAfter `div` 3))
 
 -- | The stream for the dead letters of one of the worker's streams: 'workerDeadLetters', or a key
 -- made of the stream's name, in its slot. Takes a few milliseconds if the name has a @}@ and no hash
