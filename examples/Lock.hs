@@ -32,7 +32,7 @@ main = do
 
     -- A caller that does not want to wait gets 'Nothing' while another one holds the lock.
     outcome <- withLock client (lock "example") {lockOwner = "main"} $ \hold -> do
-      still <- stillHeld (holdLease hold)
+      still <- isHeld (grantLease hold)
       holder <- run client (lockHolder "example")
       other <- withLock client (lock "example") {lockPatience = Just mempty} (const (pure ()))
       pure (still, holderOwner <$> holder, other)

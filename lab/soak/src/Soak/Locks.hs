@@ -20,7 +20,7 @@ import Data.IORef
 import Data.Int (Int64)
 import Redis (seconds)
 import Redis.Patterns.Lock
-import Soak.Audit hiding (Held)
+import Soak.Audit hiding (Lease)
 import Soak.Book (Keeping (..))
 import Soak.Caller
 import Soak.Places
@@ -30,7 +30,7 @@ data Guarded = Guarded
     -- | The greatest token that was given out.
     guardedFence :: IORef Int64,
     -- | The caller that entered last, if it has not left.
-    guardedInside :: TVar (Maybe (ByteString, Held))
+    guardedInside :: TVar (Maybe (ByteString, Lease))
   }
 
 -- | A lock whose name begins with this. Its slot keeps what it has acknowledged.
@@ -57,10 +57,10 @@ contends guarded caller = do
     when (lockFence hold <= before) $
       wrong ("the token " <> show (lockFence hold) <> " came after " <> show before)
     atomicModifyIORef' (guardedFence guarded) (\greatest -> (max greatest (lockFence hold), ()))
-    other <- atomically (swapTVar (guardedInside guarded) (Just (callerName caller, holdLease hold)))
+    other <- atomically (swapTVar (guardedInside guarded) (Just (callerName caller, grantLease hold)))
     -- In this order: if both are still held, both were held when the first was checked.
-    mine <- stillHeld (holdLease hold)
-    others <- maybe (pure False) (stillHeld . snd) other
+    mine <- isHeld (grantLease hold)
+    others <- maybe (pure False) (isHeld . snd) other
     when (mine && others) $ wrong ("held by two: " <> show (fmap fst other))
     stay
     atomically . modifyTVar' (guardedInside guarded) $ \now -> if fmap fst now == Just (callerName caller) then Nothing else now

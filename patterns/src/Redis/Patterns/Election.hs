@@ -75,7 +75,7 @@ newtype Term = Term Int64
 
 -- | A candidate of an election.
 data Candidate = Candidate
-  { candidateTerm :: TVar (Maybe (Term, Held)),
+  { candidateTerm :: TVar (Maybe (Term, Lease)),
     -- | The last term that the candidate gave up, if it did.
     candidateResigned :: TVar (Maybe Term)
   }
@@ -110,8 +110,8 @@ standFor client Election {electionName, electionLease, electionCandidate} Candid
       maybe round' pure ended
     serve hold = do
       let term = Term (lockFence hold)
-      atomically (writeTVar candidateTerm (Just (term, holdLease hold)))
-      atomically (awaitLost (holdLease hold) `orElse` over `orElse` (readTVar candidateResigned >>= check . (== Just term)))
+      atomically (writeTVar candidateTerm (Just (term, grantLease hold)))
+      atomically (awaitLeaseLost (grantLease hold) `orElse` over `orElse` (readTVar candidateResigned >>= check . (== Just term)))
         `finally` atomically (writeTVar candidateTerm Nothing)
 
 -- | The term for which the candidate leads, if it does. 'retry' waits for a change.
@@ -134,7 +134,7 @@ resign candidate@Candidate {candidateResigned} = atomically $ leadership candida
 whileLeading :: Candidate -> (Term -> IO Bool -> IO ()) -> IO a
 whileLeading candidate@Candidate {candidateTerm} action = do
   (term, held) <- atomically (readTVar candidateTerm >>= maybe retry pure)
-  ended <- try (action term (stillHeld held))
+  ended <- try (action term (isHeld held))
   leading <- (== Just term) <$> atomically (leadership candidate)
   when leading (resign candidate)
   either (throwIO :: SomeException -> IO a) pure ended
@@ -154,4 +154,4 @@ data Leader = Leader
 currentLeader :: Election -> Command (Maybe Leader)
 currentLeader Election {electionName} = fmap leader <$> lockHolder ("election:" <> electionName)
   where
-    leader Holder {holderOwner, holderFence} = Leader {leaderCandidate = holderOwner, leaderTerm = Term holderFence}
+    leader LockHolder {holderOwner, holderFence} = Leader {leaderCandidate = holderOwner, leaderTerm = Term holderFence}

@@ -51,17 +51,17 @@ module Redis.Patterns.Lock
 
     -- * Holding a lock
     withLock,
-    Hold,
+    LockGrant,
     lockFence,
-    holdLease,
-    stillHeld,
-    heldFor,
-    awaitLost,
-    Held,
+    grantLease,
+    isHeld,
+    leaseRemaining,
+    awaitLeaseLost,
+    Lease,
 
     -- * Inspection
     lockHolder,
-    Holder (..),
+    LockHolder (..),
   )
 where
 
@@ -97,13 +97,13 @@ lock :: ByteString -> Lock
 lock name = Lock {lockName = name, lockLease = seconds 10, lockPatience = Just (seconds 10), lockOwner = ""}
 
 -- | A lock that is held.
-data Hold = Hold
+data LockGrant = LockGrant
   { -- | The fencing token: greater than that of every holder before, and in the range that
     -- @redis@'s own numbers and those of most stores can hold (less than \(2^{53}\)). To be sent along
     -- with each write, to a resource that refuses tokens smaller than the greatest it has seen.
     lockFence :: Int64,
     -- | The lease, for 'stillHeld', 'heldFor' and 'awaitLost'.
-    holdLease :: Held
+    grantLease :: Lease
   }
 
 -- | Takes the lock, runs the action, and gives the lock back. 'Nothing': others held the lock for
@@ -117,7 +117,7 @@ data Hold = Hold
 --
 -- Throws 'Error' if the last attempt within 'lockPatience' failed, or at once if the server
 -- refuses. The lock was not taken then, or, if the error is 'MaybeExecuted', for at most one lease.
-withLock :: Client -> Lock -> (Hold -> IO a) -> IO (Maybe a)
+withLock :: Client -> Lock -> (LockGrant -> IO a) -> IO (Maybe a)
 withLock client which action = do
   token <- newToken 16
   withLeased
@@ -129,7 +129,7 @@ withLock client which action = do
         leasedRenew = renewing which token,
         leasedGiveBack = releasing which token
       }
-    (\held fence -> action Hold {lockFence = fence, holdLease = held})
+    (\held fence -> action LockGrant {lockFence = fence, grantLease = held})
 
 keysOf :: Lock -> [ByteString]
 keysOf Lock {lockName} = [key, key <> ":fence"]
@@ -192,7 +192,7 @@ releaseScript =
     \return 0"
 
 -- | The holder of a lock.
-data Holder = Holder
+data LockHolder = LockHolder
   { -- | The holder's 'lockOwner'.
     holderOwner :: ByteString,
     -- | The holder's fencing token.
@@ -202,10 +202,10 @@ data Holder = Holder
 
 -- | Looks up the holder of the lock of this name, if there is one. One round trip, or a part of a
 -- pipeline. The holder may have changed by the time the caller reads the result.
-lockHolder :: ByteString -> Command (Maybe Holder)
+lockHolder :: ByteString -> Command (Maybe LockHolder)
 lockHolder name = Build.command "GET" [Build.key (lockKey name)] (Decode.nullable holder)
   where
     holder reply =
       Decode.bytes reply >>= \held -> case Char8.readInteger (ByteString.drop 32 held) of
-        Just (fence, rest) -> Right Holder {holderOwner = ByteString.drop 1 rest, holderFence = fromInteger fence}
+        Just (fence, rest) -> Right LockHolder {holderOwner = ByteString.drop 1 rest, holderFence = fromInteger fence}
         Nothing -> Decode.mismatch "a lock" reply

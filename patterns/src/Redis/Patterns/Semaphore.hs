@@ -27,10 +27,10 @@ module Redis.Patterns.Semaphore
     semaphore,
     withPermit,
     permitsTaken,
-    Held,
-    stillHeld,
-    heldFor,
-    awaitLost,
+    Lease,
+    isHeld,
+    leaseRemaining,
+    awaitLeaseLost,
   )
 where
 
@@ -65,7 +65,7 @@ semaphore name permits = Semaphore {semaphoreName = name, semaphorePermits = per
 -- | Takes a permit, runs the action, and gives the permit back. 'Nothing': all permits were taken
 -- for all of 'semaphorePatience', and the action did not run. Blocks, costs and throws like
 -- 'Redis.Patterns.Lock.withLock'; \(O(\log n)\) on the server for \(n\) permits taken.
-withPermit :: Client -> Semaphore -> (Held -> IO a) -> IO (Maybe a)
+withPermit :: Client -> Semaphore -> (Lease -> IO a) -> IO (Maybe a)
 withPermit client which action = do
   token <- newToken 16
   withLeased

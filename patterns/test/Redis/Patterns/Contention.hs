@@ -30,7 +30,7 @@ data Guarded = Guarded (TVar Int) (TVar [Int64]) (TVar Int)
 newGuarded :: IO Guarded
 newGuarded = Guarded <$> newTVarIO 0 <*> newTVarIO [] <*> newTVarIO 0
 
-enter :: Guarded -> Hold -> IO a -> IO a
+enter :: Guarded -> LockGrant -> IO a -> IO a
 enter (Guarded inside order most) hold =
   bracket_
     ( atomically $ do
@@ -50,7 +50,7 @@ contended :: Int -> [Client] -> IO ()
 contended count clients = do
   guarded <- newGuarded
   results <- forConcurrently (concatMap (replicate count) clients) $ \client ->
-    forM [1 .. 3 :: Int] $ \_ -> withLock client patient (\hold -> enter guarded hold (stillHeld (holdLease hold)))
+    forM [1 .. 3 :: Int] $ \_ -> withLock client patient (\hold -> enter guarded hold (isHeld (grantLease hold)))
   catMaybes (concat results) `shouldBe` replicate (count * length clients * 3) True
   verifyGuarded guarded
 
@@ -62,7 +62,7 @@ contendedWhile client action = do
   over <- newTVarIO False
   entries <- replicateM 4 (newTVarIO (0 :: Int))
   let go entered = do
-        void (withLock client patient (\hold -> enter guarded hold (stillHeld (holdLease hold) `shouldReturn` True)))
+        void (withLock client patient (\hold -> enter guarded hold (isHeld (grantLease hold) `shouldReturn` True)))
         atomically (modifyTVar' entered (+ 1))
         ended <- readTVarIO over
         if ended then pure () else go entered

@@ -52,14 +52,14 @@ spec = do
           eventually 10 "six renewals" ((>= before + 6) <$> evaluations server)
           taken <- withLock client (brief "kept") {lockPatience = Just mempty} (const (pure ()))
           taken `shouldBe` Nothing
-          stillHeld (holdLease hold)
+          isHeld (grantLease hold)
         kept `shouldBe` Just True
 
     it "counts from before the request was sent" $
       behindProxy $ \_ proxy client -> do
         run client Redis.ping
         Proxy.delay proxy Proxy.ToClient 0.3
-        left <- withLock client (lock "slow") {lockLease = seconds 5} (heldFor . holdLease)
+        left <- withLock client (lock "slow") {lockLease = seconds 5} (leaseRemaining . grantLease)
         left `shouldSatisfy` maybe False (\for -> for > seconds 1 && for <= seconds 4.7)
 
     it "ends for its holder before it ends on a server that is frozen, and the next one has a greater token" $
@@ -68,9 +68,9 @@ spec = do
         holding . withLock client (brief "frozen") $ \hold -> do
           write resource (lockFence hold) `shouldReturn` True
           freeze server
-          atomically (awaitLost (holdLease hold))
-          stillHeld (holdLease hold) `shouldReturn` False
-          heldFor (holdLease hold) `shouldReturn` mempty
+          atomically (awaitLeaseLost (grantLease hold))
+          isHeld (grantLease hold) `shouldReturn` False
+          leaseRemaining (grantLease hold) `shouldReturn` mempty
           thaw server
           after <- withLock client (brief "frozen") (\next -> (,) (lockFence next > lockFence hold) <$> write resource (lockFence next))
           after `shouldBe` Just (True, True)
@@ -84,9 +84,9 @@ spec = do
         go <- newEmptyTMVarIO
         let next = withLock client (brief "lost") {lockPatience = Nothing} $ \hold -> do
               atomically (putTMVar taken (lockFence hold))
-              atomically (awaitLost (holdLease hold) *> putTMVar lost ())
+              atomically (awaitLeaseLost (grantLease hold) *> putTMVar lost ())
               atomically (takeTMVar go)
-              stillHeld (holdLease hold)
+              isHeld (grantLease hold)
         withAsync next $ \other -> do
           first <- atomically (takeTMVar taken)
           void (run client (Redis.del (pure "{lock:lost}")))
@@ -99,20 +99,20 @@ spec = do
             wait other `shouldReturn` Just False
             eventually 5 "it was given back" ((> before) <$> evaluations server)
             fmap holderFence <$> run client (lockHolder "lost") `shouldReturn` Just (lockFence hold)
-            stillHeld (holdLease hold) `shouldReturn` True
+            isHeld (grantLease hold) `shouldReturn` True
         run client (Redis.exists (pure "{lock:lost}")) `shouldReturn` 0
 
     it "is over when the body is" $
       withRedisAndClient $ \_ client -> do
-        kept <- withLock client (brief "over") (pure . holdLease)
-        forM_ kept $ \held -> stillHeld held `shouldReturn` False
+        kept <- withLock client (brief "over") (pure . grantLease)
+        forM_ kept $ \held -> isHeld held `shouldReturn` False
         run client (lockHolder "over") `shouldReturn` Nothing
 
     it "of a server that forgot everything is lost, and the next token is greater" $
       withRedisAndClient $ \server client -> do
         fences <- withLock client (brief "forgotten") $ \hold -> do
           restart server
-          atomically (awaitLost (holdLease hold))
+          atomically (awaitLeaseLost (grantLease hold))
           next <- withLock client (brief "forgotten") (pure . lockFence)
           pure (lockFence hold, next)
         fences `shouldSatisfy` maybe False (\(first, next) -> maybe False (> first) next)
@@ -175,7 +175,7 @@ spec = do
   it "names its holder" $
     withRedisAndClient $ \_ client -> do
       named <- withLock client (lock "named") {lockOwner = "a:1 b"} $ \hold ->
-        (== Just (Holder "a:1 b" (lockFence hold))) <$> run client (lockHolder "named")
+        (== Just (LockHolder "a:1 b" (lockFence hold))) <$> run client (lockHolder "named")
       named `shouldBe` Just True
   where
     brief :: ByteString -> Lock

@@ -50,15 +50,15 @@ spec = do
         before <- evaluations server
         eventually 10 "six renewals" ((>= before + 6) <$> evaluations server)
         taken <- withPermit client brief {semaphorePatience = Just mempty} (const (pure ()))
-        (,) taken <$> stillHeld held
+        (,) taken <$> isHeld held
       kept `shouldBe` Just (Nothing, True)
 
   it "a permit ends for its holder before the next one has it, when the server was frozen" $
     withRedisAndClient $ \server client -> do
       handed <- withPermit client brief $ \held -> do
         freeze server
-        atomically (awaitLost held)
-        stillHeld held `shouldReturn` False
+        atomically (awaitLeaseLost held)
+        isHeld held `shouldReturn` False
         thaw server
         withPermit client brief (const (pure ()))
       handed `shouldBe` Just (Just ())
@@ -108,7 +108,7 @@ contended :: Int -> [Client] -> IO ()
 contended count clients = do
   crowd <- newCrowd
   results <- forConcurrently (concatMap (replicate count) clients) $ \client ->
-    replicateM 3 (withPermit client patient (inside crowd . stillHeld))
+    replicateM 3 (withPermit client patient (inside crowd . isHeld))
   catMaybes (concat results) `shouldBe` replicate (count * length clients * 3) True
   -- The test with holders that stay shows that three can be inside together.
   most crowd >>= (`shouldSatisfy` (<= 3))

@@ -14,10 +14,10 @@
 -- guessed.
 module Redis.Patterns.Internal.Leased
   ( -- * Having it
-    Held,
-    stillHeld,
-    heldFor,
-    awaitLost,
+    Lease,
+    isHeld,
+    leaseRemaining,
+    awaitLeaseLost,
 
     -- * Getting it
     Leased (..),
@@ -35,7 +35,7 @@ import Redis.Duration
 import Redis.Patterns.Internal.Time
 
 -- | A lock or permit that is held for a time.
-data Held = Held
+data Lease = Lease
   { heldUntil :: TVar Instant,
     heldLost :: TVar Bool
   }
@@ -45,13 +45,13 @@ data Held = Held
 --
 -- The answer is out of date as soon as it is returned. Work that must not happen twice needs a
 -- resource that compares fencing tokens.
-stillHeld :: Held -> IO Bool
-stillHeld held = (> mempty) <$> heldFor held
+isHeld :: Lease -> IO Bool
+isHeld held = (> mempty) <$> leaseRemaining held
 
 -- | How long it is certainly held from now on, even if no further renewal succeeds. 'mempty' if it
 -- may be lost. Does not ask the server.
-heldFor :: Held -> IO Duration
-heldFor Held {heldUntil, heldLost} = do
+leaseRemaining :: Lease -> IO Duration
+leaseRemaining Lease {heldUntil, heldLost} = do
   (deadline, lost) <- atomically ((,) <$> readTVar heldUntil <*> readTVar heldLost)
   now <- instantNow
   pure (if lost then mempty else max mempty (now `until'` deadline))
@@ -59,9 +59,9 @@ heldFor Held {heldUntil, heldLost} = do
 -- | Waits until it may be lost, or the action that held it has ended. Can be combined with other
 -- transactions:
 --
--- > atomically ((Left <$> awaitLost held) `orElse` (Right <$> takeTMVar next))
-awaitLost :: Held -> STM ()
-awaitLost Held {heldLost} = readTVar heldLost >>= check
+-- > atomically ((Left <$> awaitLeaseLost held) `orElse` (Right <$> takeTMVar next))
+awaitLeaseLost :: Lease -> STM ()
+awaitLeaseLost Lease {heldLost} = readTVar heldLost >>= check
 
 -- | How to take, renew and give back a thing. Each of the commands may run twice.
 data Leased a = Leased
@@ -98,7 +98,7 @@ data Outcome a
 -- It is given back after an exception, too, and also when it is unknown whether the server gave it.
 -- After the action this waits until it is given back, at most for the rest of the lease. If giving
 -- back fails, the end of the lease has the same effect, and no error is reported.
-withLeased :: Client -> Leased a -> (Held -> a -> IO b) -> IO (Maybe b)
+withLeased :: Client -> Leased a -> (Lease -> a -> IO b) -> IO (Maybe b)
 withLeased client leased action = mask $ \restore -> do
   let giveBack = idempotent (leasedGiveBack leased)
       withdraw = void (submit client giveBack)
@@ -107,10 +107,10 @@ withLeased client leased action = mask $ \restore -> do
     TooLate -> Nothing <$ withdraw
     Failed failure -> withdraw >> throwIO failure
     Attained sent given -> do
-      held <- Held <$> newTVarIO (sent `after` surely (leasedFor leased)) <*> newTVarIO False
+      held <- Lease <$> newTVarIO (sent `after` surely (leasedFor leased)) <*> newTVarIO False
       done <- newTVarIO False
       let end = do
-            left <- heldFor held
+            left <- leaseRemaining held
             atomically (writeTVar done True >> writeTVar (heldLost held) True)
             -- A lease that may be lost may also still exist on the server. Giving that back is not
             -- waited for.
@@ -171,8 +171,8 @@ isFinal = \case
 
 -- A renewal whose reply was lost may have run or not. Either is right: the deadline moves only when
 -- a reply arrives, and the renewal is sent again until the lease is over.
-renewing :: Client -> Leased a -> Held -> STM () -> Instant -> IO ()
-renewing client Leased {leasedFor, leasedRenew} Held {heldUntil, heldLost} done = sleeping third
+renewing :: Client -> Leased a -> Lease -> STM () -> Instant -> IO ()
+renewing client Leased {leasedFor, leasedRenew} Lease {heldUntil, heldLost} done = sleeping third
   where
     third = part 3
     part count = microseconds (inMicroseconds leasedFor `quot` count)
