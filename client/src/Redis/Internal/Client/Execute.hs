@@ -369,7 +369,7 @@ startUnnamed caller core began given
     SameSlot keys | not (sameSlot keys) -> refused CrossSlot
     Splittable stride keys | not (sameSlot keys) -> startParts core began given (partsOf given stride keys)
     Everywhere nodeSet how -> do
-      -- A aggregated result needs every primary: without one it would cover only part of the
+      -- An aggregated result needs every primary: without one it would cover only part of the
       -- keys. A command that one primary runs on behalf of all does not wait for the others.
       let covered deadline
             | nodeSet == Primaries && not (oneIsEnough how) = coverEventually (coreRouter core) deadline
@@ -424,7 +424,7 @@ startParts core began given parts = do
 untraced :: Core -> Core
 untraced core = core {coreNotes = Nothing}
 
--- | Starts a command on every node of an node set, each on a thread of its own: a node that
+-- | Starts a command on every node of a node set, each on a thread of its own: a node that
 -- is down must not delay the others. The node set is given the deadline.
 startTogether :: Core -> Nanos -> Command a -> (Nanos -> IO (Either Error [(Endpoint, Route Value)])) -> ([(Endpoint, Either Error Value)] -> Either Error a) -> IO (Started a)
 startTogether core began given nodeSet conclude =

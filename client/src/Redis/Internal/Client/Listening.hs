@@ -1,5 +1,5 @@
 -- | The state of "Redis.Internal.Client.Subscribing": for each topic its subscribers and its
--- stage on each pub/sub connection, and for each pub/sub connection its connection. This module has the types, and the
+-- stage on each pub/sub connection, and for each pub/sub connection its state. This module has the types, and the
 -- small changes that keep them consistent with each other.
 module Redis.Internal.Client.Listening
   ( State (..),

@@ -57,7 +57,7 @@ import Redis.Internal.Routing.UncoveredSlots
 import Redis.Value
 import System.Random (randomRIO)
 
--- | The recovery worker of one client.
+-- | The retry engine of one client.
 data RetryEngine = RetryEngine
   { engineConfig :: Config,
     engineRouter :: Router,
@@ -122,7 +122,7 @@ newCall asSent callFacts callTarget flightDeadline callResult = do
         callNotes = Nothing
       }
 
--- | The flight with the notes for a trace, if the command is traced.
+-- | The call with the notes for a trace, if the command is traced.
 tracedBy :: Maybe TraceNotes -> Call -> IO Call
 tracedBy notes call = do
   mapM_ noteRetried notes
@@ -349,7 +349,7 @@ changePhase :: Call -> Phase -> Phase -> IO Bool
 changePhase call from to =
   atomicModifyIORef' (callPhase call) (\before -> if before == from then (to, True) else (before, False))
 
--- | The worker's thread: waits for events or until a case is due, steps, acts.
+-- | The worker's thread: waits for events or until a retry is due, steps, acts.
 drive :: RetryEngine -> IO ()
 drive engine = do
   seen <- atomically (routerNews router)
@@ -439,7 +439,7 @@ failureNowhere engine failedError = do
   failedRandom <- jitter engine
   pure FailedAttempt {failedError, failedNode = Nothing, failedRole = Primary, failedMode = Plainly, failedRemaining = Nothing, failedRandom}
 
--- | Adds commands to a node's outbox, and starts a thread for it if none runs.
+-- | Adds commands to a node's resend queue, and starts a thread for it if none runs.
 launch :: RetryEngine -> ResendKey -> Seq Resend -> IO ()
 launch engine key resends = do
   first <- atomicModifyIORef' outboxes $ \known -> case Map.lookup key known of

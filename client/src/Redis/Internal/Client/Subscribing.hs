@@ -327,7 +327,7 @@ forget name state = case Map.lookup name (stateTopics state) of
   _ -> state
 
 -- | Gives a topic a stage on each pub/sub connection where it should be heard, and takes it off all other
--- pub/sub connections. The debts of those pub/sub connections are passed on.
+-- pub/sub connections. The pending gaps of those pub/sub connections are passed on.
 placed :: Nanos -> Topic -> Entry -> State -> State
 placed now name entry state = settled {stateUnplaced = (if null wanted then Set.insert else Set.delete) name (stateUnplaced settled)}
   where

@@ -121,7 +121,7 @@ moment = Moment <$> preciseNanos <*> getCurrentTime
 atWall :: Moment -> Nanos -> UTCTime
 atWall (Moment now wall) nanos = addUTCTime (realToFrac (secondsFromNanos (nanos - now))) wall
 
--- | A subscriptions without subscriptions.
+-- | No subscriptions.
 newSubscriptions :: ConnectionSetup -> Router -> IO Subscriptions
 newSubscriptions subscriptionsSetup subscriptionsRouter = do
   subscriptionsNumber <- newTVarIO 0

@@ -110,7 +110,7 @@ data Trace = Trace
 beginTrace :: Core -> CommandHook -> Subject -> IO Trace
 beginTrace core hook subject = newTraceNotes >>= beginTraceOf core hook subject
 
--- | Like 'beginTrace', with the notes in this notes.
+-- | Like 'beginTrace', with the notes in these notes.
 beginTraceOf :: Core -> CommandHook -> Subject -> TraceNotes -> IO Trace
 beginTraceOf traceClient hook Subject {subjectExtent = traceExtent, subjectBegun, subjectDestination} traceNotes = do
   begunNode <- case subjectDestination of

@@ -113,7 +113,7 @@ joinQueue queue waiterDemand = do
   modifyIORef' (admissionEarliest queue) (min (demandDeadline waiterDemand))
   waiter <$ addCount queue countWaiting 1
 
--- | Blocks until the caller is called. May be interrupted; then the caller must leave
+-- | Blocks until the caller is admitted. May be interrupted; then the caller must leave
 -- ('leaveQueue').
 awaitAdmission :: Waiter -> IO Admission
 awaitAdmission = takeMVar . waiterAdmission

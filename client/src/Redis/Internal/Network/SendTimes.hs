@@ -2,7 +2,7 @@
 -- transport, not for each command. They tell the reader how long the server took for each reply,
 -- and cost one look at the clock for each block sent and for each read.
 --
--- A ring of send times of a fixed size. Marks are made under the connection's lock; the
+-- A ring of send times of a fixed size. They are noted under the connection's lock; the
 -- reader alone takes them, without it. When there is no room for a send time, its commands
 -- are taken for part of the block before: they then seem to have taken a little longer.
 --
@@ -30,7 +30,7 @@ data SendTimes = SendTimes
     sendTimesMask :: Int
   }
 
--- | Marks for at least so many blocks in flight.
+-- | Send times for at least so many blocks in flight.
 newSendTimes :: Int -> IO SendTimes
 newSendTimes atLeast = do
   let size = until (>= atLeast) (* 2) 2

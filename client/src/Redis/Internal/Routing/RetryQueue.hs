@@ -1,6 +1,6 @@
 -- | Recovers commands after a fault, as one pure machine.
 --
--- A command that failed and is to be sent again is a /case/. A retry rests until its backoff
+-- A command that failed and is to be sent again is a /retry/. A retry rests until its backoff
 -- is over, is on its way to a node, waits for news of the cluster because no node is known to
 -- serve it, or is in flight once more. 'step' moves it; "Redis.Internal.Client.RetryEngine"
 -- carries out the actions.
@@ -67,7 +67,7 @@ data RetryQueue a = RetryQueue
     retryQueueStopped :: Bool
   }
 
--- | The number of a case.
+-- | The number of a retry.
 type RetryId = Int
 
 -- | A command that is being recovered.
@@ -143,7 +143,7 @@ newRetryQueue =
 retryQueueIsOver :: RetryQueue a -> Bool
 retryQueueIsOver queue = retryQueueStopped queue && IntMap.null (retryQueueStates queue)
 
--- | Whether any case waits for news. \(O(1)\).
+-- | Whether any retry waits for news. \(O(1)\).
 retryQueueSeeking :: RetryQueue a -> Bool
 retryQueueSeeking = not . Set.null . retryQueueSeekers
 
@@ -152,7 +152,7 @@ retryQueueWake :: RetryQueue a -> Maybe Nanos
 retryQueueWake = fmap fst . Set.lookupMin . retryQueueWakes
 
 -- | The retries and the actions after an event at this time. \(O(\log n)\) for an event about
--- one case.
+-- one retry.
 step :: Nanos -> Event a -> RetryQueue a -> (RetryQueue a, [Action a])
 step now event queue = case event of
   Enter fresh _ | retryQueueStopped queue -> (queue, [tooLate fresh])
@@ -235,7 +235,7 @@ judge now number before failure queue =
     after = before {retrySoFar = decisionSoFar decision}
     effects = map (Perform (retryPayload before)) (decisionEffects decision)
 
--- | Carries out a decision about a case.
+-- | Carries out a decision about a retry.
 proceed :: Nanos -> RetryId -> RetryState a -> NextStep -> RetryQueue a -> (RetryQueue a, [Action a])
 proceed now number current next queue = case next of
   GiveUp failure -> (forget number queue, [Finish (retryPayload current) failure])
@@ -249,7 +249,7 @@ leave search number current target queue =
     [Send number (retryPayload current) target]
   )
 
--- | The number for a new case.
+-- | The number for a new retry.
 admit :: RetryQueue a -> (RetryId, RetryQueue a)
 admit queue = (retryQueueNext queue, queue {retryQueueNext = retryQueueNext queue + 1})
 

@@ -368,7 +368,7 @@ destinationEventually router deadline facts target =
     Just destination -> pure (Right destination)
     Nothing -> Left <$> nobodyFor router target
 
--- | The nodes of an node set, each with the route to it. Waits like 'placeEventually' if no
+-- | The nodes of a node set, each with the route to it. Waits like 'placeEventually' if no
 -- map is known. A standalone server is every node set by itself.
 nodesEventually :: Router -> Nanos -> NodeSet -> IO (Either Error [(Endpoint, Route a)])
 nodesEventually router deadline nodeSet = case router of
