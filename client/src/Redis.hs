@@ -28,7 +28,7 @@ module Redis
 where
 
 import Redis.Client
-import Redis.Command (NodeSet (..), Command, decodedBy, onEach, onEvery, onNode, readFrom, refine, idempotent, timeLimit)
+import Redis.Command (Command, NodeSet (..), decodedBy, idempotent, onEach, onEvery, onNode, readFrom, refine, timeLimit)
 import Redis.Commands.Raw (raw)
 import Redis.Config
 import Redis.Duration (Duration, milliseconds, seconds)

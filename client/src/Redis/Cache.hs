@@ -43,8 +43,8 @@ import Redis.Internal.Client.CacheStore (CacheGauges (..), noCacheGauges, storeG
 import Redis.Internal.Client.Cached
 import Redis.Internal.Client.Core (Client (..), Core (coreCache, coreConfig, coreNotes), keepOpen)
 import Redis.Internal.Client.Execute
-import Redis.Internal.Client.TraceNotes (newTraceNotes)
 import Redis.Internal.Client.Trace
+import Redis.Internal.Client.TraceNotes (newTraceNotes)
 import Redis.Internal.Config (Config (configHooks))
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock (Nanos)

@@ -64,8 +64,8 @@ import Redis.Duration (Duration, inSeconds)
 import Redis.Error
 import Redis.Internal.Client.CacheStore (CacheStore, heardPush, lostConnection, newCacheStore, ownersChanged)
 import Redis.Internal.Client.Core
-import Redis.Internal.Client.Execute
 import Redis.Internal.Client.EventDispatcher
+import Redis.Internal.Client.Execute
 import Redis.Internal.Client.Lease
 import Redis.Internal.Client.RetryEngine
 import Redis.Internal.Client.Subscriptions (closeSubscriptions, newSubscriptions)
@@ -73,10 +73,10 @@ import Redis.Internal.Client.Trace (beginTrace, oneCommand)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Connect (newConnector)
+import Redis.Internal.Network.Counters (newCounters)
 import Redis.Internal.Network.Credentials (newCredentialStore, renewAll)
 import Redis.Internal.Network.OpenConnection (ConnectionSetup (..), commandLimit)
 import Redis.Internal.Network.RoundTrips (roundTripCount)
-import Redis.Internal.Network.Counters (newCounters)
 import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Routing.Nodes (NodeSnapshot (..), nodeSnapshot, presentNodes)
 import Redis.Internal.Routing.Router

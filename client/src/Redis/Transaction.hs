@@ -50,7 +50,7 @@ import Redis.Internal.Command (Command, commandArguments, writeFacts)
 import Redis.Internal.Command.Transaction
 import Redis.Internal.Network.Clock (Nanos, coarseNanos, secondsLeft)
 import Redis.Internal.Protocol.Slot (keySlot)
-import Redis.Internal.Routing.RetryPolicy hiding (Decision)
+import Redis.Internal.Routing.RetryPolicy
 import Redis.Internal.Routing.Router (Target (TargetSlot), isClustered)
 import Redis.Value (Value)
 import System.Random (randomRIO)

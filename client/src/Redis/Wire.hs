@@ -23,10 +23,10 @@ import Redis.Config (ConfigError, validateConfig)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Network.Connect (newConnector)
+import Redis.Internal.Network.Counters (newCounters)
 import Redis.Internal.Network.Credentials (newCredentialStore)
 import Redis.Internal.Network.Handshake (ConnectionUse (Lent))
 import Redis.Internal.Network.OpenConnection (ConnectionSetup (..), Purpose (..))
-import Redis.Internal.Network.Counters (newCounters)
 import Redis.Internal.Network.Wire
 
 -- | Connects to this endpoint, whatever servers the configuration names, makes the handshake of the

@@ -1,11 +1,12 @@
 module Main (main) where
 
+import AdmissionQueueSpec qualified
 import ConnectionPartsSpec qualified
 import Control.Concurrent (setNumCapabilities)
 import CredentialStoreSpec qualified
 import DecodeSpec qualified
-import ExactSpec qualified
 import EventDispatcherSpec qualified
+import ExactSpec qualified
 import InboxSpec qualified
 import MultiplexerSpec qualified
 import MuxEdgesSpec qualified
@@ -17,7 +18,6 @@ import PoolOrderSpec qualified
 import Redis.TestKit.Wait (within)
 import RepeatedSpec qualified
 import ReplyChecksSpec qualified
-import AdmissionQueueSpec qualified
 import Test.Hspec
 import WakeupSpec qualified
 

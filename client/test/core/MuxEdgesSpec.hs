@@ -13,6 +13,7 @@ import GHC.Conc (BlockReason (BlockedOnSTM), ThreadStatus (ThreadBlocked), threa
 import Peer
 import Redis.Duration (seconds)
 import Redis.Error
+import Redis.Internal.Network.AdmissionQueue
 import Redis.Internal.Network.Clock (coarseNanos, nanosFromSeconds, noDeadline)
 import Redis.Internal.Network.Listener qualified as Listener
 import Redis.Internal.Network.Multiplexer
@@ -20,7 +21,6 @@ import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.OrderCounts (InFlight (..), inFlightOf, newOrderCounts, orderKeyOf)
 import Redis.Internal.Network.PendingRing (ringCapacity, ringReady)
 import Redis.Internal.Network.Reader (readerLoop)
-import Redis.Internal.Network.AdmissionQueue
 import Redis.Internal.Network.Sender (writerLoop)
 import Redis.Internal.Network.Transport (Transport (..))
 import Redis.Internal.Network.Wakeup (Watchdog (Resting), asleep, wakeupReader, wakeupWatchdog)

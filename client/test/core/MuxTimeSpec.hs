@@ -179,10 +179,10 @@ spec = do
           writeIORef queueing (pure ())
           tryTakeMVar late >>= \case
             Nothing -> pure False
-            Just after -> do
+            Just follower -> do
               heard [n, n + 1]
               say fake (bulk (token (n + 1)))
-              (outcomeText <$> waitSlotResult after) >>= (`shouldBe` Right (BulkString (token (n + 1))))
+              (outcomeText <$> waitSlotResult follower) >>= (`shouldBe` Right (BulkString (token (n + 1))))
               pure True
         rounds `shouldSatisfy` or
 

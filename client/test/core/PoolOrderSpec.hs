@@ -19,6 +19,7 @@ import Redis.Duration (milliseconds, seconds)
 import Redis.Error
 import Redis.Internal.Network.Clock (Deadline)
 import Redis.Internal.Network.Connect (newConnector)
+import Redis.Internal.Network.Counters (newCounters)
 import Redis.Internal.Network.Credentials (newCredentialStore)
 import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary))
 import Redis.Internal.Network.MultiplexPool
@@ -26,7 +27,6 @@ import Redis.Internal.Network.Multiplexer (MuxGauges (..))
 import Redis.Internal.Network.OpenConnection (ConnectionSetup (..))
 import Redis.Internal.Network.OrderCounts (OrderKey, orderKeyOf)
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.Counters (newCounters)
 import Redis.Internal.Protocol.Encode (request)
 import Redis.TestKit.Server
 import Redis.Value

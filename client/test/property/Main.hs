@@ -15,8 +15,8 @@ import Redis.Internal.Routing.RetrySpec qualified
 import Redis.Internal.Routing.SimulationSpec qualified
 import Redis.Internal.Routing.SlotMapSpec qualified
 import Redis.Internal.Routing.SwitchSpec qualified
-import Redis.Internal.Routing.TopologySpec qualified
 import Redis.Internal.Routing.TopologyReportSpec qualified
+import Redis.Internal.Routing.TopologySpec qualified
 import Redis.Internal.Routing.WalkSpec qualified
 import Support (timed)
 import Test.Hspec (hspec)

@@ -53,13 +53,13 @@ import Data.Text.Encoding qualified as Text
 import Data.Text.Encoding.Error qualified as Text
 import Data.Word (Word16)
 import Redis
-  ( NodeSet (..),
-    Client,
+  ( Client,
     ClientNode (..),
     Command,
     Config,
     Endpoint (..),
     NodeRole (..),
+    NodeSet (..),
     decodedBy,
     onEach,
     onNode,

@@ -60,9 +60,9 @@ import Data.Text (Text)
 import Data.Text qualified as Text
 import Redis.Duration (Duration)
 import Redis.Error
-import Redis.Internal.Command.Shown (shownLabel, shownArguments)
+import Redis.Internal.Command.Shown (shownArguments, shownLabel)
 import Redis.Internal.Config (ReadFrom)
-import Redis.Internal.Protocol.CommandTable (nameFromArguments, lookupCommand)
+import Redis.Internal.Protocol.CommandTable (lookupCommand, nameFromArguments)
 import Redis.Internal.Protocol.CommandTable qualified as Table
 import Redis.Internal.Protocol.CommandTable.Policy (Aggregation)
 import Redis.Internal.Protocol.Encode

@@ -311,7 +311,7 @@ rawCommands = describe "raw" $ do
 
   it "goes to every node of which each has a part of the answer, or must be told which" $
     map (described . raw) [["dbsize"], ["KEYS", "*"], ["SCAN", "0"], ["SELECT", "1"]]
-      `shouldBe` ["every Primaries MergeSum", "every Primaries MergeConcatenated", "a node's own", "a node's own"]
+      `shouldBe` ["every Primaries AggSum", "every Primaries AggConcatenated", "a node's own", "a node's own"]
 
   it "asks the server where it cannot tell" $
     map (described . raw) [["NOSUCH", "a"], ["EVAL", "s", "x", "k"], ["OBJECT", "NOSUCH", "k"], []]

@@ -20,7 +20,7 @@ import Data.IORef
 import Data.Int (Int64)
 import Redis (seconds)
 import Redis.Patterns.Lock
-import Soak.Audit hiding (Lease)
+import Soak.Audit
 import Soak.Book (Keeping (..))
 import Soak.Caller
 import Soak.Places

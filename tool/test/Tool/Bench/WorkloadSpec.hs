@@ -8,7 +8,7 @@ import Data.Either (isLeft)
 import Data.List.NonEmpty (NonEmpty (..))
 import Data.Map.Strict qualified as Map
 import Data.Set qualified as Set
-import Redis.Command (commandKeys, commandArguments, decoded)
+import Redis.Command (commandArguments, commandKeys, decoded)
 import Redis.TestKit.Command (encodeRequest)
 import Redis.Value (Value (..))
 import Test.Hspec

@@ -19,14 +19,14 @@ import Data.IORef
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
 import Redis.Error
-import Redis.Internal.Client.Cache (Placed (..), EntryVersion)
+import Redis.Internal.Client.Cache (EntryVersion, Placed (..))
 import Redis.Internal.Client.CacheStore
+import Redis.Internal.Client.Compact (expanded)
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Execute
 import Redis.Internal.Client.FanOut
-import Redis.Internal.Client.Compact (expanded)
+import Redis.Internal.Client.RetryEngine (awaitDestination, newCall, onFailure, tracedBy, waitsForDestination)
 import Redis.Internal.Client.TraceNotes
-import Redis.Internal.Client.RetryEngine (onFailure, awaitDestination, newCall, tracedBy, waitsForDestination)
 import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock

@@ -18,9 +18,9 @@ import Data.Map.Strict (Map)
 import Redis.Internal.Client.CacheStore (CacheStore)
 import Redis.Internal.Client.Deadline
 import Redis.Internal.Client.EventDispatcher
-import Redis.Internal.Client.TraceNotes (TraceNotes)
 import Redis.Internal.Client.RetryEngine
 import Redis.Internal.Client.Subscriptions (Subscriptions)
+import Redis.Internal.Client.TraceNotes (TraceNotes)
 import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock

@@ -48,10 +48,10 @@ import Redis.Internal.Client.CommandInfo
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Deadline
 import Redis.Internal.Client.FanOut
-import Redis.Internal.Client.TraceNotes
 import Redis.Internal.Client.OwnConnection
 import Redis.Internal.Client.RetryEngine
 import Redis.Internal.Client.Trace
+import Redis.Internal.Client.TraceNotes
 import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Hooks

@@ -18,15 +18,15 @@ import Data.Maybe (isNothing)
 import Redis.Error
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Deadline
-import Redis.Internal.Client.TraceNotes
 import Redis.Internal.Client.RetryEngine (policyFor)
+import Redis.Internal.Client.TraceNotes
 import Redis.Internal.Command
 import Redis.Internal.Command.Make (withRemaining)
 import Redis.Internal.Network.Clock
+import Redis.Internal.Network.Counters (Count (CommandsResent), countOne)
 import Redis.Internal.Network.Dedicated
 import Redis.Internal.Network.Multiplexer (submitCommand, submitRunTo, termsUntil)
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.Counters (Count (CommandsResent), countOne)
 import Redis.Internal.Protocol.Encode (request, requestIsShortened, requestWhole)
 import Redis.Internal.Protocol.Redirect (Redirect (Unauthenticated), parseRedirect)
 import Redis.Internal.Routing.Nodes

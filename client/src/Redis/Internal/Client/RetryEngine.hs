@@ -42,16 +42,16 @@ import Redis.Internal.Command
 import Redis.Internal.Command.Shown (shownPart)
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock
+import Redis.Internal.Network.Counters (Count (CommandsResent), countOne)
 import Redis.Internal.Network.Handshake (ConnectionRole)
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.Counters (Count (CommandsResent), countOne)
 import Redis.Internal.Network.Worker (expiryAt, spawn)
 import Redis.Internal.Protocol.CommandTable (nameFromArguments)
-import Redis.Internal.Protocol.Encode (Request, request, requestIsShortened, requestWhole, requestArguments)
+import Redis.Internal.Protocol.Encode (Request, request, requestArguments, requestIsShortened, requestWhole)
 import Redis.Internal.Routing.Nodes
-import Redis.Internal.Routing.RetryQueue
 import Redis.Internal.Routing.RetryPolicy
+import Redis.Internal.Routing.RetryQueue
 import Redis.Internal.Routing.Router
 import Redis.Internal.Routing.UncoveredSlots
 import Redis.Value
@@ -394,7 +394,7 @@ perform engine actions = do
   uncovered <- newUncoveredSlots
   outcomes <- traverse (one uncovered) actions
   let leaving = [resend | Just (Right resend) <- outcomes]
-  for_ (Map.toList (Map.fromListWith (flip (<>)) [(destinationOf resend, Seq.singleton resend) | resend <- leaving])) $
+  for_ (Map.toList (Map.fromListWith (flip (<>)) [(resendKeyOf resend, Seq.singleton resend) | resend <- leaving])) $
     uncurry (launch engine)
   pure [event | Just (Left event) <- outcomes]
   where
@@ -432,7 +432,7 @@ perform engine actions = do
       AskingNode _ -> WithAsking
       _ -> Plainly
 
-    destinationOf resend = (nodeEndpoint (destinationNode (resendDestination resend)), destinationRole (resendDestination resend))
+    resendKeyOf resend = (nodeEndpoint (destinationNode (resendDestination resend)), destinationRole (resendDestination resend))
 
 failureNowhere :: RetryEngine -> Error -> IO FailedAttempt
 failureNowhere engine failedError = do

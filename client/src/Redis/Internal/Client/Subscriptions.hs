@@ -334,9 +334,9 @@ stepGroup :: Moment -> Group -> Event -> STM ()
 stepGroup now@(Moment nanos _) group event = do
   actions <- stateTVar (groupState group) (swapped . step nanos event)
   subscribers <- readTVar (groupSubscribers group)
-  let gaps = IntMap.fromListWith (flip (<>)) [(subscriber, [(name, since)]) | Missed subscriber name since <- actions]
-  for_ (IntMap.toList gaps) $ \(subscriber, missed) ->
-    for_ (IntMap.lookup subscriber subscribers) $ \subscriber ->
+  let gaps = IntMap.fromListWith (flip (<>)) [(number, [(name, since)]) | Missed number name since <- actions]
+  for_ (IntMap.toList gaps) $ \(number, missed) ->
+    for_ (IntMap.lookup number subscribers) $ \subscriber ->
       putBatch (subscriberQueue subscriber) wall (Batch wall (joined (map (gapOf now) missed)))
   follow now group subscribers actions
   where
@@ -357,10 +357,10 @@ joined = foldr join' []
 follow :: Moment -> Group -> IntMap Subscriber -> [Action] -> STM ()
 follow now group subscribers = traverse_ $ \case
   Missed {} -> pure ()
-  Refuse subscriber name problem -> for_ (IntMap.lookup subscriber subscribers) $ \subscriber -> do
+  Refuse number name problem -> for_ (IntMap.lookup number subscribers) $ \subscriber -> do
     modifyTVar' (subscriberTopics subscriber) (`topicsWithout` topic name)
     modifyTVar' (subscriberRefused subscriber) (Map.insert name problem)
-  EndSubscriber subscriber problem -> for_ (IntMap.lookup subscriber subscribers) $ \subscriber -> do
+  EndSubscriber number problem -> for_ (IntMap.lookup number subscribers) $ \subscriber -> do
     endEventQueue (subscriberQueue subscriber) problem
     abandon now subscriber
   action -> writeTQueue (groupActions group) action
@@ -380,8 +380,8 @@ handOn group pubSub number values = unless (null values) $ do
         let proven = maybe wall (atWall now) (provenAt state pubSub number)
             sorted = sortOut (Sorter nanos pubSub number (gapOf now)) room state values
         when (sortedStepped sorted) (writeTVar (groupState group) (sortedState sorted))
-        for_ (IntMap.toList (sortedEvents sorted)) $ \(subscriber, events) ->
-          for_ (IntMap.lookup subscriber subscribers) $ \subscriber -> do
+        for_ (IntMap.toList (sortedEvents sorted)) $ \(heardBy, events) ->
+          for_ (IntMap.lookup heardBy subscribers) $ \subscriber -> do
             putBatch (subscriberQueue subscriber) wall (Batch proven (reverse events))
             ended <- eventQueueEnded (subscriberQueue subscriber)
             for_ ended (\_ -> abandon now subscriber)

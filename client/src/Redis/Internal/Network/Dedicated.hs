@@ -42,6 +42,7 @@ import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock (Deadline (..), Nanos, coarseNanos, nanosFromSeconds, timedOut)
 import Redis.Internal.Network.Connect (explained)
+import Redis.Internal.Network.Counters (Count (..), countOne)
 import Redis.Internal.Network.Credentials (Issue, isCurrent)
 import Redis.Internal.Network.Handshake (ConnectionUse (Lent))
 import Redis.Internal.Network.Lending (Counts (..), Event (..), Lending, Turn (..), counts, isClosed, lentOut, longestIdle, newLending)
@@ -49,7 +50,6 @@ import Redis.Internal.Network.Lending qualified as Lending
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.OpenConnection
 import Redis.Internal.Network.Reconnect
-import Redis.Internal.Network.Counters (Count (..), countOne)
 import Redis.Internal.Network.Worker (expiry, expiryAt, spawn)
 import System.Random (randomRIO)
 

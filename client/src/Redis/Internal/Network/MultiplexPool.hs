@@ -47,13 +47,13 @@ import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Connect (explained)
+import Redis.Internal.Network.Counters (Count (..), countOne)
 import Redis.Internal.Network.Handshake (ConnectionRole (ForControl, ForPrimary), ConnectionUse (SharedFor))
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.OpenConnection
 import Redis.Internal.Network.OrderCounts
 import Redis.Internal.Network.Reconnect
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.Counters (Count (..), countOne)
 import Redis.Internal.Network.Worker (expiryAt, spawn)
 import Redis.Internal.Protocol.Encode (Request)
 import System.Random (randomRIO)

@@ -53,13 +53,13 @@ import Control.Monad (unless, void, when)
 import Data.List qualified as List
 import Data.Maybe (fromMaybe)
 import Redis.Error
+import Redis.Internal.Network.AdmissionQueue
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.OrderCounts
 import Redis.Internal.Network.PendingRing
 import Redis.Internal.Network.Reader (readerLoop)
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.AdmissionQueue
 import Redis.Internal.Network.Sender (sendBlock, takeQueued, writerLoop)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup

@@ -71,14 +71,14 @@ import Data.IORef (IORef, modifyIORef', newIORef, readIORef, writeIORef)
 import Data.Primitive.ByteArray
 import Redis.Error (ConnectionCause (BrokenConnection, ClosedByPeer, ClosedLocally, HandshakeRefused), ConnectionFailure (..), Delivery (NotSent), Error (ConnectionError))
 import Redis.Internal.Config (Polling)
+import Redis.Internal.Network.AdmissionQueue
 import Redis.Internal.Network.Clock (Nanos, preciseNanos)
+import Redis.Internal.Network.Counters (Counters)
 import Redis.Internal.Network.OrderCounts (OrderCounts)
 import Redis.Internal.Network.PendingRing
 import Redis.Internal.Network.ReplyChecks (ReplyChecks, newReplyChecks)
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.AdmissionQueue
 import Redis.Internal.Network.SendTimes
-import Redis.Internal.Network.Counters (Counters)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup
 import Redis.Internal.Network.WriteBuffer

@@ -25,12 +25,12 @@ import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock (Nanos, coarseNanos, durationFromNanos, nanosFromSeconds, never, preciseNanos, secondsFromNanos)
 import Redis.Internal.Network.Connect (Connector, Opening (..), approachFor, beginWith, connectWith, openWithin)
+import Redis.Internal.Network.Counters
 import Redis.Internal.Network.Credentials
 import Redis.Internal.Network.Handshake
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState (repliesUntilEnd)
 import Redis.Internal.Network.Reconnect (Lifetime (..))
-import Redis.Internal.Network.Counters
 import Redis.Internal.Protocol.Decode (DecodeLimits (..))
 import Redis.Value (Value)
 import System.Random (randomRIO)

@@ -36,17 +36,17 @@ import Data.Word (Word8)
 import Foreign.ForeignPtr (withForeignPtr)
 import Foreign.Ptr (Ptr, plusPtr)
 import Redis.Error (ConnectionCause (..), ConnectionFailure (..), Delivery (..), Error (ConnectionError), serverErrorFromText)
+import Redis.Internal.Network.AdmissionQueue (admitAll, waitingForCapacity)
 import Redis.Internal.Network.Clock (Nanos, preciseNanos)
+import Redis.Internal.Network.Counters (Count (..), countOne, recordTimes)
 import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.OrderCounts (countAnswered)
 import Redis.Internal.Network.PendingRing
 import Redis.Internal.Network.PollPolicy
 import Redis.Internal.Network.ReplyChecks
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.AdmissionQueue (admitAll, waitingForCapacity)
 import Redis.Internal.Network.SendTimes (takeSendTimes)
 import Redis.Internal.Network.Sender (flushQueued)
-import Redis.Internal.Network.Counters (Count (..), countOne, recordTimes)
 import Redis.Internal.Network.Tls (beginsLikeTls, wantsTls)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup

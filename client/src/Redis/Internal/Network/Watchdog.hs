@@ -24,11 +24,11 @@ import Control.Concurrent.STM
 import Control.Monad (unless, when)
 import Data.Maybe (catMaybes, fromMaybe)
 import Redis.Error (ConnectionCause (SilentPeer), Delivery (MaybeExecuted), Error (TimeoutError), TimeoutFailure (..))
+import Redis.Internal.Network.AdmissionQueue (refuseLate, waitingForCapacity)
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.PendingRing
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.AdmissionQueue (refuseLate, waitingForCapacity)
 import Redis.Internal.Network.Wakeup
 import Redis.Internal.Network.Worker (expiry)
 

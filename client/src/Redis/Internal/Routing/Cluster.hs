@@ -67,13 +67,13 @@ import Redis.Internal.Routing.ClusterReply (Asked (..))
 import Redis.Internal.Routing.GroupReply
 import Redis.Internal.Routing.Health
 import Redis.Internal.Routing.Inquiry
-import Redis.Internal.Routing.Permanent
+import Redis.Internal.Routing.LatencyProbe
 import Redis.Internal.Routing.Moving
 import Redis.Internal.Routing.Nodes
+import Redis.Internal.Routing.Permanent
 import Redis.Internal.Routing.Readers
 import Redis.Internal.Routing.Sentinels
 import Redis.Internal.Routing.SlotMap
-import Redis.Internal.Routing.LatencyProbe
 import Redis.Internal.Routing.Topology hiding (knownNodes)
 import Redis.Internal.Routing.TopologyReport
 import Redis.Value

@@ -41,13 +41,13 @@ import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock (coarseNanos)
+import Redis.Internal.Network.Counters
 import Redis.Internal.Network.Dedicated
 import Redis.Internal.Network.Handshake (ConnectionRole (..))
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.Multiplexer (MuxGauges)
 import Redis.Internal.Network.OpenConnection
 import Redis.Internal.Network.RoundTrips (RoundTrips)
-import Redis.Internal.Network.Counters
 import Redis.Internal.Network.Worker (spawn)
 
 -- | The counters for everything that concerns no particular node.

@@ -22,8 +22,8 @@ where
 import Control.Monad (guard)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Redis.Internal.Protocol.CommandTable.Entry
 import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation (..))
+import Redis.Internal.Protocol.CommandTable.Entry
 import Redis.Internal.Protocol.KeySpec (BeginSearch (..), FindKeys (..), KeySpec (..))
 
 -- | Parses one line of the table; 'Nothing' if it is not of that form.

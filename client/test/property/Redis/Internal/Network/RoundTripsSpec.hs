@@ -5,9 +5,9 @@ import Data.IORef
 import Data.List (sort)
 import Redis.Duration (inMicroseconds)
 import Redis.Internal.Network.Clock (Nanos)
+import Redis.Internal.Network.Counters
 import Redis.Internal.Network.RoundTrips
 import Redis.Internal.Network.SendTimes
-import Redis.Internal.Network.Counters
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck

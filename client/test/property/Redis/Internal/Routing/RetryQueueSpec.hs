@@ -11,8 +11,8 @@ import Redis.Error
 import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
 import Redis.Internal.Config (AddressMapping (..), defaultBackoff)
 import Redis.Internal.Network.Clock (Nanos, deadlineAfter, nanosFromSeconds, noDeadline)
-import Redis.Internal.Routing.RetryQueue
 import Redis.Internal.Routing.RetryPolicy
+import Redis.Internal.Routing.RetryQueue
 import Support
 import Test.Hspec
 import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)

@@ -9,7 +9,7 @@ import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis.Command.Build qualified as Build
 import Redis.Commands
 import Redis.Config
-import Redis.Internal.Command (commandLabel, argumentsLabel)
+import Redis.Internal.Command (argumentsLabel, commandLabel)
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
