@@ -21,6 +21,7 @@ import Redis.Patterns.Work
 import Redis.Patterns.Worker
 import Redis.TestKit.Server (Server, defaultServerOptions, serverPort, withServer)
 import Redis.TestKit.Wait
+import Redis.Tracing (CommandBegun (begunOperation))
 import Redis.Transaction
 import Test.Hspec
 import Test.QuickCheck hiding (within)
@@ -186,6 +187,25 @@ spec = do
         eventually 20 "all handled" ((== 6) . length <$> readIORef seen)
         eventuallyReturns 20 False (elem "gone" <$> consumers client)
       readIORef seen `shouldReturn` replicate 6 2
+    it "does not take over what its worker reports after the look" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [1]
+      run client (Redis.xgroupCreate "numbers" "counters" (Redis.GroupAfter (Redis.StreamId 0 0)))
+      let other = Redis.Consumer "counters" "other"
+      _ <- run client (Redis.xreadgroup other ("numbers" :| []))
+      ids <- map Redis.pendingEntryId <$> run client (Redis.xpendingRange "numbers" "counters" 10)
+      claims <- newTVarIO (0 :: Int)
+      handled <- newTVarIO (0 :: Int)
+      let reports begun = do
+            when (begunOperation begun == "XCLAIM") $ do
+              forM_ ids (run client . Redis.xclaimJustid "numbers" other mempty . pure)
+              atomically (modifyTVar' claims (+ 1))
+            pure (const (pure ()))
+          config = setHooks noHooks {hookCommand = Just reports} (standaloneConfig "127.0.0.1" (fromIntegral (serverPort server)))
+          settings = countingWorker {workerClaimAfter = milliseconds 50, workerPollInterval = milliseconds 20}
+      withClient config $ \worker' ->
+        stopping worker' settings (const (atomically (modifyTVar' handled (+ 1)))) $
+          eventually 20 "it tried" ((>= 3) <$> readTVarIO claims)
+      readTVarIO handled `shouldReturn` 0
     it "removes consumers that have nothing, and none that has something" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [0 .. 5]
       run client (Redis.xgroupCreate "numbers" "counters" (Redis.GroupAfter (Redis.StreamId 0 0)))
