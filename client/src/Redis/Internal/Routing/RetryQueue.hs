@@ -95,7 +95,10 @@ data RetryStage
     Seeking AttemptTarget FailedAttempt
 
 -- | Whether this is the last time that a node is looked for.
-data Search = FirstSearch | LastSearch
+data Search
+  = FirstSearch
+  | -- | Has the failure that counts if the time is over before a node is found.
+    LastSearch FailedAttempt
 
 -- | An event for the machine.
 data Event a
@@ -172,7 +175,7 @@ step now event queue = case event of
         (place number queued {queuedStage = Seeking target failure} queue, [])
     _ -> judge now number (queuedRetry queued) failure queue
   News -> foldRetries (Set.toAscList (retryQueueSeekers queue)) $ \number queued current -> case queuedStage queued of
-    Seeking target _ -> leave LastSearch number (queuedRetry queued) target current
+    Seeking target failure -> leave (LastSearch failure) number (queuedRetry queued) target current
     _ -> (current, [])
   Tick -> foldRetries (map snd (Set.toAscList (dueBy now))) (due now)
   Stop ->
@@ -196,7 +199,7 @@ step now event queue = case event of
 due :: Nanos -> RetryId -> QueuedRetry a -> RetryQueue a -> (RetryQueue a, [Action a])
 due now number QueuedRetry {queuedRetry, queuedStage} queue
   | overdue = case queuedStage of
-    Leaving _ _ -> (forget number queue, [Expire payload (late NotSent) (late MaybeExecuted)])
+    Leaving _ search -> (forget number queue, [Expire payload (unsent search) (late MaybeExecuted)])
     Seeking _ failure -> judge now number queuedRetry failure queue
     Resting _ _ -> (forget number queue, [Finish payload (late NotSent)])
   | otherwise = case queuedStage of
@@ -205,7 +208,11 @@ due now number QueuedRetry {queuedRetry, queuedStage} queue
   where
     payload = retryPayload queuedRetry
     overdue = deadlineAt (retryDeadline queuedRetry) <= now
-    late delivery = concluding (retryFacts queuedRetry) (retrySoFar queuedRetry) (overAt delivery (soFarTrail (retrySoFar queuedRetry)))
+    unsent = \case
+      FirstSearch -> late NotSent
+      LastSearch failure -> ends (failedError failure)
+    late delivery = ends (overAt delivery (soFarTrail (retrySoFar queuedRetry)))
+    ends = concluding (retryFacts queuedRetry) (retrySoFar queuedRetry)
     -- A command that was not sent ends with the errors of the nodes that it was waiting for.
     overAt NotSent trail@(_ : _) = RoutingError (RoutingFailure "" NotSent (AttemptsExhausted trail))
     overAt delivery _ = timedOut delivery (retryDeadline queuedRetry)

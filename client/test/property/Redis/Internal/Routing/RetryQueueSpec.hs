@@ -77,7 +77,11 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
     let (entered, _) = step 0 (EnterUnplaced (newCase 1 writeFacts) nowhere) newRetryQueue
         (seeking, _) = step 1 (Unplaced 0 nowhere) entered
         (_, actions) = step (nanosFromSeconds timeLimit) Tick seeking
+        -- The time is over while it looks for a node once more.
+        (searching, _) = step 2 News seeking
+        (_, late) = step (nanosFromSeconds timeLimit) Tick searching
     [failed | Finish _ failed <- actions] `shouldBe` [failedError nowhere]
+    [unsent | Expire _ unsent _ <- late] `shouldBe` [failedError nowhere]
 
   it "keeps commands in order behind those of their slot that still wait, when one of these has ended" $ do
     let at time number = (newCase number writeFacts) {retryDeadline = deadlineAfter (nanosFromSeconds time) 0}
