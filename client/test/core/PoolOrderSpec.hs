@@ -49,6 +49,18 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
             arrivalText listed === Right (Array (map numbered [1 .. count]))
           ]
 
+  it "closes what was replaced and still waits for replies, in the time that it has for that" . within 20 $
+    withServer defaultServerOptions $ \server ->
+      withPoolOf id server $ \pool -> do
+        openBoth pool
+        bracket_ (freeze server) (thaw server) $ do
+          slot <- usually submitToNodeAsync pool (request ["PING"])
+          reconnectWithin 60 pool maxBound
+          closeMultiplexPool 0.1 pool
+          (fmap outcomeText <$> trySlotResult slot) >>= \case
+            Just (Left (ConnectionError ConnectionFailure {connectionDelivery = MaybeExecuted, connectionCause = ClosedLocally})) -> pure ()
+            other -> expectationFailure (show other)
+
   -- The other thread keeps its connection busy, so a command that was sent there would wait.
   it "does not move a thread that waits for its replies because of another thread's commands" . within 25 $
     withServer defaultServerOptions $ \server ->
