@@ -22,7 +22,7 @@ import Test.Hspec
 import WakeupSpec qualified
 
 main :: IO ()
-main = hspec . around_ (within 30) $ do
+main = hspec . around_ (within 120) $ do
   DecodeSpec.spec
   ExactSpec.spec
   RepeatedSpec.spec

@@ -37,7 +37,7 @@ import Test.QuickCheck hiding (Failure, again, within)
 spec :: Spec
 spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities 2) $ do
   aroundAll withOpenPool . modifyMaxSuccess (const 40) . it "runs what one thread submits in that order, wherever the runtime moves it in between" $ \(server, pool) ->
-    forAllShrink anyScript (shrinkList shrinkPart) $ \script -> ioProperty . within 10 $ do
+    forAllShrink anyScript (shrinkList shrinkPart) $ \script -> ioProperty . within 30 $ do
       void (usually submitToNode pool (request ["DEL", listKey]))
       slots <- inThread . bracket_ (freeze server) (thaw server) $ perform server pool script
       outcomes <- mapM waitSlotResult slots
