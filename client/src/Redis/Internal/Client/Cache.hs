@@ -19,10 +19,10 @@
 -- +----------------------+---------------------------------------------------------+
 -- | 'abandon'            | one placeholder: its result is no reply to keep         |
 -- +----------------------+---------------------------------------------------------+
--- | 'supersede'          | the entry of one command: its caller has an answer    |
+-- | 'supersede'          | the entry of one command: its caller has an answer      |
 -- |                      | from elsewhere, which may be newer                      |
 -- +----------------------+---------------------------------------------------------+
--- | 'fill'               | the entry of that command, if the reply comes late    |
+-- | 'fill'               | the entry of that command, if the reply comes late      |
 -- |                      | and its caller has it all the same                      |
 -- +----------------------+---------------------------------------------------------+
 -- | 'place'              | a reply that is too old for the caller                  |
