@@ -21,7 +21,7 @@
 -- queue is full ('EndWhenFull'), or if the client is closed.
 --
 -- Subscriptions have connections of their own, one for each node that is needed. The subscriptions
--- of a client share them (but see 'PressBack'). The client listens to an ordinary channel or pattern
+-- of a client share them (but see 'BackPressure'). The client listens to an ordinary channel or pattern
 -- at one node of a cluster, to a shard channel at the primary of its slot, and to 'keyspace' and
 -- 'keyevent' at every primary. It probes each connection at least twice within the silence limit of
 -- the configuration.

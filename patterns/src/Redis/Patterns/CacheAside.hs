@@ -34,7 +34,7 @@
 --
 -- == When a reply is lost
 --
--- Invalidating twice does no harm, so it is 'repeatable'. An error means that it must be done
+-- Invalidating twice does no harm, so it is 'idempotent'. An error means that it must be done
 -- again: after 'NotSent' readers still get the old value, after 'MaybeExecuted' they may. Other
 -- implementations treat a DEL that may not have arrived as done. A store may be repeated, since the
 -- first one that runs uses up its lease; if it is lost for good, the next reader finds the value or

@@ -15,7 +15,7 @@
 --
 -- __Not guaranteed__: that a job runs only once (its worker may be killed when the job is almost
 -- done); that jobs end in the order in which they began; that a delayed job runs on time: if a
--- worker runs, the job is ready at most 'workerLook' late, and begins when a hand is free. If the
+-- worker runs, the job is ready at most 'workerPollInterval' late, and begins when a hand is free. If the
 -- server loses data, its jobs are lost.
 --
 -- All keys of a queue begin with its name in braces, so they are on one node of a cluster. Each

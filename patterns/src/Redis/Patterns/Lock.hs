@@ -7,7 +7,7 @@
 -- == What is promised
 --
 -- While one primary keeps its data, at most one holder's lease is valid on it at a time.
--- 'stillHeld' returns 'False' before the server gives the lock to another caller. Each holder has a
+-- 'isHeld' returns 'False' before the server gives the lock to another caller. Each holder has a
 -- fencing token, a number greater than that of every holder before it.
 --
 -- If a holder dies, its lock is free when the lease is over. A lock that is no longer used leaves
@@ -15,7 +15,7 @@
 --
 -- == What is not promised
 --
--- That the action runs alone. Between a call of 'stillHeld' and the work that follows it, a process
+-- That the action runs alone. Between a call of 'isHeld' and the work that follows it, a process
 -- can stand still for longer than the lease: because of its garbage collector, its machine, or a
 -- slow disk. Replication is asynchronous, too: if a primary is lost before its replica has received
 -- the lock, the replica gives the lock to another caller. Asking several servers, as Redlock does,
@@ -102,7 +102,7 @@ data LockGrant = LockGrant
     -- @redis@'s own numbers and those of most stores can hold (less than \(2^{53}\)). To be sent along
     -- with each write, to a resource that refuses tokens smaller than the greatest it has seen.
     lockFence :: Int64,
-    -- | The lease, for 'stillHeld', 'heldFor' and 'awaitLost'.
+    -- | The lease, for 'isHeld', 'leaseRemaining' and 'awaitLeaseLost'.
     grantLease :: Lease
   }
 
@@ -111,8 +111,8 @@ data LockGrant = LockGrant
 -- between attempts are random, up to 5 ms at first and up to 50 ms later. Costs one round trip to
 -- take a free lock, one to give it back, and one for each third of the lease.
 --
--- The action is not interrupted when the lock may be lost: it can call 'stillHeld', or combine
--- 'awaitLost' with whatever else it waits for. When the action ends or throws, the lock is given
+-- The action is not interrupted when the lock may be lost: it can call 'isHeld', or combine
+-- 'awaitLeaseLost' with whatever else it waits for. When the action ends or throws, the lock is given
 -- back.
 --
 -- Throws 'Error' if the last attempt within 'lockPatience' failed, or at once if the server

@@ -33,7 +33,7 @@
 --
 -- After 'MaybeExecuted' other implementations guess: to allow the request may be one too many, to
 -- refuse it may be for nothing. Asking again errs on one side only: it may count twice, so it never
--- allows too much. So these commands are 'repeatable', and the library asks again while there is
+-- allows too much. So these commands are 'idempotent', and the library asks again while there is
 -- time. If an error remains, the server gave no answer at all, and the caller decides; the
 -- middleware in "Redis.Patterns.RateLimit.Wai" has a setting for that.
 module Redis.Patterns.RateLimit
@@ -110,7 +110,7 @@ data Allowance = Allowance
 -- | Requests this many under this key: normally one for each request. Zero only looks and takes
 -- nothing; a negative number counts as zero. The key is used as it is. Do not use it for anything
 -- else, nor for another way of counting. One round trip; \(O(1)\) for 'gcra'; for 'slidingWindow'
--- \(O(\log n)\) for each one that is taken and each entry that has become too old. 'repeatable'.
+-- \(O(\log n)\) for each one that is taken and each entry that has become too old. 'idempotent'.
 attempt :: RateLimit -> ByteString -> Int64 -> Command Allowance
 attempt = asked ""
 

@@ -5,7 +5,7 @@
 -- == What is promised
 --
 -- While one primary keeps its data, it never has more valid permits at a time than the semaphore's
--- number, and 'stillHeld' returns 'False' before the server gives a permit to another caller. If a
+-- number, and 'isHeld' returns 'False' before the server gives a permit to another caller. If a
 -- holder dies, its permit comes back when the lease is over. The clock is the server's.
 --
 -- == What is not promised

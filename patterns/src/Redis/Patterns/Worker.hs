@@ -13,15 +13,15 @@
 -- its acknowledgement, no worker can know of it.
 --
 -- * A handler that throws leaves its entry resting, for longer each time ('workerBackoff'). When it
---   was given out 'workerTries' times, the entry becomes a dead letter, in one step with its
+--   was given out 'workerMaxAttempts' times, the entry becomes a dead letter, in one step with its
 --   acknowledgement: an entry of another stream, with its fields and @dead:reason@,
 --   @dead:deliveries@, @dead:stream@, @dead:group@, @dead:id@ and @dead:worker@ (the worker that made
 --   the letter). An entry of any size can become one, up to the number of words that a command may have
 --   (so at most 524280 fields). If the server refuses a letter, its entry stays pending, the worker reports
 --   that, and goes on.
--- * What a worker leaves that is killed, others take over after 'workerAbandoned'. An entry that
+-- * What a worker leaves that is killed, others take over after 'workerClaimAfter'. An entry that
 --   kills its worker each time becomes a dead letter, too.
--- * A handler may take as long as it likes: the worker says three times in 'workerAbandoned' that
+-- * A handler may take as long as it likes: the worker says three times in 'workerClaimAfter' that
 --   it still handles the entry.
 -- * A server that is away is asked again, with pauses of up to 2 s. A group that is lost is made
 --   again, and begins at 'workerFrom'.

@@ -17,7 +17,7 @@
 -- | Event | What follows |
 -- | --- | --- |
 -- | 'Want', 'Unwant' | a subscriber's topics: asked for where due, left where no subscriber remains |
--- | 'Look' | the servers and their roles: topics are moved |
+-- | 'ServersChanged' | the servers and their roles: topics are moved |
 -- | 'Opened' | everything that waits on that pub/sub connection is asked for |
 -- | 'NotOpened', 'Lost' | everything on the pub/sub connection waits, and owes a gap; ordinary channels go elsewhere |
 -- | 'Said' | an answer; a confirmation pays the gap |

@@ -8,7 +8,7 @@
 -- No exception is thrown to a caller whose time is over. The connection's watchdog calls it, with
 -- 'TooLate'.
 --
--- Everything here but 'awaitCall' and 'waitingForRoom' is done under the connection's lock.
+-- Everything here but 'awaitAdmission' and 'waitingForCapacity' is done under the connection's lock.
 module Redis.Internal.Network.AdmissionQueue
   ( AdmissionQueue,
     newAdmissionQueue,
@@ -190,7 +190,7 @@ promise queue waiter = do
   putMVar (waiterAdmission waiter) Admitted
 
 -- | Tells the callers whose deadlines have passed at this time. Then those behind them must be
--- called ('callWhile'). \(O(1)\) if there are none, otherwise \(O(n)\).
+-- called ('admitWhile'). \(O(1)\) if there are none, otherwise \(O(n)\).
 refuseLate :: AdmissionQueue -> Nanos -> IO ()
 refuseLate queue now = do
   earliest <- readIORef (admissionEarliest queue)

@@ -49,7 +49,7 @@ data BackoffState = BackoffState
   deriving stock (Eq, Show)
 
 data BackoffStage
-  = -- | No attempt may begin before 'setbackNotBefore'.
+  = -- | No attempt may begin before 'backoffNotBefore'.
     Waiting
   | -- | The attempt that may end the backoff is under way.
     Trying

@@ -1,7 +1,7 @@
 -- | Decides whether a command that failed is sent again, where and when.
 --
 -- Two questions decide, and they are kept apart. /May/ it be sent again? Only if it
--- certainly did not run, or if running it twice does no harm ('factRepeatable'). One guard at
+-- certainly did not run, or if running it twice does no harm ('factIdempotent'). One guard at
 -- the top of 'decide' checks this, so that no rule further down can forget it. /Is it worth
 -- it/, and where? That is a table over the replies of servers and the failures of
 -- connections.

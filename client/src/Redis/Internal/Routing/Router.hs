@@ -1,7 +1,7 @@
 -- | Decides which node a command goes to.
 --
--- The look-up that every command makes ('placeOf') reads snapshots and never waits. Only if
--- it finds no node does 'placeEventually' wait for news of the cluster, up to a given time.
+-- The look-up that every command makes ('destinationOf') reads snapshots and never waits. Only if
+-- it finds no node does 'destinationEventually' wait for news of the cluster, up to a given time.
 module Redis.Internal.Routing.Router
   ( Router (..),
     newRouter,
@@ -225,7 +225,7 @@ destinationOf router facts route = case router of
   ClusterRouter {} -> destinationFor router facts (targetOf route)
 {-# INLINE destinationOf #-}
 
--- | Like 'placeOf', for a target.
+-- | Like 'destinationOf', for a target.
 destinationFor :: Router -> Facts -> Target -> IO (Maybe Destination)
 destinationFor router facts target = case router of
   StandaloneRouter alone -> case target of
@@ -368,7 +368,7 @@ destinationEventually router deadline facts target =
     Just destination -> pure (Right destination)
     Nothing -> Left <$> nobodyFor router target
 
--- | The nodes of a node set, each with the route to it. Waits like 'placeEventually' if no
+-- | The nodes of a node set, each with the route to it. Waits like 'destinationEventually' if no
 -- map is known. A standalone server is every node set by itself.
 nodesEventually :: Router -> Nanos -> NodeSet -> IO (Either Error [(Endpoint, Route a)])
 nodesEventually router deadline nodeSet = case router of
@@ -415,7 +415,7 @@ routerMembers = \case
     List.sort . concatMap members . slotMapShards <$> currentSlotMap cluster
 
 -- | Makes sure that a primary is known for every slot, or returns the slot that has none.
--- Waits like 'placeEventually'.
+-- Waits like 'destinationEventually'.
 coverEventually :: Router -> Nanos -> IO (Either Error ())
 coverEventually router deadline = case router of
   StandaloneRouter _ -> pure (Right ())
@@ -430,7 +430,7 @@ coverEventually router deadline = case router of
           -- Another slot may be the first without a primary by now.
           Nothing -> missing >>= maybe (pure (Right ())) (fmap Left . nobodyFor router . TargetSlot)
 
--- | Whether there is a node at this endpoint. Waits like 'placeEventually' if no map is known.
+-- | Whether there is a node at this endpoint. Waits like 'destinationEventually' if no map is known.
 hasNode :: Router -> Nanos -> Endpoint -> IO (Either Error Bool)
 hasNode router deadline endpoint =
   nodesEventually router deadline AllNodes >>= \case

@@ -4,7 +4,7 @@
 -- the patience is over. Then a thread renews the lease at each third of it, until the action ends,
 -- or until the lease is lost. The answers to the user are always on the safe side: the lease counts
 -- from before the request was sent, and a hundredth of it is subtracted in case the two clocks do
--- not run alike. So 'stillHeld' returns 'False' before the server gives the thing to another
+-- not run alike. So 'isHeld' returns 'False' before the server gives the thing to another
 -- caller, whatever happened to requests and replies.
 --
 -- A lease that was lost once stays lost, even if the server would give it again.

@@ -42,9 +42,9 @@ data Running = Running
 
 -- | A worker for a queue, with the default settings: change its fields as you like, and pass it to
 -- 'runJobs'. With fewer 'workerStreams' it takes only jobs of those priorities. Each job itself has
--- its number of tries and what happens after the last one, so 'workerTries', 'workerDeadLetters'
+-- its number of tries and what happens after the last one, so 'workerMaxAttempts', 'workerDeadLetters'
 -- and 'workerDelete' are ignored. 'workerBackoff' is how long a job rests after it failed, and
--- 'workerLook' how late a delayed job may become ready.
+-- 'workerPollInterval' how late a delayed job may become ready.
 jobWorker :: Queue -> Worker
 jobWorker queue = (worker "" jobGroup) {workerStreams = readyStreams queue}
 
