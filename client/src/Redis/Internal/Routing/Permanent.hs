@@ -19,7 +19,7 @@ isPermanent = \case
       || serverErrorCode == "ERR" && any (`Char8.isPrefixOf` serverErrorMessage) ["This instance has cluster support disabled", "No such master with that name"]
   _ -> False
 
--- | Like 'isLasting', for the reason why a connection could not be opened.
+-- | Like 'isPermanent', for the reason why a connection could not be opened.
 isPermanentCause :: ConnectionCause -> Bool
 isPermanentCause = \case
   TlsFailed _ -> True
