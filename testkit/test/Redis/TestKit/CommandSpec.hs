@@ -1,6 +1,7 @@
 module Redis.TestKit.CommandSpec (spec) where
 
 import Data.ByteString.Char8 qualified as Char8
+import Data.Either (fromLeft)
 import Data.Map.Strict qualified as Map
 import Redis.TestKit.Command
 import Redis.TestKit.Server
@@ -22,7 +23,7 @@ spec = aroundAll (withServer defaultServerOptions) $ do
 
   it "says how much of a command is missing at least, exactly within its last word" $ \_ -> do
     let bytes = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000\r\n" <> Char8.replicate 100000 'x' <> "\r\n"
-        missing seen = either id (const 0) (takeRequest (Char8.take seen bytes))
+        missing seen = fromLeft 0 (takeRequest (Char8.take seen bytes))
         size = Char8.length bytes
     [seen | seen <- [0 .. 40] <> [1000, 50000, size - 1], missing seen < 1 || missing seen > size - seen] `shouldBe` []
     [size - seen - missing seen | seen <- [40, 1000, 50000, size - 1]] `shouldBe` [0, 0, 0, 0]
