@@ -15,6 +15,7 @@ module Tool.Bench.Outage
 where
 
 import Control.Concurrent.Async (Async, wait, waitCatch)
+import Control.Monad (when)
 import Data.IORef (IORef, atomicModifyIORef', newIORef, readIORef, writeIORef)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
@@ -69,7 +70,7 @@ unlessAway outages replies running = replies >>= go
         then go now
         else do
           -- This waits for the replies to commands that were sent.
-          if isNothing ended then Redis.closeClient (outagesClient outages) else pure ()
+          when (isNothing ended) (Redis.closeClient (outagesClient outages))
           wait running
 
 -- | A step to call now and then with the number of replies: runs the action when a server is away and
@@ -84,7 +85,7 @@ whenGone outages action = do
     (before, since) <- readIORef latest
     away <- isAway outages
     if away && replies == before
-      then if moment - since >= 5000000000 then action else pure ()
+      then when (moment - since >= 5000000000) action
       else writeIORef latest (replies, moment)
 
 isAway :: Outages -> IO Bool

@@ -29,10 +29,10 @@ wholeDeadline usual facts began = case factBlocking facts of
   where
     own = ownDeadline usual facts began
 
--- | The deadline of an attempt at this place, which begins now. A replica that the caller did not
+-- | The deadline of an attempt at this destination, which begins now. A replica that the caller did not
 -- name has half of the time that is left: the rest is for the primary, in case the replica hangs.
 attemptDeadline :: Destination -> Target -> Nanos -> Deadline -> Deadline
-attemptDeadline place target now deadline = case (destinationRole place, target) of
+attemptDeadline destination target now deadline = case (destinationRole destination, target) of
   (ForReplica, AtNode _) -> deadline
   (ForReplica, _) -> halfway now deadline
   _ -> deadline

@@ -71,7 +71,7 @@ data RetryEngine = RetryEngine
     -- | How many commands found no known node and have not been sent since.
     engineUnplaced :: IORef Int,
     -- | The number between 0 and 1 that was drawn last, and when ('jitter').
-    recovererJitter :: IORef (Nanos, Double)
+    engineJitter :: IORef (Nanos, Double)
   }
 
 type ResendKey = (Endpoint, ConnectionRole)
@@ -87,7 +87,7 @@ data Call = Call
     callShortened :: Bool,
     callFacts :: Facts,
     callTarget :: Target,
-    flightDeadline :: Deadline,
+    callDeadline :: Deadline,
     -- | The cell for the result.
     callResult :: MVar (Either Error Value),
     callPhase :: IORef Phase,
@@ -103,7 +103,7 @@ data Call = Call
 -- | A command that failed or found no node, before it is sent again. The cell is for its
 -- result.
 newCall :: Request -> Facts -> Target -> Deadline -> MVar (Either Error Value) -> IO Call
-newCall asSent callFacts callTarget flightDeadline callResult = do
+newCall asSent callFacts callTarget callDeadline callResult = do
   callPhase <- newIORef Unsent
   callHolds <- newIORef False
   callTried <- newIORef Nothing
@@ -114,7 +114,7 @@ newCall asSent callFacts callTarget flightDeadline callResult = do
         callShortened = requestIsShortened asSent,
         callFacts,
         callTarget,
-        flightDeadline,
+        callDeadline,
         callResult,
         callPhase,
         callHolds,
@@ -144,8 +144,8 @@ data Phase
 
 -- | A command that is about to be sent.
 data Resend = Resend
-  { resendCase :: RetryId,
-    resendFlight :: Call,
+  { resendRetry :: RetryId,
+    resendCall :: Call,
     resendDestination :: Destination,
     resendMode :: SendMode
   }
@@ -157,8 +157,8 @@ newRetryEngine engineConfig engineRouter engineClosed = mask_ $ do
   engineEnded <- newTVarIO False
   engineResendQueues <- newIORef Map.empty
   engineUnplaced <- newIORef 0
-  recovererJitter <- newIORef (minBound, 0)
-  let engine = RetryEngine {engineConfig, engineRouter, engineClosed, engineMail, engineEnded, engineResendQueues, engineUnplaced, recovererJitter}
+  engineJitter <- newIORef (minBound, 0)
+  let engine = RetryEngine {engineConfig, engineRouter, engineClosed, engineMail, engineEnded, engineResendQueues, engineUnplaced, engineJitter}
   engine <$ spawn "redis recovery" (drive engine)
 
 -- | Stops sending. Commands that have not left yet fail; commands on their way may still
@@ -177,8 +177,8 @@ onFailure engine call destination outcome =
       policy <- policyOf engine call
       attempted <- failureAt engine destination Plainly failed
       let RetryDecision {decisionNext, decisionEffects, decisionSoFar} =
-            decide policy (callFacts call) noAttempts attempted {failedRemaining = secondsLeft now (flightDeadline call)}
-      traverse_ (carryOut (engineRouter engine) (deadlineBegan (flightDeadline call))) decisionEffects
+            decide policy (callFacts call) noAttempts attempted {failedRemaining = secondsLeft now (callDeadline call)}
+      traverse_ (carryOut (engineRouter engine) (deadlineBegan (callDeadline call))) decisionEffects
       case decisionNext of
         GiveUp final -> conclude engine call (Left final)
         again -> enter engine call (Enter (retryStateOf policy call) {retrySoFar = decisionSoFar} again)
@@ -245,7 +245,7 @@ retryStateOf policy call =
       retrySlot = slotOf (callTarget call),
       retryPolicy = policy,
       retrySoFar = noAttempts,
-      retryDeadline = flightDeadline call
+      retryDeadline = callDeadline call
     }
 
 -- | The bounds for a command with this target. A command for a named node follows no redirect.
@@ -309,7 +309,7 @@ jitter :: RetryEngine -> IO Double
 jitter engine = do
   now <- coarseNanos
   fresh <- randomRIO (0, 1)
-  atomicModifyIORef' (recovererJitter engine) $ \(drawn, known) ->
+  atomicModifyIORef' (engineJitter engine) $ \(drawn, known) ->
     if drawn + 10000000 > now then ((drawn, known), known) else ((now, fresh), fresh)
 
 -- | Releases the commands that this one has held back, then fills the result. In this
@@ -403,7 +403,7 @@ perform engine actions = do
     one uncovered = \case
       Send number call target -> Just <$> leave uncovered number call target
       Finish call failed -> Nothing <$ conclude engine call (Left failed)
-      Perform call effect -> Nothing <$ carryOut router (deadlineBegan (flightDeadline call)) effect
+      Perform call effect -> Nothing <$ carryOut router (deadlineBegan (callDeadline call)) effect
       Expire call unsent sent -> do
         ashore <- changePhase call Unsent Cancelled
         Nothing <$ conclude engine call (Left (if ashore then unsent else sent))
@@ -417,7 +417,7 @@ perform engine actions = do
         AskingNode endpoint -> Right <$> destinationAt router (callFacts call) endpoint
       case found of
         Right (Right resendDestination) ->
-          pure (Right Resend {resendCase = number, resendFlight = call, resendDestination, resendMode = manner target})
+          pure (Right Resend {resendRetry = number, resendCall = call, resendDestination, resendMode = manner target})
         Right (Left failed) -> Left . Failed number <$> failureNowhere engine failed
         Left () -> do
           permanent <- nobodyIsPermanent router
@@ -484,7 +484,7 @@ submit engine resend = do
     submitCall (resendDestination resend) asking call (arrived engine resend)
   releaseHeld engine call
   where
-    call = resendFlight resend
+    call = resendCall resend
 
 -- | Submits a command with the requests ahead of it. The action gets the outcome.
 submitCall :: Destination -> [(Request, ResponseSlot)] -> Call -> (Outcome -> IO ()) -> IO ()
@@ -492,7 +492,7 @@ submitCall destination ahead call act = do
   queue <- traverse (\each -> (,) each <$> newResponseSlot) (callQueue call)
   slot <- onArrival (resultOfQueue queue >=> act) >>= newAttendedSlot
   now <- coarseNanos
-  let deadline = attemptDeadline destination (callTarget call) now (flightDeadline call)
+  let deadline = attemptDeadline destination (callTarget call) now (callDeadline call)
   case ahead <> queue of
     [] -> submitToNodeSlot (poolOf destination) deadline (callRequest call) slot
     run -> submitRunToNode (poolOf destination) deadline (run <> [(callRequest call, slot)])
@@ -525,11 +525,11 @@ resultOfQueue ((_, multi) : queue) outcome = do
 
 -- | Deals with the outcome of a command that was sent again. Runs on a thread of the connection.
 arrived :: RetryEngine -> Resend -> Outcome -> IO ()
-arrived engine Resend {resendCase, resendFlight, resendDestination, resendMode} outcome =
-  understood engine resendFlight resendDestination outcome >>= \case
+arrived engine Resend {resendRetry, resendCall, resendDestination, resendMode} outcome =
+  understood engine resendCall resendDestination outcome >>= \case
     Right value -> do
-      conclude engine resendFlight (Right value)
-      void (post engine (Answered resendCase))
+      conclude engine resendCall (Right value)
+      void (post engine (Answered resendRetry))
     Left failed -> do
-      taken <- failureAt engine resendDestination resendMode failed >>= post engine . Failed resendCase
-      unless taken (conclude engine resendFlight (Left failed))
+      taken <- failureAt engine resendDestination resendMode failed >>= post engine . Failed resendRetry
+      unless taken (conclude engine resendCall (Left failed))

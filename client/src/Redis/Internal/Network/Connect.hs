@@ -40,7 +40,7 @@ data Connector = Connector
     -- | How the handshake begins with the peers for which that is not the usual way.
     connectorApproaches :: IORef (Map Endpoint Approach),
     -- | What is wrong so far with the attempt that is under way, or was with the last one that failed.
-    connectorTroubles :: IORef (Map Endpoint (IO ConnectionCause))
+    connectorFailures :: IORef (Map Endpoint (IO ConnectionCause))
   }
 
 -- | Makes the connector for a configuration. With TLS it reads the certificate files; nothing else
@@ -51,7 +51,7 @@ newConnector Config {configConnectTimeout, configKeepAlive, configTcpUserTimeout
   where
     connector tls = do
       connectorApproaches <- newIORef Map.empty
-      connectorTroubles <- newIORef Map.empty
+      connectorFailures <- newIORef Map.empty
       pure
         Connector
           { connectorTimes = dialTimes configConnectTimeout,
@@ -59,7 +59,7 @@ newConnector Config {configConnectTimeout, configKeepAlive, configTcpUserTimeout
               TcpTuning {tuningKeepAlive = configKeepAlive, tuningUserTimeout = configTcpUserTimeout},
             connectorTls = tls,
             connectorApproaches,
-            connectorTroubles
+            connectorFailures
           }
 
 -- | How the handshake with a peer is made.
@@ -123,7 +123,7 @@ openWithin Opening {openingConnector, openingEndpoint, openingLimit, openingGone
     Left cause -> Left cause <$ keep cause
   where
     keep = note . Map.insert openingEndpoint . pure
-    note change = atomicModifyIORef' (connectorTroubles openingConnector) (\known -> (change known, ()))
+    note change = atomicModifyIORef' (connectorFailures openingConnector) (\known -> (change known, ()))
     lateAfter nanos = \case
       ConnectTimedOut _ -> ConnectTimedOut (rounded nanos)
       TlsTimedOut _ -> TlsTimedOut (rounded nanos)
@@ -135,7 +135,7 @@ openWithin Opening {openingConnector, openingEndpoint, openingLimit, openingGone
 explained :: Connector -> Endpoint -> Error -> IO Error
 explained connector endpoint = \case
   TimeoutError failure@TimeoutFailure {timeoutDelivery = NotSent, timeoutConnecting = Nothing} -> do
-    trouble <- readIORef (connectorTroubles connector) >>= sequence . Map.lookup endpoint
+    trouble <- readIORef (connectorFailures connector) >>= sequence . Map.lookup endpoint
     pure (TimeoutError failure {timeoutConnecting = (,) endpoint <$> trouble})
   failure -> pure failure
 

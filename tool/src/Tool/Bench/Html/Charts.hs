@@ -15,7 +15,7 @@ where
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe, mapMaybe)
+import Data.Maybe (fromMaybe, isJust, mapMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Bench.Document
@@ -127,7 +127,8 @@ loadCurve runs =
           \Where the curve turns upwards the server is full. "
             <> case kneeOf these of
               Just _ -> "The upright line is the knee, beyond which commands queue up."
-              Nothing -> "There is no knee: commands queue up at every rate.",
+              Nothing | all (isJust . offered) these -> "There is no knee: commands queue up at every rate."
+              Nothing -> "",
         chartPlot =
           LinePlot
             Lines
@@ -156,7 +157,12 @@ loadCurve runs =
     isOpen run = case specLoop (runSpec run) of
       Closed -> False
       _ -> True
-    kneeOf = knee . List.sortOn stepRate . map stepOf
+    kneeOf = knee . List.sortOn stepRate . map stepOf . filter (isJust . offered)
+    -- A ramp offers many rates, and has no place on a curve over rates.
+    offered run = case specLoop (runSpec run) of
+      OpenConstant rate -> Just rate
+      OpenPoisson rate -> Just rate
+      _ -> Nothing
     -- As high as the curves.
     upright name at these =
       let latencies = [snd (reached percent run) | (_, percent) <- percentiles, run <- these]
