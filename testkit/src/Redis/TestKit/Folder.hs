@@ -14,14 +14,20 @@ module Redis.TestKit.Folder
 where
 
 import Control.Exception (bracket, mask_, onException)
-import Control.Monad (filterM, void)
+import Control.Monad (when)
 import Data.Either (fromRight)
 import Data.Foldable (for_)
 import Data.List (isPrefixOf)
-import GHC.IO.Handle.Lock (LockMode (ExclusiveLock), hTryLock)
-import System.Directory (doesFileExist, getTemporaryDirectory, listDirectory, removePathForcibly)
-import System.FilePath ((</>))
-import System.IO (Handle, IOMode (ReadWriteMode), hClose, openFile)
+import GHC.IO.Handle.Lock (LockMode (..), hTryLock)
+import System.Directory
+  ( getTemporaryDirectory,
+    listDirectory,
+    removeFile,
+    removePathForcibly,
+    renameDirectory,
+  )
+import System.FilePath (takeFileName, (</>))
+import System.IO (Handle, IOMode (ReadMode, ReadWriteMode), hClose, openFile, withFile)
 import System.IO.Error (tryIOError)
 import System.IO.Temp (createTempDirectory)
 
@@ -46,15 +52,13 @@ withFolder name action = do
 createFolder :: FilePath -> String -> IO Folder
 createFolder parent name = mask_ $ do
   sweep parent [name, "redis-testkit", "redis-client-"]
-  path <- createTempDirectory parent name
-  kept <- tryIOError (keep path) `onException` removePathForcibly path
-  case kept of
-    Right (Just lock) -> pure Folder {folderPath = path, folderLock = Just lock}
-    -- Another process was faster, and removes it.
-    Right Nothing -> createFolder parent name
-    Left _ -> do
-      void (tryIOError (removePathForcibly (path </> lockFile)))
-      pure Folder {folderPath = path, folderLock = Nothing}
+  -- The folder gets its name when it is locked: nobody sweeps one whose name begins with a dot.
+  made <- createTempDirectory parent ('.' : name)
+  flip onException (removePathForcibly made) $ do
+    lock <- either (const Nothing) id <$> tryIOError (lockNew (made </> lockFile))
+    let path = parent </> drop 1 (takeFileName made)
+    renameDirectory made path
+    pure Folder {folderPath = path, folderLock = lock}
 
 -- | Removes a folder with all that is in it.
 removeFolder :: Folder -> IO ()
@@ -65,21 +69,20 @@ removeFolder folder = do
 lockFile :: FilePath
 lockFile = ".in-use"
 
--- Locks a folder. 'Nothing' if another process has the lock, or has removed the folder by now.
-keep :: FilePath -> IO (Maybe Handle)
-keep folder = do
-  lock <- openFile (folder </> lockFile) ReadWriteMode
-  locked <- hTryLock lock ExclusiveLock `onException` hClose lock
-  stays <- doesFileExist (folder </> lockFile)
-  if locked && stays then pure (Just lock) else Nothing <$ hClose lock
+-- Makes a file and locks it. 'Nothing', and no file, where there are no locks.
+lockNew :: FilePath -> IO (Maybe Handle)
+lockNew path = do
+  lock <- openFile path ReadWriteMode
+  locked <- fromRight False <$> tryIOError (hTryLock lock ExclusiveLock)
+  if locked then pure (Just lock) else Nothing <$ (hClose lock >> removeFile path)
 
 -- Removes the folders with names of these beginnings whose processes are dead. A folder that cannot
--- be looked into or removed is somebody else's, and stays.
+-- be looked into or removed is somebody else's, and stays. The lock file is opened to be read: that
+-- never makes one in a folder that is being removed.
 sweep :: FilePath -> [String] -> IO ()
 sweep parent names = do
   found <- fromRight [] <$> tryIOError (listDirectory parent)
-  let ours = [parent </> entry | entry <- found, any (`isPrefixOf` entry) names]
-  left <- filterM (doesFileExist . (</> lockFile)) ours
-  for_ left $ \folder -> tryIOError $ do
-    lock <- keep folder
-    for_ lock $ \held -> removePathForcibly folder >> hClose held
+  for_ [parent </> entry | entry <- found, any (`isPrefixOf` entry) names] $ \folder ->
+    tryIOError . withFile (folder </> lockFile) ReadMode $ \lock -> do
+      free <- hTryLock lock SharedLock
+      when free (removePathForcibly folder)
