@@ -11,6 +11,7 @@ import Control.Exception (SomeException, bracket, bracket_, finally, mask_, thro
 import Control.Monad (forM_, replicateM, unless, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
+import Data.Either (isLeft)
 import Data.IORef
 import GHC.Clock (getMonotonicTime)
 import Peer (outcomeText, within)
@@ -30,6 +31,7 @@ import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Protocol.Encode (request)
 import Redis.TestKit.Server
 import Redis.Value
+import System.Timeout (timeout)
 import Test.Hspec hiding (after, before)
 import Test.Hspec.QuickCheck (modifyMaxSuccess)
 import Test.QuickCheck hiding (Failure, again, within)
@@ -60,6 +62,24 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
           (fmap outcomeText <$> trySlotResult slot) >>= \case
             Just (Left (ConnectionError ConnectionFailure {connectionDelivery = MaybeExecuted, connectionCause = ClosedLocally})) -> pure ()
             other -> expectationFailure (show other)
+
+  it "closes a connection that is open only when the pool has been closed" . within 20 $
+    withServer defaultServerOptions $ \server -> do
+      (opened, gate, caller, closed) <- (,,,) <$> newEmptyMVar <*> newEmptyMVar <*> newEmptyMVar <*> newEmptyMVar
+      let holdBack = \case
+            Connected _ _ -> putMVar opened () *> takeMVar gate
+            _ -> pure ()
+      withPoolOf (setHooks noHooks {hookConnection = Just holdBack}) server $ \pool -> do
+        void (forkIO (connectNode pool >>= putMVar caller))
+        takeMVar opened
+        void (forkIO (closeMultiplexPool 0 pool >>= putMVar closed))
+        -- A closed pool refuses at once; an open one waits for the attempt.
+        waitUntil (maybe False isLeft <$> timeout 50000 (connectNode pool))
+        putMVar gate ()
+        takeMVar caller >>= (`shouldSatisfy` isLeft)
+        takeMVar closed
+        map gaugeInFlight <$> poolGauges pool `shouldReturn` []
+        within 5 (waitUntil ((== 0) <$> connectedClients server))
 
   -- The other thread keeps its connection busy, so a command that was sent there would wait.
   it "does not move a thread that waits for its replies because of another thread's commands" . within 25 $

@@ -3,6 +3,7 @@
 -- come and go.
 module Redis.Internal.Client.SubscribingSpec (spec) where
 
+import Control.Monad (forM_)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (foldl', toList)
@@ -57,6 +58,15 @@ spec = describe "subscribing" $ do
         servers = Servers {serversPrimaries = others, serversMembers = Set.fromList others, serversOwner = \_ -> Just (worldOwner sent), serversClustered = True}
         told = worldTold (event (ServersChanged servers) sent {worldTold = []})
      in [since | Missed 1 (KeyEvents "k") since <- told, since < worldNow sent] `shouldSatisfy` not . null
+
+  Hspec.it "moves channels and patterns to another node when their node's connection is lost or cannot be opened" $
+    let lost = case [(number, conn) | (number, conn) <- Map.toList (worldConns hearing), Channel "a" `Set.member` connKnows conn] of
+          [(number, conn)] -> event (Lost (connLine conn) number ClosedByPeer) hearing {worldConns = Map.delete number (worldConns hearing)}
+          _ -> hearing
+        refused = foldl' (\w (pubSub, number) -> opened False pubSub number w) lost [opening | opening@(pubSub, _) <- worldOpening lost, pubSub `elem` pubSubsFor (worldState lost) (Channel "a")]
+        homes name = map (`pubSubsFor` name) [worldState hearing, worldState lost, worldState refused]
+     in forM_ [Channel "a", Channel "b", Pattern "a"] $ \name ->
+          homes name `shouldSatisfy` \pubSubs -> all ((== 1) . length) pubSubs && and (zipWith (/=) pubSubs (drop 1 pubSubs))
   where
     -- All topics are heard, and nothing is on its way.
     hearing = quiet (event (Want 1 (toList topics)) (newWorld 0) {worldWanted = Map.fromList [((1, name), Nothing) | name <- toList topics]})
