@@ -55,7 +55,7 @@ createFolder parent name = mask_ $ do
   -- The folder gets its name when it is locked: nobody sweeps one whose name begins with a dot.
   made <- createTempDirectory parent ('.' : name)
   flip onException (removePathForcibly made) $ do
-    lock <- either (const Nothing) id <$> tryIOError (lockNew (made </> lockFile))
+    lock <- fromRight Nothing <$> tryIOError (lockNew (made </> lockFile))
     let path = parent </> drop 1 (takeFileName made)
     renameDirectory made path
     pure Folder {folderPath = path, folderLock = lock}
