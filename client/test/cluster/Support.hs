@@ -43,9 +43,9 @@ import Redis.TestKit.Address (Address (..))
 import Redis.TestKit.Wait
 import Test.Hspec hiding (after, before)
 
--- | Fails the test if it takes longer than 30 s.
+-- | Fails the test if it takes longer than a minute.
 limited :: HasCallStack => IO a -> IO a
-limited = within 30
+limited = within 60
 
 -- | Fails the test if it leaves a descriptor behind.
 settled :: HasCallStack => IO a -> IO a

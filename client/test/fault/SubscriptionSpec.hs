@@ -115,8 +115,8 @@ spec = do
 
   it "a message of 64 MB is heard, and those behind it" $
     withServer defaultServerOptions {optionsConfig = ["client-output-buffer-limit pubsub 0 0 0"]} $ \server ->
-      withClient (addressed server) $ \publisher ->
-        withClient (setSilenceLimit (Just (seconds 10)) (addressed server)) $ \client ->
+      withClient (setCommandTimeout (Just (seconds 20)) (addressed server)) $ \publisher ->
+        withClient (setSilenceLimit (Just (seconds 20)) (addressed server)) $ \client ->
           withSubscription client (channel "news") $ \subscription -> do
             let large = ByteString.replicate (64 * 1024 * 1024) 120
             forM_ [large, "after"] $ run publisher . Redis.publish "news"
