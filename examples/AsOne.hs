@@ -2,7 +2,6 @@
 module AsOne (main) where
 
 import Data.Either (isRight)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict qualified as Map
 import Redis
 import Redis.Commands qualified as Redis

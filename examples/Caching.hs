@@ -2,7 +2,6 @@
 module Caching (main) where
 
 import Control.Monad (replicateM)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Cache
 import Redis.Commands qualified as Redis
@@ -13,7 +12,7 @@ main :: IO ()
 main = do
   config <- configFromArguments "redis://127.0.0.1:6379"
   withClient (setCaching (Just defaultCaching) config) $ \client -> do
-    let fresh = maxAge (minutes 1)
+    let fresh = minutes 1
     run client (Redis.set "example:config" "blue")
 
     -- A hundred callers want the value, and one command is sent.
@@ -35,7 +34,7 @@ main = do
     runCached client fresh (Redis.mget ("example:a" :| ["example:b"])) >>= print
 
     -- The result of this read must not be old at all.
-    runCached client (maxAge mempty) (Redis.get "example:config") >>= print
+    runCached client mempty (Redis.get "example:config") >>= print
   where
     untilIs client fresh wanted = do
       found <- runCached client fresh (Redis.get "example:config")

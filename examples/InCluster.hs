@@ -4,7 +4,6 @@
 -- slot map up to date.
 module InCluster (main) where
 
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Metrics

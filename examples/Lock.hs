@@ -3,7 +3,6 @@ module Lock (main) where
 
 import Control.Concurrent.Async (forConcurrently_)
 import Data.ByteString.Char8 qualified as Char8
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Decode qualified as Decode

@@ -3,7 +3,6 @@ module Scripts (main) where
 
 import Data.ByteString (ByteString)
 import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Decode qualified as Decode

@@ -3,7 +3,6 @@ module Subscriptions (main) where
 
 import Control.Monad (replicateM_)
 import Data.ByteString.Char8 qualified as Char8
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Subscription

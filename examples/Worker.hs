@@ -6,7 +6,6 @@ import Control.Monad (unless)
 import Data.ByteString (ByteString)
 import Data.Foldable (for_)
 import Data.List (sort)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Patterns.Worker

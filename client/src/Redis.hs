@@ -24,9 +24,14 @@ module Redis
     module Redis.Error,
     module Redis.Pipeline,
     Value,
+
+    -- * Arguments of which there is at least one
+    NonEmpty ((:|)),
+    nonEmpty,
   )
 where
 
+import Data.List.NonEmpty (NonEmpty ((:|)), nonEmpty)
 import Redis.Client
 import Redis.Command (Command, NodeSet (..), decodedBy, idempotent, onEach, onEvery, onNode, readFrom, refine, timeLimit)
 import Redis.Commands.Raw (raw)

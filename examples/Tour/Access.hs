@@ -3,7 +3,6 @@ module Tour.Access (tour) where
 
 import Control.Exception (finally)
 import Data.Foldable (for_)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Duration (minutes)

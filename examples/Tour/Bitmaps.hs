@@ -1,7 +1,6 @@
 -- | Bitmaps: strings as sequences of bits, and small numbers packed into them.
 module Tour.Bitmaps (tour) where
 
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 import Tour.Fresh (fresh)

@@ -2,7 +2,6 @@
 module Tour.Cluster (tour) where
 
 import Control.Exception (displayException)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 import Tour.Fresh (fresh)

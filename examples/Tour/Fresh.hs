@@ -4,7 +4,6 @@ module Tour.Fresh (fresh) where
 import Control.Exception (bracket_)
 import Control.Monad (void)
 import Data.ByteString (ByteString)
-import Data.List.NonEmpty (NonEmpty)
 import Redis
 import Redis.Commands qualified as Redis
 

@@ -1,7 +1,6 @@
 -- | Places on a map, and what lies near them.
 module Tour.Geo (tour) where
 
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 import Tour.Fresh (fresh)

@@ -2,7 +2,6 @@
 module Tour.HashFields (tour) where
 
 import Control.Exception (displayException)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Duration (minutes)

@@ -1,7 +1,6 @@
 -- | Hashes: fields with values under one key.
 module Tour.Hashes (tour) where
 
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 import Tour.Fresh (fresh)

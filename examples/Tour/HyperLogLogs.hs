@@ -2,7 +2,6 @@
 module Tour.HyperLogLogs (tour) where
 
 import Data.ByteString.Char8 qualified as Char8
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 import Tour.Fresh (fresh)

@@ -3,7 +3,6 @@ module Tour.Keys (tour) where
 
 import Data.ByteString (ByteString)
 import Data.List (sort)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Duration (minutes)

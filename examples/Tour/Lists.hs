@@ -1,7 +1,6 @@
 -- | Lists: queues with two ends, and elements by index.
 module Tour.Lists (tour) where
 
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 import Tour.Fresh (fresh)

@@ -2,7 +2,6 @@
 module Tour.Publish (tour) where
 
 import Data.Foldable (for_)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 

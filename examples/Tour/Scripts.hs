@@ -5,7 +5,6 @@ module Tour.Scripts (tour) where
 import Control.Exception (displayException)
 import Data.ByteString (ByteString)
 import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Decode qualified as Decode

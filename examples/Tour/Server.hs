@@ -3,7 +3,6 @@ module Tour.Server (tour) where
 
 import Control.Exception (finally)
 import Data.Foldable (for_)
-import Data.List.NonEmpty (NonEmpty ((:|)), nonEmpty)
 import Redis
 import Redis.Commands qualified as Redis
 import Tour.Fresh (fresh)

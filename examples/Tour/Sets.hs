@@ -2,7 +2,6 @@
 module Tour.Sets (tour) where
 
 import Data.List (sort)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 import Tour.Fresh (fresh)

@@ -1,7 +1,6 @@
 -- | Sorted sets: members in the order of their scores.
 module Tour.SortedSets (tour) where
 
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 import Tour.Fresh (fresh)

@@ -2,7 +2,6 @@
 module Tour.Streams (tour) where
 
 import Data.Foldable (for_)
-import Data.List.NonEmpty (NonEmpty ((:|)), nonEmpty)
 import Redis
 import Redis.Commands qualified as Redis
 import Tour.Fresh (fresh)

@@ -1,7 +1,6 @@
 -- | Strings: values, counters, and locks that expire.
 module Tour.Strings (tour) where
 
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 import Tour.Fresh (fresh)

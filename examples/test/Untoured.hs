@@ -3,7 +3,6 @@
 module Untoured (untoured) where
 
 import Data.ByteString (ByteString)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 

@@ -5,7 +5,6 @@ module Main (main) where
 import Control.Concurrent.Async (forConcurrently_)
 import Control.Concurrent.STM
 import Control.Monad (forM_, void)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import GHC.Clock (getMonotonicTime)
 import Redis
 import Redis.Commands qualified as Redis

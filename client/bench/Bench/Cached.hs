@@ -34,8 +34,8 @@ benchmarks =
           replicateM_ 2 (takeMVar done)
       ]
 
-age :: MaxAge
-age = maxAge (seconds 3600)
+age :: Duration
+age = seconds 3600
 
 keyOf :: Int -> ByteString
 keyOf number = "user:1000:" <> Char8.pack (show (100000 + number))

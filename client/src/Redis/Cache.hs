@@ -3,7 +3,7 @@
 --
 -- > config = setCaching (Just defaultCaching) (standaloneConfig "localhost" 6379)
 -- > …
--- > runCached client (maxAge (seconds 60)) (Redis.get "config")
+-- > runCached client (seconds 60) (Redis.get "config")
 --
 -- __What is promised__: a cached reply was the server's reply at some time no longer ago than the
 -- age that the caller allows, and it misses no change to its key that the server had reported to
@@ -26,8 +26,6 @@ module Redis.Cache
     runCached,
     tryRunCached,
     submitCached,
-    MaxAge,
-    maxAge,
 
     -- * Statistics
     cacheGauges,
@@ -37,7 +35,7 @@ where
 
 import Control.Exception (throwIO)
 import Redis.Command
-import Redis.Duration (Duration, inMicroseconds)
+import Redis.Duration (Duration)
 import Redis.Error
 import Redis.Internal.Client.CacheStore (CacheGauges (..), noCacheGauges, storeGauges)
 import Redis.Internal.Client.Cached
@@ -47,16 +45,7 @@ import Redis.Internal.Client.Trace
 import Redis.Internal.Client.TraceNotes (newTraceNotes)
 import Redis.Internal.Config (Config (configHooks))
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock (Nanos)
-
--- | The greatest age that a cached reply may have.
-newtype MaxAge = MaxAge Nanos
-  deriving stock (Eq, Ord)
-
--- | Allows replies of up to this age, to the tick of the system's clock (1 to 4 ms). With an age of
--- zero or less the read bypasses the cache.
-maxAge :: Duration -> MaxAge
-maxAge age = MaxAge (1000 * max 0 (min 9000000000000000 (inMicroseconds age)))
+import Redis.Internal.Network.Clock (nanosFromDuration)
 
 -- | Runs a read, or answers it from the cache. Throws 'Error'.
 --
@@ -66,39 +55,42 @@ maxAge age = MaxAge (1000 * max 0 (min 9000000000000000 (inMicroseconds age)))
 -- with 'Redis.Client.run', and so does every command on a client without 'Redis.Config.setCaching'.
 -- Errors are not kept.
 --
+-- The duration is the greatest age that a reply from the cache may have, to the tick of the system's
+-- clock (1 to 4 ms). With an age of zero or less the read bypasses the cache.
+--
 -- A read that can be kept goes to the key's primary, also where reads prefer replicas. The hook for
 -- commands is not called for a hit.
 --
 -- \(O(\log n)\) in the number of kept replies, plus the decoder's time. Blocks only on a miss, like
 -- 'Redis.Client.tryRun'.
-runCached :: Client -> MaxAge -> Command a -> IO a
+runCached :: Client -> Duration -> Command a -> IO a
 runCached client age command = tryRunCached client age command >>= either throwIO pure
 
 -- | Like 'runCached', but returns the result or the 'Error'.
-tryRunCached :: Client -> MaxAge -> Command a -> IO (Either Error a)
-tryRunCached (Client core) (MaxAge age) command = case hookCommand (configHooks (coreConfig core)) of
+tryRunCached :: Client -> Duration -> Command a -> IO (Either Error a)
+tryRunCached (Client core) age command = case hookCommand (configHooks (coreConfig core)) of
   Nothing ->
-    glance core age command >>= \case
+    glance core (nanosFromDuration age) command >>= \case
       Answered result -> pure result
       Unanswered begin -> (begin >>= awaitStarted) <* keepOpen core
   Just hook -> do
     notes <- newTraceNotes
-    glance core {coreNotes = Just notes} age command >>= \case
+    glance core {coreNotes = Just notes} (nanosFromDuration age) command >>= \case
       Answered result -> pure result
       Unanswered begin -> do
         trace <- beginTraceOf core hook (oneCommand (commandArguments command)) notes
         awaitTraced trace (const begin) <* keepOpen core
 
 -- | Like 'runCached', but does not wait for the reply. Blocks on a miss like 'Redis.Client.submit'.
-submitCached :: Client -> MaxAge -> Command a -> IO (Pending a)
-submitCached (Client core) (MaxAge age) command = case hookCommand (configHooks (coreConfig core)) of
+submitCached :: Client -> Duration -> Command a -> IO (Pending a)
+submitCached (Client core) age command = case hookCommand (configHooks (coreConfig core)) of
   Nothing ->
-    glance core age command >>= \case
+    glance core (nanosFromDuration age) command >>= \case
       Answered result -> pure (Pending (settled result))
       Unanswered begin -> Pending . heldOpen core <$> begin
   Just hook -> do
     notes <- newTraceNotes
-    glance core {coreNotes = Just notes} age command >>= \case
+    glance core {coreNotes = Just notes} (nanosFromDuration age) command >>= \case
       Answered result -> pure (Pending (settled result))
       Unanswered begin -> do
         trace <- beginTraceOf core hook (oneCommand (commandArguments command)) notes

@@ -19,7 +19,9 @@ module Redis.Client
   ( -- * A client
     Client,
     withClient,
+    withCheckedClient,
     newClient,
+    newCheckedClient,
     closeClient,
     closeClientWithin,
     CloseReport (..),
@@ -38,6 +40,7 @@ module Redis.Client
 
     -- * Dedicated connections
     withDedicated,
+    tryWithDedicated,
     LeaseTarget (..),
     Dedicated,
     runOn,
@@ -52,13 +55,14 @@ module Redis.Client
 where
 
 import Control.Concurrent.STM (atomically, newTVarIO, writeTVar)
-import Control.Exception (bracket, finally, mask_, throwIO)
+import Control.Exception (bracket, bracketOnError, finally, mask_, throwIO)
 import Control.Monad (join, void)
 import Data.Foldable (for_)
 import Data.IORef
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict qualified as Map
 import Redis.Command
+import Redis.Commands.Connection (ping)
 import Redis.Config (ConfigError, validateConfig)
 import Redis.Duration (Duration, inSeconds)
 import Redis.Error
@@ -86,9 +90,20 @@ import Redis.Internal.Routing.SlotMap (SlotMap, emptySlotMap)
 withClient :: Config -> (Client -> IO a) -> IO a
 withClient config = bracket (newClient config) closeClient
 
+-- | Like 'withClient', with a client that has been checked as 'newCheckedClient' does.
+withCheckedClient :: Config -> (Client -> IO a) -> IO a
+withCheckedClient config = bracket (newCheckedClient config) closeClient
+
+-- | Makes a client, and waits until a server has answered a PING: for at most the command timeout,
+-- with the retries of every command. Throws like 'newClient', and the 'Error' of the PING, for
+-- example because nobody listens or the server refuses the password. Costs the connection that the
+-- first command would open, and one round trip.
+newCheckedClient :: Config -> IO Client
+newCheckedClient config = bracketOnError (newClient config) closeClient $ \client -> client <$ run client ping
+
 -- | Makes a client. Throws 'ConfigError' for an invalid configuration, and 'Error' if the TLS files
 -- that it names cannot be used. Does not wait for any server: the first command shows whether there
--- is one.
+-- is one ('newCheckedClient' waits).
 --
 -- When nothing refers to a client any more, the garbage collector closes it, which may happen late
 -- or never. A caller that waits for a command keeps the client open, and so does a 'Pending'. A
@@ -263,7 +278,12 @@ pendingFrom = Pending . settled
 -- >   runOn connection (raw ["WATCH", "balance"])
 -- >   …
 withDedicated :: Client -> LeaseTarget -> (forall s. Dedicated s -> IO a) -> IO a
-withDedicated (Client core) place action = (lease core place action <* keepOpen core) >>= either throwIO pure
+withDedicated client place action = tryWithDedicated client place action >>= either throwIO pure
+
+-- | Like 'withDedicated', but returns the action's result, or the 'Error' if there is no connection.
+-- What the action throws is thrown.
+tryWithDedicated :: Client -> LeaseTarget -> (forall s. Dedicated s -> IO a) -> IO (Either Error a)
+tryWithDedicated (Client core) place action = lease core place action <* keepOpen core
 
 -- | Runs a command on a dedicated connection. Throws 'Error'. Nothing is retried and no redirect is
 -- followed: the state that earlier commands left on the connection would be lost.

@@ -6,7 +6,6 @@ import Control.Concurrent.STM
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (isRight)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import FakeNode
 import Redis
 import Redis.Commands qualified as Redis

@@ -4,7 +4,6 @@ module CacheSpec (spec) where
 import Control.Monad (forM_, replicateM_, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict qualified as Map
 import Redis
 import Redis.Cache
@@ -115,7 +114,7 @@ spec = do
             }
 
     cached :: Client -> Command a -> IO a
-    cached client = runCached client (maxAge (seconds 3600))
+    cached client = runCached client (seconds 3600)
 
     gets cluster = do
       nodes <- clusterNodes cluster

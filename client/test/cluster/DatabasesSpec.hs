@@ -8,7 +8,6 @@ import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (traverse_)
 import Data.List qualified as List
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import FakeNode
 import Redis
 import Redis.Commands qualified as Redis

@@ -9,7 +9,6 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (traverse_)
 import Data.IORef
 import Data.List qualified as List
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe)

@@ -10,7 +10,6 @@ import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (isRight)
 import Data.List (isInfixOf)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict qualified as Map
 import Data.Maybe (listToMaybe)
 import GHC.Clock (getMonotonicTime)
@@ -151,14 +150,14 @@ spec = describe "a primary that sentinels watch" $ do
       limited . settled . withWatched (setCaching (Just defaultCaching) . setReadFrom PreferReplica) $ \group config ->
         withClient config $ \client -> do
           run client (Redis.set "key" "before")
-          runCached client (maxAge (seconds 300)) (Redis.get "key") `shouldReturn` Just "before"
+          runCached client (seconds 300) (Redis.get "key") `shouldReturn` Just "before"
           old <- primaryOf group
           awaitReplicas group
           orderFailover group
           new <- primaryAfter group old
           _ <- command new ["SET", "key", "after"]
-          eventually 5 "the new value is read" $ (== Just "after") <$> runCached client (maxAge (seconds 300)) (Redis.get "key")
-          replicateM_ 100 (runCached client (maxAge (seconds 300)) (Redis.get "key") `shouldReturn` Just "after")
+          eventually 5 "the new value is read" $ (== Just "after") <$> runCached client (seconds 300) (Redis.get "key")
+          replicateM_ 100 (runCached client (seconds 300) (Redis.get "key") `shouldReturn` Just "after")
 
   describe "whose sentinels" $ do
     it "are dead but for one is found, and followed" $

@@ -8,7 +8,6 @@ import Control.Monad (filterM, forM_, void)
 import Data.ByteString (ByteString)
 import Data.Int (Int64)
 import Data.List (find, sort)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Maybe (listToMaybe)
 import FakeNode (Answer (..), fakeEndpoint, hangUpAll, setScript, setView, shard, shardsView, withFakeNode)
 import Redis

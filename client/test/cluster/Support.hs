@@ -35,7 +35,6 @@ import Control.Exception (finally)
 import Control.Monad (forM_, unless, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Internal.Protocol.Slot (keySlot, slotNumber)

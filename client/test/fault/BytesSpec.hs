@@ -6,7 +6,6 @@ import Control.Monad (forM_, replicateM_)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Harness
 import Redis
 import Redis.Commands qualified as Commands

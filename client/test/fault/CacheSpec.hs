@@ -152,7 +152,7 @@ spec = do
           }
 
     kept :: Client -> ByteString -> IO (Either Error (Maybe ByteString))
-    kept client key = tryRunCached client (maxAge (seconds 3600)) (Commands.get key)
+    kept client key = tryRunCached client (seconds 3600) (Commands.get key)
 
     caching = cachingOf defaultCaching
     cachingOf settings = setCaching (Just settings)

@@ -9,7 +9,6 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Either (lefts, rights)
 import Data.IORef
 import Data.List (isInfixOf, sort)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import GHC.Clock (getMonotonicTime)
 import Harness
 import Redis

@@ -9,11 +9,10 @@ import Control.Exception (ErrorCall (ErrorCall), throwIO)
 import Control.Monad (forM_, void)
 import Data.Bifunctor (bimap)
 import Data.ByteString (ByteString)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Maybe (isJust)
 import Harness
 import Redis
-import Redis.Cache (maxAge, runCached, submitCached)
+import Redis.Cache (runCached, submitCached)
 import Redis.Commands qualified as Commands
 import Redis.Metrics (CacheGauges (..), clientSnapshot, snapshotCache)
 import Redis.Script
@@ -230,9 +229,9 @@ spec = describe "the hook for commands" $ do
     behindProxy $ \_ proxy -> leavingNothing $ do
       (spans, hooked) <- recording
       withClient (setCaching (Just defaultCaching) (hooked (through proxy))) $ \client -> do
-        runCached client (maxAge (seconds 60)) (Commands.get "key") `shouldReturn` Nothing
-        runCached client (maxAge (seconds 60)) (Commands.get "key") `shouldReturn` Nothing
-        submitCached client (maxAge (seconds 60)) (Commands.get "other") >>= awaitReply >>= (`shouldBe` Nothing)
+        runCached client (seconds 60) (Commands.get "key") `shouldReturn` Nothing
+        runCached client (seconds 60) (Commands.get "key") `shouldReturn` Nothing
+        submitCached client (seconds 60) (Commands.get "other") >>= awaitReply >>= (`shouldBe` Nothing)
         cache <- snapshotCache <$> clientSnapshot client
         fmap (\gauges -> (cacheHits gauges, cacheMisses gauges)) cache `shouldBe` Just (1, 2)
       map (\(begun, ended) -> (begunText begun, endedNode ended, endedAttempts ended, isJust (endedEntering ended))) <$> endedOf spans

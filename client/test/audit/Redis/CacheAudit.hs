@@ -88,7 +88,7 @@ auditedReads client watch action = do
     -- No outdated value may stay in the cache for ever.
     forM_ (zip (watchKeys watch) lasts) $ \(key, lastVersion) ->
       eventually 10 ("the last version of " <> show key) $
-        tryRunCached client (maxAge (seconds 3600)) (Redis.get key) >>= \case
+        tryRunCached client (seconds 3600) (Redis.get key) >>= \case
           Right (Just text) -> pure (maybe False (>= lastVersion) (versionOf text) || watchForgets watch)
           _ -> pure False
     (auditFailedReads, auditFailures) <- readTVarIO failed
@@ -118,7 +118,7 @@ auditedReads client watch action = do
         -- The versions that were acknowledged longer ago than the greatest age, plus a tick of the
         -- clock.
         bound <- dropWhile ((> began - watchAge watch - 0.005) . snd) <$> readTVarIO history
-        tryRunCached client (maxAge (seconds (watchAge watch))) (Redis.get key) >>= \case
+        tryRunCached client (seconds (watchAge watch)) (Redis.get key) >>= \case
           Left why -> atomically (modifyTVar' failed (\(count, reasons) -> (count + 1, take 3 (why : reasons)))) *> pause 0.001
           Right found -> do
             before <- readIORef newest

@@ -6,7 +6,6 @@ import Control.Monad (forM, forM_, replicateM_, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (isInfixOf)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict qualified as Map
 import Redis
 import Redis.Cache
@@ -109,7 +108,7 @@ spec = around_ (within 60) . describe "what is kept" $ do
         -- No read is answered before both have begun.
         _ <- Server.command server ["CLIENT", "PAUSE", "300", "ALL"]
         first <- submitCached client age (Redis.get "k")
-        joined <- submitCached client (maxAge (milliseconds 1)) (Redis.get "k")
+        joined <- submitCached client (milliseconds 1) (Redis.get "k")
         awaitReply first `shouldReturn` Just "old"
         awaitReply joined `shouldReturn` Just "old"
         run client (Redis.set "k" "new")
@@ -122,11 +121,11 @@ spec = around_ (within 60) . describe "what is kept" $ do
       run client (Redis.set "k" "v")
       cached client (Redis.get "k") `shouldReturn` Just "v"
       eventually 5 "a reply is too old" $ do
-        _ <- runCached client (maxAge (milliseconds 20)) (Redis.get "k")
+        _ <- runCached client (milliseconds 20) (Redis.get "k")
         (>= 3) <$> calls server "get"
       asked <- calls server "get"
       cached client (Redis.get "k") `shouldReturn` Just "v"
-      runCached client (maxAge mempty) (Redis.get "k") `shouldReturn` Just "v"
+      runCached client mempty (Redis.get "k") `shouldReturn` Just "v"
       calls server "get" `shouldReturn` asked + 1
 
   it "takes no more bytes than it may, and keeps what is used" $
@@ -200,7 +199,7 @@ spec = around_ (within 60) . describe "what is kept" $ do
           cached client (Redis.get "k") `shouldReturn` Just "v"
         cacheKept <$> cacheGauges client `shouldReturn` 0
   where
-    age = maxAge (minutes 10)
+    age = minutes 10
 
     cached :: Client -> Command a -> IO a
     cached client = runCached client age

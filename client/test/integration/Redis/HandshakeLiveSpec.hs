@@ -8,7 +8,6 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (isInfixOf)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
 import Redis
 import Redis.Commands qualified as Commands
@@ -39,6 +38,25 @@ spec = around_ (within 60) $ do
             run client protocolOfMap >>= \case
               Array elements -> length elements `shouldBe` 6
               other -> expectationFailure (show other)
+
+    it "answers a client that is checked before anybody has it" $
+      withServer guarded $ \server ->
+        withCheckedClient (password "right" (addressed server)) (`run` Commands.echo "a") `shouldReturn` "a"
+
+    it "is missed, or refuses the password, before anybody has the client" $
+      withServer guarded $ \server -> do
+        let checked :: Config -> IO (Either Error ())
+            checked config = try (withCheckedClient (setConnectTimeout (seconds 1) (setCommandTimeout (Just (seconds 1)) config)) (const (failure "there is a client")))
+        refused <- checked (password "wrong" (addressed server))
+        show refused `shouldSatisfy` isInfixOf "WRONGPASS"
+        Server.stop server
+        missed <- checked (password "right" (addressed server))
+        show missed `shouldSatisfy` isInfixOf "ConnectFailed"
+        lent <- newClient (setMaxAttempts 1 (password "right" (addressed server)))
+        tryWithDedicated lent AnyPrimary (const (pure ())) >>= \case
+          Left failed -> errorDelivery failed `shouldBe` NotSent
+          Right () -> expectationFailure "a connection to nobody"
+        closeClient lent
 
     forM_ [PreferResp3, OnlyResp2] $ \protocol -> describe ("asked with " <> show protocol) $ do
       it "has every connection in the database that was asked for" $

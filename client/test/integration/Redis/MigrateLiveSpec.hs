@@ -4,7 +4,6 @@ module Redis.MigrateLiveSpec (spec) where
 import Control.Monad (forM_)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (isLeft)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Surroundings (addressed)

@@ -5,7 +5,6 @@ import Control.Exception (displayException, try)
 import Control.Monad (forM_, void)
 import Data.Int (Int64)
 import Data.List (isInfixOf)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Cache
 import Redis.Command.Build qualified as Build
@@ -30,10 +29,10 @@ spec = around_ (within 60) . describe "an error" $ do
     withServer defaultServerOptions $ \server ->
       withClient (setCaching (Just defaultCaching) (addressed server)) $ \client -> do
         run client (Redis.set "text" "value")
-        wrong <- tryRunCached client (maxAge (seconds 60)) (Redis.hget "text" "field")
+        wrong <- tryRunCached client (seconds 60) (Redis.hget "text" "field")
         shown wrong `shouldBe` "HGET text: server error: WRONGTYPE Operation against a key holding the wrong kind of value"
         -- The second time the reply is there already.
-        unlike <- traverse (const (tryRunCached client (maxAge (seconds 60)) (raw ["GET", "text"] `decodedBy` Decode.integer))) [1 :: Int, 2]
+        unlike <- traverse (const (tryRunCached client (seconds 60) (raw ["GET", "text"] `decodedBy` Decode.integer))) [1 :: Int, 2]
         map shown unlike `shouldBe` replicate 2 "GET text: unexpected reply: expected an integer, got BulkString \"value\""
 
   it "says what the program's function said of a result that it refused, however the command was run" $
@@ -48,9 +47,9 @@ spec = around_ (within 60) . describe "an error" $ do
               submit client read' >>= tryAwaitReply,
               runPipeline client (tryPipelined read'),
               withDedicated client AnyPrimary (`tryRunOn` read'),
-              tryRunCached client (maxAge (seconds 60)) read',
+              tryRunCached client (seconds 60) read',
               -- Now from the cache.
-              tryRunCached client (maxAge (seconds 60)) read',
+              tryRunCached client (seconds 60) read',
               runTransaction client (tryQueued read'),
               tryRunTransaction client (queued read'),
               tryRun client (own (evalScript (script "return redis.call('GET', KEYS[1])") ["text"] [] `decodedBy` Decode.nullable Decode.bytes)),

@@ -4,7 +4,6 @@ module Redis.ScriptLiveSpec (spec) where
 import Control.Concurrent.Async (withAsync)
 import Control.Monad (forM_, void)
 import Data.ByteString.Char8 qualified as Char8
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict qualified as Map
 import Redis
 import Redis.Commands qualified as Redis

@@ -6,7 +6,6 @@ import Control.Monad (forM_, replicateM_)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
 import Data.List (nub, sort)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe)
 import Redis

@@ -99,7 +99,7 @@ anything caller = do
       key <- someKey
       began <- getMonotonicTime
       lagBefore <- lagSoFar (callerLag caller)
-      calling caller "GET from the cache" 0 (tryRunCached (clientOf caller) (maxAge (seconds cacheAge)) (Redis.get (keyName key))) >>= \case
+      calling caller "GET from the cache" 0 (tryRunCached (clientOf caller) (seconds cacheAge) (Redis.get (keyName key))) >>= \case
         Answered value -> do
           note caller (ReadFar key value)
           lag <- subtract lagBefore <$> lagSoFar (callerLag caller)

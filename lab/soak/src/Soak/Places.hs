@@ -31,7 +31,6 @@ import Control.Monad (forM, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (partition)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Maybe (mapMaybe)
 import Redis
 import Redis.Cluster.Slot (keySlot)

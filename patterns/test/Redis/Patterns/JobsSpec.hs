@@ -9,7 +9,6 @@ import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
 import Data.List (nub)
-import Data.List.NonEmpty (NonEmpty ((:|)), nonEmpty)
 import Data.Map.Strict qualified as Map
 import Data.Time.Clock (UTCTime, addUTCTime, diffUTCTime)
 import Redis

@@ -1,7 +1,6 @@
 module Redis.Patterns.PendingSpec (spec) where
 
 import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
 import Redis
 import Redis.Commands (PendingEntry (..), StreamId (..))

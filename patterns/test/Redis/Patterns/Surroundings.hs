@@ -15,7 +15,6 @@ where
 import Control.Monad (forM_)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict qualified as Map
 import Redis
 import Redis.TestKit.Address (Address (..))

@@ -7,7 +7,6 @@ import Control.Exception (try)
 import Control.Monad (forM, forM_, when)
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (sort)
-import Data.List.NonEmpty (NonEmpty ((:|)), nonEmpty)
 import Data.Set qualified as Set
 import Redis
 import Redis.Commands qualified as Redis

@@ -6,7 +6,6 @@ import Control.Exception (try)
 import Control.Monad (forM, forM_, forever)
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (sort)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict qualified as Map
 import Redis
 import Redis.Commands qualified as Redis

@@ -10,7 +10,6 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isPrint)
 import Data.IORef
 import Data.List (sort)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
 import GHC.Clock (getMonotonicTime)
 import Redis
