@@ -18,7 +18,7 @@ main = do
 
     -- Eight threads read, add and write, one after the other.
     forConcurrently_ [1 .. 8 :: Int] $ \_ ->
-      withLock client (lock "example") {lockPatience = Nothing} $ \_ -> do
+      withLock client (lock "example") {lockTimeout = Nothing} $ \_ -> do
         count <- maybe 0 (maybe 0 fst . Char8.readInt) <$> run client (Redis.get "{example}:count")
         run client (Redis.set "{example}:count" (Char8.pack (show (count + 1))))
     run client (Redis.get "{example}:count") >>= print
@@ -33,7 +33,7 @@ main = do
     outcome <- withLock client (lock "example") {lockOwner = "main"} $ \hold -> do
       still <- isHeld (grantLease hold)
       holder <- run client (lockHolder "example")
-      other <- withLock client (lock "example") {lockPatience = Just mempty} (const (pure ()))
+      other <- withLock client (lock "example") {lockTimeout = Just mempty} (const (pure ()))
       pure (still, holderOwner <$> holder, other)
     print outcome
   where

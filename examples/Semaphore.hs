@@ -12,7 +12,7 @@ main :: IO ()
 main = do
   config <- configFromArguments "redis://127.0.0.1:6379"
   withClient config $ \client -> do
-    let exports = (semaphore "example" 2) {semaphorePatience = Nothing}
+    let exports = (semaphore "example" 2) {semaphoreTimeout = Nothing}
 
     -- Eight threads want to export. Each waits for a permit, however long it takes.
     running <- newTVarIO (0 :: Int)
@@ -31,6 +31,6 @@ main = do
     outcome <- withPermit client exports $ \_ ->
       withPermit client exports $ \_ -> do
         taken <- run client (permitsTaken exports)
-        third <- withPermit client exports {semaphorePatience = Just mempty} (const (pure ()))
+        third <- withPermit client exports {semaphoreTimeout = Just mempty} (const (pure ()))
         pure (taken, third)
     print outcome

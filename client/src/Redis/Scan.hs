@@ -33,7 +33,7 @@ module Redis.Scan
     walkZscan,
     nextPage,
     foldWalk,
-    WalkOptions (walkFrom, walkPatience),
+    WalkOptions (walkFrom, walkTimeout),
     walkDefaults,
 
     -- * Resuming
@@ -129,7 +129,7 @@ usualCount :: Maybe Int64
 usualCount = Just 1000
 
 -- | Pulls the next page, which may be empty; 'Nothing' at the end of the walk. Waits for the servers,
--- and for another thread that is pulling. Tries again after failures for as long as 'walkPatience',
+-- and for another thread that is pulling. Tries again after failures for as long as 'walkTimeout',
 -- and then throws 'Redis.Error.Error'; the walk stays where it was, and may be pulled again. If a
 -- thread is interrupted here, the page that it was about to get may be lost: to miss nothing,
 -- continue then from a position that was kept before.

@@ -36,8 +36,8 @@ spec = do
               doubtful <- newIORef 0
               let counter = "counter:" <> Char8.pack (show number)
                   impatient action = do
-                    patience <- randomRIO (0, 3000)
-                    timeout patience action
+                    limit <- randomRIO (0, 3000)
+                    timeout limit action
               forM_ [1 .. 20 :: Int] $ \turn -> do
                 let token = Char8.pack (show number <> ":" <> show turn)
                 impatient (run client (Commands.echo token)) >>= \case

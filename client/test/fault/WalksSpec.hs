@@ -72,11 +72,11 @@ spec = do
         Set.fromList (before <> after) `shouldBe` keys
         length (before <> after) `shouldSatisfy` (< Set.size keys + 500)
 
-  it "throw what was wrong when their patience is at its end, and can be pulled then" $
+  it "throw what was wrong when their time limit is at its end, and can be pulled then" $
     withServer durable $ \server ->
       withClient (addressed server) $ \client -> do
         keys <- filled client 500
-        walk <- walkScan walkDefaults {walkPatience = seconds 1} client small
+        walk <- walkScan walkDefaults {walkTimeout = seconds 1} client small
         before <- concat . catMaybes <$> replicateM 3 (nextPage walk)
         Server.kill9 server
         result <- try (remaining walk)

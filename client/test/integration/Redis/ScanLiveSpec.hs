@@ -108,10 +108,10 @@ spec = around_ (within 60) . describe "walks" $ do
         _ <- command server ["ACL", "SETUSER", "walker", "+sscan"]
         foldWalk overMembers count 0 >>= (`shouldSatisfy` (> 2000))
 
-  it "without any patience go to their end, if nothing fails" $
+  it "without any time limit go to their end, if nothing fails" $
     withClientOf PreferResp3 $ \_ client -> do
       run client (Redis.set "key" "v")
-      walk <- walkScan walkDefaults {walkPatience = mempty} client Redis.scanDefaults
+      walk <- walkScan walkDefaults {walkTimeout = mempty} client Redis.scanDefaults
       foldWalk walk count 0 `shouldReturn` 1
   where
     count counted _ = pure (counted + 1 :: Int)

@@ -45,7 +45,7 @@ anything caller = do
       | chance <= 90 -> asksEveryNode
       | chance <= 91 -> readsCached
       | chance <= 93 -> readsFar
-      | chance <= 97 -> losesPatience
+      | chance <= 97 -> givesUpWaiting
       | otherwise -> isKilled
   where
     someKey = dice caller (0, keyCount - 1) >>= valueKey caller
@@ -145,7 +145,7 @@ anything caller = do
           pure (Commit (queued (Redis.set name (Char8.pack (show (maybe 0 fst (held >>= Char8.readInt) + 1))))))
       note caller (CountedShared counter (mapped (== Committed ()) outcome))
 
-    losesPatience = do
+    givesUpWaiting = do
       micros <- dice caller (1, 20000)
       counter <- keyOf caller "c" <$> dice caller (0, counterCount - 1)
       outcome <- givingUp caller micros (Redis.incr (keyName counter))

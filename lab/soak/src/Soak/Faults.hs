@@ -237,7 +237,7 @@ upheavals around random =
       (primary, replica) <- keptPair >>= roles
       say (nameOf primary <> " to " <> nameOf replica)
       -- The servers themselves give up after five seconds if replication is disturbed meanwhile.
-      persistently (failover (withPatience 8 cluster) replica)
+      persistently (failover (withClusterTimeout 8 cluster) replica)
 
     reshard say = do
       tags <- choice random Kept [Kept, MayLose]

@@ -75,9 +75,9 @@ loadCallers = length . loadCallersOf
 -- | Runs an action while no caller calls. 'Left' lists the callers that do not return within this
 -- number of seconds.
 parked :: Load -> Double -> IO a -> IO (Either [String] a)
-parked load patience action = do
+parked load limit action = do
   atomically (writeTVar (loadGate load) Shut)
-  arrived <- upTo patience . atomically $ mapM_ (\one -> readTVar (callerParked one) >>= check) (loadCallersOf load)
+  arrived <- upTo limit . atomically $ mapM_ (\one -> readTVar (callerParked one) >>= check) (loadCallersOf load)
   result <- case arrived of
     Just () -> Right <$> action
     Nothing -> Left <$> underWay load
@@ -96,13 +96,13 @@ underWay load = do
 -- | Waits until the workers have handled the entries that are acknowledged by now, for at most this
 -- number of seconds per stream. Then returns the violations of the streams.
 undrained :: Load -> Double -> IO [String]
-undrained load patience = concat <$> mapM (stillUnhandled patience) (loadStreams load)
+undrained load limit = concat <$> mapM (stillUnhandled limit) (loadStreams load)
 
 -- | Ends the load. Returns the callers that did not return within this number of seconds.
 stopLoad :: Load -> Double -> IO [String]
-stopLoad load patience = do
+stopLoad load limit = do
   atomically (writeTVar (loadGate load) Over)
-  ended <- upTo patience (mapM waitCatch (loadThreads load))
+  ended <- upTo limit (mapM waitCatch (loadThreads load))
   case ended of
     Just results -> pure ["a caller's thread died: " <> show problem | Left problem <- results]
     Nothing -> do

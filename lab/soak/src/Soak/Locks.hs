@@ -37,13 +37,13 @@ data Guarded = Guarded
 newGuarded :: ByteString -> IO Guarded
 newGuarded prefix = Guarded which <$> newIORef 0 <*> newTVarIO Nothing
   where
-    which = (lock name) {lockLease = seconds 2, lockPatience = Just (seconds patience)}
+    which = (lock name) {lockLease = seconds 2, lockTimeout = Just (seconds lockWait)}
     name = head' [named | n <- [1 :: Int ..], let named = prefix <> Char8.pack (show n), keepingOf ("lock:" <> named) == Kept]
     head' = foldr const prefix
 
 -- | The time that a caller waits for the lock, in seconds.
-patience :: Double
-patience = 1
+lockWait :: Double
+lockWait = 1
 
 -- | Takes the lock, checks the rules, holds it for a while and releases it.
 contends :: Guarded -> Caller -> IO ()
@@ -73,8 +73,8 @@ contends guarded caller = do
     Right (Just ()) -> pure ()
   where
     wrong text = note caller (Wrong (Char8.unpack (lockName (guardedBy guarded)) <> ": " <> text))
-    -- The last attempt may begin when patience ends, and has a second of its own.
-    limit = patience + 1
+    -- The last attempt may begin when the time is over, and has a second of its own.
+    limit = lockWait + 1
     -- Seldom for longer than the lease.
     stay = do
       long <- (== 1) <$> dice caller (1, 40)

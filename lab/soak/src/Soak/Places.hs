@@ -176,7 +176,7 @@ clusterOptions =
                      "cluster-node-timeout " <> show nodeTimeout
                    ]
           },
-      clusterPatience = 60
+      clusterTimeout = 60
     }
   where
     nodeTimeout = 2000 :: Int

@@ -14,7 +14,7 @@
 -- * /No reply is another's/: each value names its key, each token comes back to who
 --   sent it, the replies of a pipeline are those to its commands, in order.
 -- * /Nobody waits too long/: each call returns within its time (the command timeout;
---   for BLPOP also the server's limit; for a caller that gives up, its patience) and a second, half
+--   for BLPOP also the server's limit; for a caller that gives up, its time limit) and a second, half
 --   of it for a connection that must be opened. The time for which the process was kept from running
 --   meanwhile is added ("Soak.Lag"). Every call returns in the end.
 -- * /Entries are handled/: each entry that was acknowledged is handled by a worker of the

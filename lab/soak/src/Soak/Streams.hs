@@ -79,9 +79,9 @@ works gate stream caller = do
 -- | Waits until all entries are handled that are acknowledged by now, for at most this number of
 -- seconds. Then returns the violations.
 stillUnhandled :: Double -> Stream -> IO [String]
-stillUnhandled patience stream = do
+stillUnhandled limit stream = do
   due <- unhandled <$> readTVarIO (streamBook stream)
-  void . upTo patience . atomically $ do
+  void . upTo limit . atomically $ do
     book <- readTVar (streamBook stream)
     check (due `IntSet.isSubsetOf` streamHandled book)
   book <- readTVarIO (streamBook stream)

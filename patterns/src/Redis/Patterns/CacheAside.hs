@@ -42,7 +42,7 @@
 -- it. A lease whose owner never received the reply ends by itself.
 module Redis.Patterns.CacheAside
   ( -- * Configuration
-    Keeping (keepingTime, keepingJitter, keepingAbsentTime, keepingEarly, keepingLease, keepingWait, keepingPatience, keepingWithoutServer),
+    Keeping (keepingTime, keepingJitter, keepingAbsentTime, keepingEarly, keepingLease, keepingWait, keepingTimeout, keepingWithoutServer),
     keeping,
     Codec (..),
     plainBytes,
@@ -106,7 +106,7 @@ data Keeping a = Keeping
     -- computes it, and does not store it. 'mempty': do not wait. Default: 10 s.
     keepingWait :: Duration,
     -- | How long to wait for each of the server's replies. Default: 1 s.
-    keepingPatience :: Duration,
+    keepingTimeout :: Duration,
     -- | Whether to compute the value if the server does not answer ('True', the default), or to
     -- throw the server's 'Error'. With 'True', the source of the values must be able to bear all
     -- requests.
@@ -125,7 +125,7 @@ keeping name codec =
       keepingEarly = 1,
       keepingLease = seconds 10,
       keepingWait = seconds 10,
-      keepingPatience = seconds 1,
+      keepingTimeout = seconds 1,
       keepingWithoutServer = True
     }
 
@@ -345,7 +345,7 @@ giveBackScript =
 
 -- | Adds the time limit, and marks the command as repeatable: each of the scripts may run twice.
 patient :: Keeping a -> Command b -> Command b
-patient Keeping {keepingPatience} = timeLimit keepingPatience . idempotent
+patient Keeping {keepingTimeout} = timeLimit keepingTimeout . idempotent
 
 number :: Int64 -> ByteString
 number = Char8.pack . show

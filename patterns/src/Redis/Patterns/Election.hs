@@ -98,7 +98,7 @@ withCandidate client which action = do
 standFor :: Client -> Election -> Candidate -> TVar Bool -> IO ()
 standFor client Election {electionName, electionLease, electionCandidate} Candidate {candidateTerm, candidateResigned} done = round'
   where
-    seat = (lock ("election:" <> electionName)) {lockLease = electionLease, lockPatience = Just mempty, lockOwner = electionCandidate}
+    seat = (lock ("election:" <> electionName)) {lockLease = electionLease, lockTimeout = Just mempty, lockOwner = electionCandidate}
     over = readTVar done >>= check
     round' = do
       led <- try (withLock client seat serve)

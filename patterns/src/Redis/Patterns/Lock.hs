@@ -46,7 +46,7 @@
 -- caller that gives up gives back the lock that it may have taken.
 module Redis.Patterns.Lock
   ( -- * Configuration
-    Lock (lockName, lockLease, lockPatience, lockOwner),
+    Lock (lockName, lockLease, lockTimeout, lockOwner),
     lock,
 
     -- * Holding a lock
@@ -86,7 +86,7 @@ data Lock = Lock
     lockLease :: Duration,
     -- | How long to wait while others hold the lock; 'Nothing': for ever; 'mempty': make one
     -- attempt. Default: 10 s.
-    lockPatience :: Maybe Duration,
+    lockTimeout :: Maybe Duration,
     -- | What 'lockHolder' reports about this holder. Default: empty.
     lockOwner :: ByteString
   }
@@ -94,7 +94,7 @@ data Lock = Lock
 
 -- | The lock of this name, with the default settings.
 lock :: ByteString -> Lock
-lock name = Lock {lockName = name, lockLease = seconds 10, lockPatience = Just (seconds 10), lockOwner = ""}
+lock name = Lock {lockName = name, lockLease = seconds 10, lockTimeout = Just (seconds 10), lockOwner = ""}
 
 -- | A lock that is held.
 data LockGrant = LockGrant
@@ -107,7 +107,7 @@ data LockGrant = LockGrant
   }
 
 -- | Takes the lock, runs the action, and gives the lock back. 'Nothing': others held the lock for
--- all of 'lockPatience', and the action did not run. Blocks while it waits for the lock; the pauses
+-- all of 'lockTimeout', and the action did not run. Blocks while it waits for the lock; the pauses
 -- between attempts are random, up to 5 ms at first and up to 50 ms later. Costs one round trip to
 -- take a free lock, one to give it back, and one for each third of the lease.
 --
@@ -115,7 +115,7 @@ data LockGrant = LockGrant
 -- 'awaitLeaseLost' with whatever else it waits for. When the action ends or throws, the lock is given
 -- back.
 --
--- Throws 'Error' if the last attempt within 'lockPatience' failed, or at once if the server
+-- Throws 'Error' if the last attempt within 'lockTimeout' failed, or at once if the server
 -- refuses. The lock was not taken then, or, if the error is 'MaybeExecuted', for at most one lease.
 withLock :: Client -> Lock -> (LockGrant -> IO a) -> IO (Maybe a)
 withLock client which action = do
@@ -124,7 +124,7 @@ withLock client which action = do
     client
     Leased
       { leasedFor = lockLease which,
-        leasedPatience = lockPatience which,
+        leasedTimeout = lockTimeout which,
         leasedTake = taking which token,
         leasedRenew = renewing which token,
         leasedGiveBack = releasing which token

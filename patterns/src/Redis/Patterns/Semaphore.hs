@@ -23,7 +23,7 @@
 -- loses no permit; other implementations guess, and leave permits that have no holder until they
 -- expire. A caller that gives up gives back the permit that it may have.
 module Redis.Patterns.Semaphore
-  ( Semaphore (semaphoreName, semaphorePermits, semaphoreLease, semaphorePatience),
+  ( Semaphore (semaphoreName, semaphorePermits, semaphoreLease, semaphoreTimeout),
     semaphore,
     withPermit,
     permitsTaken,
@@ -54,16 +54,16 @@ data Semaphore = Semaphore
     semaphoreLease :: Duration,
     -- | How long to wait while all permits are taken; 'Nothing': for ever; 'mempty': make one
     -- attempt. Default: 10 s.
-    semaphorePatience :: Maybe Duration
+    semaphoreTimeout :: Maybe Duration
   }
   deriving stock (Eq, Show)
 
 -- | The semaphore of this name with this many permits.
 semaphore :: ByteString -> Int64 -> Semaphore
-semaphore name permits = Semaphore {semaphoreName = name, semaphorePermits = permits, semaphoreLease = seconds 10, semaphorePatience = Just (seconds 10)}
+semaphore name permits = Semaphore {semaphoreName = name, semaphorePermits = permits, semaphoreLease = seconds 10, semaphoreTimeout = Just (seconds 10)}
 
 -- | Takes a permit, runs the action, and gives the permit back. 'Nothing': all permits were taken
--- for all of 'semaphorePatience', and the action did not run. Blocks, costs and throws like
+-- for all of 'semaphoreTimeout', and the action did not run. Blocks, costs and throws like
 -- 'Redis.Patterns.Lock.withLock'; \(O(\log n)\) on the server for \(n\) permits taken.
 withPermit :: Client -> Semaphore -> (Lease -> IO a) -> IO (Maybe a)
 withPermit client which action = do
@@ -72,7 +72,7 @@ withPermit client which action = do
     client
     Leased
       { leasedFor = semaphoreLease which,
-        leasedPatience = semaphorePatience which,
+        leasedTimeout = semaphoreTimeout which,
         leasedTake = taking which token,
         leasedRenew = renewing which token,
         leasedGiveBack = releasing which token

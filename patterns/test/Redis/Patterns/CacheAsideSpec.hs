@@ -152,7 +152,7 @@ spec = do
               ]
       withScripted expected $ \server ->
         withClient (setMuxCount (Just 1) (standaloneConfig "127.0.0.1" (fromIntegral (scriptedPort server)))) $ \client -> do
-          cache <- newCache client plain {keepingPatience = seconds 60}
+          cache <- newCache client plain {keepingTimeout = seconds 60}
           withAsync (cached cache "k" (pure (Just "value"))) $ \storing -> do
             eventually 10 "the store has arrived" ((== 2) . length . filter (isScript . snd) <$> heardBy server)
             cancel storing

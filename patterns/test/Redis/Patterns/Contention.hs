@@ -21,7 +21,7 @@ import Redis.Patterns.Lock
 import Test.Hspec
 
 patient :: Lock
-patient = (lock "many") {lockPatience = Nothing, lockLease = seconds 5}
+patient = (lock "many") {lockTimeout = Nothing, lockLease = seconds 5}
 
 -- | The guarded resource: how many callers are inside, their fencing tokens with the last first,
 -- and the most that were ever inside.

@@ -50,7 +50,7 @@ spec = do
           before <- evaluations server
           -- Each renewal is a script; six renewals take as long as two leases.
           eventually 10 "six renewals" ((>= before + 6) <$> evaluations server)
-          taken <- withLock client (brief "kept") {lockPatience = Just mempty} (const (pure ()))
+          taken <- withLock client (brief "kept") {lockTimeout = Just mempty} (const (pure ()))
           taken `shouldBe` Nothing
           isHeld (grantLease hold)
         kept `shouldBe` Just True
@@ -82,7 +82,7 @@ spec = do
         taken <- newEmptyTMVarIO
         lost <- newEmptyTMVarIO
         go <- newEmptyTMVarIO
-        let next = withLock client (brief "lost") {lockPatience = Nothing} $ \hold -> do
+        let next = withLock client (brief "lost") {lockTimeout = Nothing} $ \hold -> do
               atomically (putTMVar taken (lockFence hold))
               atomically (awaitLeaseLost (grantLease hold) *> putTMVar lost ())
               atomically (takeTMVar go)
@@ -144,7 +144,7 @@ spec = do
       behindProxy $ \server _ client -> do
         _ <- withLock client (lock "doubt") (const (pure ()))
         freeze server
-        failed <- try (withLock client (lock "doubt") {lockLease = seconds 60, lockPatience = Just mempty} (const (pure ())))
+        failed <- try (withLock client (lock "doubt") {lockLease = seconds 60, lockTimeout = Just mempty} (const (pure ())))
         either errorDelivery (const NotSent) failed `shouldBe` MaybeExecuted
         thaw server
         -- Long before the lease is over.
@@ -163,13 +163,13 @@ spec = do
               ]
       withScripted expected $ \server ->
         withClient (setMuxCount (Just 1) (standaloneConfig "127.0.0.1" (fromIntegral (scriptedPort server)))) $ \client -> do
-          withLock client (lock "late") {lockLease = milliseconds 300, lockPatience = Just (seconds 2)} (const (pure ())) `shouldReturn` Nothing
+          withLock client (lock "late") {lockLease = milliseconds 300, lockTimeout = Just (seconds 2)} (const (pure ())) `shouldReturn` Nothing
           awaitMet server 10
 
   it "is not taken by a server that refuses, which is told at once" $
     withRedisAndClient $ \_ client -> do
       void (run client (Redis.lpush "{lock:list}" (pure "no lock")))
-      failed <- try (withLock client (lock "list") {lockPatience = Nothing} (const (pure ())))
+      failed <- try (withLock client (lock "list") {lockTimeout = Nothing} (const (pure ())))
       either errorDelivery (const NotSent) failed `shouldBe` MaybeExecuted
 
   it "names its holder" $

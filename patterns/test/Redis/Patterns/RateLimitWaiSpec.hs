@@ -63,7 +63,7 @@ spec = do
   it "opens or closes, as it is told, when the server does not answer" $
     behindProxy $ \server _ client -> do
       told <- newIORef []
-      let rule = (limiting (gcra 2 (minutes 60)) (byHeader "X-Api-Key" unlimited)) {limitingPatience = milliseconds 100, limitingOnError = \failure -> modifyIORef' told (errorDelivery failure :)}
+      let rule = (limiting (gcra 2 (minutes 60)) (byHeader "X-Api-Key" unlimited)) {limitingTimeout = milliseconds 100, limitingOnError = \failure -> modifyIORef' told (errorDelivery failure :)}
           ask without = fst <$> asked (rateLimited client rule {limitingWithoutAnswer = without} served) [("X-Api-Key", "seven")]
       ask FailClosed `shouldReturn` status200
       freeze server

@@ -41,7 +41,7 @@ spec = do
   it "is told at once that all are taken, if it does not want to wait" $
     withRedisAndClient $ \_ client -> do
       held <- withPermit client (semaphore "one" 1) $ \_ ->
-        (,) <$> withPermit client (semaphore "one" 1) {semaphorePatience = Just mempty} (const (pure ())) <*> run client (permitsTaken (semaphore "one" 1))
+        (,) <$> withPermit client (semaphore "one" 1) {semaphoreTimeout = Just mempty} (const (pure ())) <*> run client (permitsTaken (semaphore "one" 1))
       held `shouldBe` Just (Nothing, 1)
 
   it "a permit is renewed while it is used" $
@@ -49,7 +49,7 @@ spec = do
       kept <- withPermit client brief $ \held -> do
         before <- evaluations server
         eventually 10 "six renewals" ((>= before + 6) <$> evaluations server)
-        taken <- withPermit client brief {semaphorePatience = Just mempty} (const (pure ()))
+        taken <- withPermit client brief {semaphoreTimeout = Just mempty} (const (pure ()))
         (,) taken <$> isHeld held
       kept `shouldBe` Just (Nothing, True)
 
@@ -79,7 +79,7 @@ spec = do
     behindProxy $ \server _ client -> do
       void (withPermit client (semaphore "doubt" 1) (const (pure ())))
       freeze server
-      failed <- try (withPermit client (semaphore "doubt" 1) {semaphoreLease = seconds 60, semaphorePatience = Just mempty} (const (pure ())))
+      failed <- try (withPermit client (semaphore "doubt" 1) {semaphoreLease = seconds 60, semaphoreTimeout = Just mempty} (const (pure ())))
       either errorDelivery (const NotSent) failed `shouldBe` MaybeExecuted
       thaw server
       eventuallyReturns 10 0 (run client (permitsTaken (semaphore "doubt" 1)))
@@ -87,7 +87,7 @@ spec = do
     brief = (semaphore "brief" 1) {semaphoreLease = milliseconds 400}
 
 patient :: Semaphore
-patient = (semaphore "many" 3) {semaphorePatience = Nothing, semaphoreLease = seconds 5}
+patient = (semaphore "many" 3) {semaphoreTimeout = Nothing, semaphoreLease = seconds 5}
 
 -- | How many holders are inside, and the most that ever were.
 data Crowd = Crowd (TVar Int) (TVar Int)

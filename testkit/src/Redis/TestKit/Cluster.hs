@@ -14,7 +14,7 @@ module Redis.TestKit.Cluster
     defaultClusterOptions,
     Cluster,
     withCluster,
-    withPatience,
+    withClusterTimeout,
 
     -- * Nodes
     Node (..),
@@ -81,7 +81,7 @@ data ClusterOptions = ClusterOptions
     -- configuration.
     clusterServer :: ServerOptions,
     -- | How long any change may take until all nodes agree.
-    clusterPatience :: Seconds
+    clusterTimeout :: Seconds
   }
   deriving stock (Eq, Show)
 
@@ -94,7 +94,7 @@ defaultClusterOptions =
       clusterNodeTimeout = 2000,
       clusterProxies = False,
       clusterServer = defaultServerOptions,
-      clusterPatience = 30
+      clusterTimeout = 30
     }
 
 -- | A cluster; its nodes may come and go.
@@ -103,9 +103,9 @@ data Cluster = Cluster
     clusterMembers :: MVar [Node]
   }
 
--- | The same cluster, with another 'clusterPatience'.
-withPatience :: Seconds -> Cluster -> Cluster
-withPatience patience cluster = cluster {clusterOptions = (clusterOptions cluster) {clusterPatience = patience}}
+-- | The same cluster, with another 'clusterTimeout'.
+withClusterTimeout :: Seconds -> Cluster -> Cluster
+withClusterTimeout limit cluster = cluster {clusterOptions = (clusterOptions cluster) {clusterTimeout = limit}}
 
 -- | A node: a server that can be killed, frozen and restarted like any other.
 data Node = Node
@@ -152,7 +152,7 @@ startCluster options = do
     forM_ [1 .. perPrimary] $ \turn ->
       forConcurrently_ [(primary, replica) | (turn', primary, replica) <- replicas, turn' == turn] $ \(primary, replica) -> do
         follow cluster replica primary
-        eventually (clusterPatience options) "the replica has its primary's data" (linkIsUp replica)
+        eventually (clusterTimeout options) "the replica has its primary's data" (linkIsUp replica)
     awaitAgreement cluster
     nodes <- clusterNodes cluster
     forM_ nodes $ \node ->
@@ -278,7 +278,7 @@ migrationPort server =
 
 follow :: Cluster -> Node -> Node -> IO ()
 follow cluster replica primary = do
-  eventually (clusterPatience (clusterOptions cluster)) "the replica knows its primary" $ do
+  eventually (clusterTimeout (clusterOptions cluster)) "the replica knows its primary" $ do
     views <- viewOf replica
     pure (any (\view -> viewId view == nodeId primary && viewIsPrimary view) views)
   tell replica ["CLUSTER", "REPLICATE", nodeId primary]
@@ -372,7 +372,7 @@ killPrimary cluster slot = do
 -- returns that primary.
 awaitNewPrimary :: HasCallStack => Cluster -> Slot -> Node -> IO Node
 awaitNewPrimary cluster slot old =
-  explained cluster . eventuallyJust patience ("slot " <> show slot <> " has a new primary") $ do
+  explained cluster . eventuallyJust limit ("slot " <> show slot <> " has a new primary") $ do
     nodes <- runningNodes cluster
     agreed <- tryAgreement nodes
     case agreed of
@@ -384,21 +384,21 @@ awaitNewPrimary cluster slot old =
             then Nothing
             else find ((== viewId view) . nodeId) nodes
   where
-    patience = clusterPatience (clusterOptions cluster)
+    limit = clusterTimeout (clusterOptions cluster)
 
 -- | A planned fail-over: the replica becomes the primary, with its primary's
 -- consent. Blocks until all running nodes agree.
 failover :: HasCallStack => Cluster -> Node -> IO ()
 failover cluster replica = do
-  eventually patience "the replica is in step with its primary" $
+  eventually limit "the replica is in step with its primary" $
     linkIsUp replica
   tell replica ["CLUSTER", "FAILOVER"]
-  eventually patience "the replica is a primary" $
+  eventually limit "the replica is a primary" $
     any (\view -> viewIsPrimary view && "myself" `elem` viewFlags view)
       <$> viewOf replica
   awaitAgreement cluster
   where
-    patience = clusterPatience (clusterOptions cluster)
+    limit = clusterTimeout (clusterOptions cluster)
 
 -- | Hooks between the steps of a slot's move, in this order.
 data Migration = Migration
@@ -519,7 +519,7 @@ removeNode cluster node = do
 -- nodes that have not failed, none is missing, and every replica is in step with its primary.
 awaitAgreement :: HasCallStack => Cluster -> IO ()
 awaitAgreement cluster =
-  explained cluster . eventually patience "the nodes agree that the cluster is complete" $ do
+  explained cluster . eventually limit "the nodes agree that the cluster is complete" $ do
     nodes <- runningNodes cluster
     agreed <- tryAgreement nodes
     case agreed of
@@ -528,7 +528,7 @@ awaitAgreement cluster =
         let replicas = filter (isReplica views) nodes
         and <$> traverse linkIsUp replicas
   where
-    patience = clusterPatience (clusterOptions cluster)
+    limit = clusterTimeout (clusterOptions cluster)
     isReplica views node =
       any (\view -> viewId view == nodeId node && isJust (viewPrimary view)) views
 

@@ -57,7 +57,7 @@ data GroupOptions = GroupOptions
     -- | Options of the sentinels.
     groupSentinel :: ServerOptions,
     -- | How long any change may take.
-    groupPatience :: Seconds
+    groupTimeout :: Seconds
   }
   deriving stock (Eq, Show)
 
@@ -71,7 +71,7 @@ defaultGroupOptions =
       groupDownAfter = 500,
       groupServer = defaultServerOptions,
       groupSentinel = defaultServerOptions,
-      groupPatience = 30
+      groupTimeout = 30
     }
 
 -- | A primary, its replicas, and their sentinels.
@@ -130,7 +130,7 @@ startReplica :: HasCallStack => GroupOptions -> Server -> IO Server
 startReplica options primary = do
   replica <- startServer (following options primary)
   flip onException (disposeServer replica) $
-    eventually (groupPatience options) "the replica has its primary's data" $
+    eventually (groupTimeout options) "the replica has its primary's data" $
       (== Just "up") . Map.lookup "master_link_status" <$> replication replica
   pure replica
 
@@ -171,7 +171,7 @@ addSentinels group count = do
   forM_ sentinels $ \one ->
     withServerConnection one $ \connection ->
       void (request connection ["SENTINEL", "DEBUG", "info-period", "200", "publish-period", "300", "ask-period", "200"])
-  eventually (groupPatience options) "the sentinels know each other and every server" $
+  eventually (groupTimeout options) "the sentinels know each other and every server" $
     and <$> mapM (knows (length sentinels - 1)) sentinels
   where
     options = groupOptions group
@@ -208,7 +208,7 @@ configEpoch group sentinel = do
 -- | The only running server that reports to be the primary. Blocks until there is exactly one.
 primaryOf :: HasCallStack => Group -> IO Server
 primaryOf group =
-  eventuallyJust (groupPatience (groupOptions group)) "one server is the primary" $
+  eventuallyJust (groupTimeout (groupOptions group)) "one server is the primary" $
     withRole group "master" >>= \primaries -> pure $ case primaries of
       [primary] -> Just primary
       _ -> Nothing
@@ -231,7 +231,7 @@ replication server = maybe Map.empty infoFields . replyText <$> command server [
 -- | Blocks until every other running server is an up-to-date replica of the primary.
 awaitReplicas :: HasCallStack => Group -> IO ()
 awaitReplicas group =
-  eventually (groupPatience (groupOptions group)) "the replicas are up to date" $ do
+  eventually (groupTimeout (groupOptions group)) "the replicas are up to date" $ do
     primary <- primaryOf group
     replicas <- filter ((/= serverPort primary) . serverPort) <$> filterM serverIsRunning (groupServers group)
     linked <- mapM (fmap (\fields -> Map.lookup "master_link_status" fields == Just "up" && Map.lookup "master_port" fields == Just (Char8.pack (show (clientPort primary)))) . replication) replicas
@@ -262,7 +262,7 @@ orderFailover group =
 -- | Blocks until all running sentinels name a primary at another port than this. Fails if none runs.
 awaitPrimary :: HasCallStack => Group -> Maybe Int -> IO ()
 awaitPrimary group before =
-  eventually (groupPatience (groupOptions group)) "the sentinels name another primary" $ do
+  eventually (groupTimeout (groupOptions group)) "the sentinels name another primary" $ do
     sentinels <- groupSentinels group >>= filterM serverIsRunning
     named <- mapM (namedPrimary group) sentinels
     pure (not (null named) && before `notElem` named && Nothing `notElem` named && all ((== take 1 named) . pure) named)

@@ -319,8 +319,8 @@ proxyTraffic proxy =
 
 -- | Blocks until the counters satisfy a condition, and returns them; fails after this many seconds.
 awaitTraffic :: HasCallStack => Proxy -> Seconds -> (Traffic -> Bool) -> IO Traffic
-awaitTraffic proxy patience condition =
-  within patience . atomically $ do
+awaitTraffic proxy limit condition =
+  within limit . atomically $ do
     traffic <- proxyTraffic proxy
     if condition traffic then pure traffic else retry
 

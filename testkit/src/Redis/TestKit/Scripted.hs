@@ -239,8 +239,8 @@ addTo state (Script strands) = atomically (modifyTVar' (stateStrands state) (<> 
 
 -- | Waits until all expected commands have come, for at most this many seconds.
 awaitMet :: HasCallStack => Scripted -> Seconds -> IO ()
-awaitMet server patience =
-  eventually patience "the scripted server has got what it expects" (null . unmet <$> readTVarIO (stateStrands (scriptedState server)))
+awaitMet server limit =
+  eventually limit "the scripted server has got what it expects" (null . unmet <$> readTVarIO (stateStrands (scriptedState server)))
 
 -- | Every command, in the order of arrival, with the number of its connection.
 heardBy :: Scripted -> IO [(Int, [ByteString])]

@@ -132,7 +132,7 @@ data ServerOptions = ServerOptions
     -- | Environment variables in addition to those of this process.
     optionsEnvironment :: [(String, String)],
     -- | How long the server may take until it answers.
-    optionsPatience :: Seconds
+    optionsTimeout :: Seconds
   }
   deriving stock (Eq, Show)
 
@@ -178,7 +178,7 @@ defaultServerOptions =
       optionsFiles = [],
       optionsCores = [],
       optionsEnvironment = [],
-      optionsPatience = 20
+      optionsTimeout = 20
     }
 
 -- | A server, running or not.
@@ -359,8 +359,8 @@ begin server =
   bracketOnError launch Process.kill9 $ \process -> do
     modifyMVar_ (serverProcess server) (\_ -> pure (Just process))
     outcome <-
-      upTo (optionsPatience options) $
-        eventuallyJust (2 * optionsPatience options) "the server answers" $
+      upTo (optionsTimeout options) $
+        eventuallyJust (2 * optionsTimeout options) "the server answers" $
           look process
     case outcome of
       Just Ready -> pure Nothing

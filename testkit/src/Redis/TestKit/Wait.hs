@@ -54,21 +54,21 @@ failure text =
 -- within this many seconds. Checks every 1 to 20 ms, and at least once. An exception of the
 -- condition itself ends the wait.
 eventually :: HasCallStack => Seconds -> String -> IO Bool -> IO ()
-eventually patience description condition =
-  eventuallyJust patience description $
+eventually limit description condition =
+  eventuallyJust limit description $
     (\holds -> if holds then Just () else Nothing) <$> condition
 
 -- | Like 'eventually', for a condition that returns a value.
 eventuallyJust :: HasCallStack => Seconds -> String -> IO (Maybe a) -> IO a
-eventuallyJust patience description look = do
+eventuallyJust limit description look = do
   start <- getMonotonicTime
   let go delay =
         look >>= \case
           Just found -> pure found
           Nothing -> do
             now <- getMonotonicTime
-            if now - start > patience
-              then failure ("not within " <> show patience <> " s: " <> description)
+            if now - start > limit
+              then failure ("not within " <> show limit <> " s: " <> description)
               else do
                 threadDelay delay
                 go (min 20000 (delay * 3 `div` 2))
@@ -78,7 +78,7 @@ eventuallyJust patience description look = do
 -- last value seen.
 eventuallyReturns ::
   (HasCallStack, Eq a, Show a) => Seconds -> a -> IO a -> IO ()
-eventuallyReturns patience expected look = do
+eventuallyReturns limit expected look = do
   start <- getMonotonicTime
   let go delay = do
         seen <- look
@@ -86,11 +86,11 @@ eventuallyReturns patience expected look = do
         if seen == expected
           then pure ()
           else
-            if now - start > patience
+            if now - start > limit
               then
                 failure $
                   "not within "
-                    <> show patience
+                    <> show limit
                     <> " s: expected "
                     <> show expected
                     <> ", last seen "
@@ -128,6 +128,6 @@ openDescriptors = do
 -- | Blocks until no more than this many descriptors are open; fails after the given seconds.
 -- Compare with the result of 'openDescriptors' before the test.
 descriptorsReturnTo :: HasCallStack => Seconds -> Int -> IO ()
-descriptorsReturnTo patience before =
-  eventually patience ("open descriptors back at " <> show before) $
+descriptorsReturnTo limit before =
+  eventually limit ("open descriptors back at " <> show before) $
     (<= before) <$> openDescriptors

@@ -43,7 +43,7 @@ spec = do
       nodes <- clusterNodes cluster
       owner <- slotPrimary cluster 0
       text <-
-        try (awaitNewPrimary (withPatience 0 cluster) 0 owner) >>= \case
+        try (awaitNewPrimary (withClusterTimeout 0 cluster) 0 owner) >>= \case
           Left (TestKitFailure text) -> pure text
           Right node -> failure ("nobody was promoted, and yet: " <> show node)
       text `shouldContain` "slot 0 has a new primary"

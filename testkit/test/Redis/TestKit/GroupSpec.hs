@@ -42,7 +42,7 @@ spec = do
       awaitPrimary group (Just (serverPort primary))
 
   it "takes no silence for a new primary when it has no sentinel" $
-    withGroup defaultGroupOptions {groupReplicaCount = 0, groupPatience = 1} $ \group ->
+    withGroup defaultGroupOptions {groupReplicaCount = 0, groupTimeout = 1} $ \group ->
       awaitPrimary group (Just 1) `shouldThrow` \(_ :: TestKitFailure) -> True
 
   it "has sentinels that fail over on demand, by TLS and with passwords" $

@@ -102,7 +102,7 @@ withServerIn folder variables surroundings cell action =
           optionsCores = surroundingsCores surroundings,
           optionsEnvironment = variables,
           -- A long log takes a while to be read again.
-          optionsPatience = 120,
+          optionsTimeout = 120,
           optionsConfig =
             [ "dir " <> quoted folder,
               -- An empty name sends the log to the file that keeps the server's output. A relative

@@ -133,7 +133,7 @@ walkKeys options client@(Client core) scanning = do
     known :: IO (Either Error [(Endpoint, Route ())])
     known = do
       now <- coarseNanos
-      nodesEventually router (deadlineAt (deadlineAfter (nanosFromDuration (walkPatience options)) now)) Primaries
+      nodesEventually router (deadlineAt (deadlineAfter (nanosFromDuration (walkTimeout options)) now)) Primaries
 
 toldOf :: KeyFilter -> [ByteString] -> [ByteString]
 toldOf = \case

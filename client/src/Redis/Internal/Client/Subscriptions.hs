@@ -262,7 +262,7 @@ addTopics subscriber topics = mask $ \restore -> do
     writeTVar (subscriberAwaited subscriber) (foldl' (\counts name -> Map.insertWith (+) name 1 counts) before awaited)
     modifyTVar' (subscriberRefused subscriber) (\refused -> foldl' (flip Map.delete) refused (topicList added))
     awaited <$ stepGroup now group (Want number (topicList added))
-  restore (maybe (pure retry) expiry patience >>= awaitAll) `onException` giveUp awaited
+  restore (maybe (pure retry) expiry limit >>= awaitAll) `onException` giveUp awaited
   atomically $ do
     state <- readTVar (groupState group)
     -- What is heard now stays, even if another caller fails. What is not was removed meanwhile, and
@@ -274,7 +274,7 @@ addTopics subscriber topics = mask $ \restore -> do
     group = subscriberGroup subscriber
     number = subscriberNumber subscriber
     config = setupConfig (subscriptionsSetup subscriptions)
-    patience = (configConnectTimeout config +) <$> configCommandTimeout config
+    limit = (configConnectTimeout config +) <$> configCommandTimeout config
 
     lessOne counts name = Map.update (\count -> if count > 1 then Just (count - 1) else Nothing) name counts
 
@@ -321,7 +321,7 @@ addTopics subscriber topics = mask $ \restore -> do
       case (stateServers state, lastTrouble (filter (not . isHeard state number) (topicList topics)) state) of
         (Nothing, _) -> nobodyFor (subscriptionsRouter subscriptions) TargetAnyNode
         (_, Just (endpoint, cause)) -> pure (ConnectionError (ConnectionFailure "" NotSent endpoint cause))
-        _ -> pure (TimeoutError (TimeoutFailure "" NotSent (seconds (fromMaybe 0 patience)) Nothing))
+        _ -> pure (TimeoutError (TimeoutFailure "" NotSent (seconds (fromMaybe 0 limit)) Nothing))
 
 -- | Removes topics from a subscription; events that came can still be taken. Does not wait.
 removeTopics :: Subscriber -> Topics -> IO ()

@@ -32,7 +32,7 @@ data Walk item = Walk
     walkStands :: IO Position
   }
 
--- | A walk over a state, given how the state's patience is renewed, and the action that pulls
+-- | A walk over a state, given how the state's time limit is renewed, and the action that pulls
 -- a page. That action stores the state after each thing that it has learnt, so that a pull
 -- that fails loses nothing.
 newWalk :: state -> (Stall -> state -> state) -> (IORef state -> IO (Maybe [item])) -> (state -> Position) -> IO (Walk item)
@@ -55,13 +55,13 @@ data WalkOptions = WalkOptions
     walkFrom :: Maybe Position,
     -- | How long the walk may make no progress before it throws. It should be longer than a
     -- fail-over takes.
-    walkPatience :: Duration
+    walkTimeout :: Duration
   }
   deriving stock (Eq, Show)
 
--- | From the beginning, with a patience of one minute.
+-- | From the beginning, with a time limit of one minute.
 walkDefaults :: WalkOptions
-walkDefaults = WalkOptions {walkFrom = Nothing, walkPatience = seconds 60}
+walkDefaults = WalkOptions {walkFrom = Nothing, walkTimeout = seconds 60}
 
 -- | When a walk last made progress, how often it has tried since, and the last error.
 data Stall = Stall
@@ -87,11 +87,11 @@ troubled problem still
   | otherwise = throwIO problem
 
 -- | Prepares another try: sleeps, longer each time, but not before the first. If the walk's
--- patience is over and a try has failed, throws the last error, or else the given one.
+-- time limit is over and a try has failed, throws the last error, or else the given one.
 rest :: WalkOptions -> Error -> Stall -> IO Stall
 rest options otherwise' still = do
   now <- preciseNanos
-  if (isStalled still || isJust (stillWhy still)) && secondsFromNanos (now - stillSince still) > inSeconds (walkPatience options)
+  if (isStalled still || isJust (stillWhy still)) && secondsFromNanos (now - stillSince still) > inSeconds (walkTimeout options)
     then throwIO (fromMaybe otherwise' (stillWhy still))
     else do
       if isStalled still then threadDelay (5000 * 2 ^ min 6 (stillRounds still)) else pure ()

@@ -29,6 +29,7 @@ import Data.IORef (IORef, atomicModifyIORef', atomicWriteIORef, newIORef, readIO
 import Data.Int (Int64)
 import Data.IntMap.Strict (IntMap)
 import Data.IntMap.Strict qualified as IntMap
+import Data.List.NonEmpty (NonEmpty (..))
 import Data.Word (Word16, Word64)
 import GHC.Clock (getMonotonicTimeNSec)
 import Redis

@@ -1,7 +1,7 @@
 -- | Things that a server gives for a time, and that are renewed while they are in use.
 --
 -- The server gives a thing for a time, the lease. 'withLeased' asks until the server gives it, or
--- the patience is over. Then a thread renews the lease at each third of it, until the action ends,
+-- the time limit is over. Then a thread renews the lease at each third of it, until the action ends,
 -- or until the lease is lost. The answers to the user are always on the safe side: the lease counts
 -- from before the request was sent, and a hundredth of it is subtracted in case the two clocks do
 -- not run alike. So 'isHeld' returns 'False' before the server gives the thing to another
@@ -68,7 +68,7 @@ data Leased a = Leased
   { -- | How long the server gives it each time.
     leasedFor :: Duration,
     -- | How long to wait while others hold it; 'Nothing': for ever.
-    leasedPatience :: Maybe Duration,
+    leasedTimeout :: Maybe Duration,
     leasedTake :: Command (Answer a),
     -- | 'False' if the server no longer knows this holder.
     leasedRenew :: Command Bool,
@@ -124,14 +124,14 @@ withLeased client leased action = mask $ \restore -> do
 surely :: Duration -> Duration
 surely given = microseconds (inMicroseconds given - inMicroseconds given `quot` 100)
 
--- | Asks until the server gives the thing, or the patience is over. An attempt is given the
--- shortest of the lease (a later answer would be of no use), 5 s, and the rest of the patience, or
+-- | Asks until the server gives the thing, or the time limit is over. An attempt is given the
+-- shortest of the lease (a later answer would be of no use), 5 s, and the rest of the time limit, or
 -- 1 s if less than that is left. After an error that leaves the result open it asks again; an error
 -- that the server would repeat ends it.
 asking :: Client -> Leased a -> IO (Outcome a)
-asking client Leased {leasedTake, leasedFor, leasedPatience} = do
+asking client Leased {leasedTake, leasedFor, leasedTimeout} = do
   began <- instantNow
-  go ((began `after`) <$> leasedPatience) (milliseconds 5) False
+  go ((began `after`) <$> leasedTimeout) (milliseconds 5) False
   where
     go end pause before = do
       sent <- instantNow

@@ -16,7 +16,7 @@
 -- never allows one that is over the limit.
 module Redis.Patterns.RateLimit.Wai
   ( rateLimited,
-    Limiting (limitingKey, limitingWithoutAnswer, limitingPatience, limitingRefused, limitingOnError),
+    Limiting (limitingKey, limitingWithoutAnswer, limitingTimeout, limitingRefused, limitingOnError),
     limiting,
     WithoutAnswer (..),
 
@@ -49,7 +49,7 @@ data Limiting = Limiting
     -- | What happens if the server does not answer. Default: 'FailOpen'.
     limitingWithoutAnswer :: WithoutAnswer,
     -- | How long to wait for the server's answer. Default: 0.5 s.
-    limitingPatience :: Duration,
+    limitingTimeout :: Duration,
     -- | The application that answers requests over the limit. The headers are added to its
     -- response.
     limitingRefused :: Allowance -> Application,
@@ -72,7 +72,7 @@ limiting rule key =
     { limitingRule = rule,
       limitingKey = key,
       limitingWithoutAnswer = FailOpen,
-      limitingPatience = seconds 0.5,
+      limitingTimeout = seconds 0.5,
       limitingRefused = \_ _ respond -> respond (responseLBS status429 [(hContentType, "text/plain")] "too many requests"),
       limitingOnError = const (pure ())
     }
@@ -140,11 +140,11 @@ addressKey known = "address:" <> maybe "local" (Char8.pack . text) known
 
 -- | Serves the requests that are within the limit, and refuses the others.
 rateLimited :: Client -> Limiting -> Middleware
-rateLimited client Limiting {limitingRule, limitingKey, limitingWithoutAnswer, limitingPatience, limitingRefused, limitingOnError} application request respond =
+rateLimited client Limiting {limitingRule, limitingKey, limitingWithoutAnswer, limitingTimeout, limitingRefused, limitingOnError} application request respond =
   case limitingKey request of
     Nothing -> application request respond
     Just key ->
-      tryRun client (timeLimit limitingPatience (attempt limitingRule ("limit:" <> key) 1)) >>= \case
+      tryRun client (timeLimit limitingTimeout (attempt limitingRule ("limit:" <> key) 1)) >>= \case
         Right answer
           | allowed answer -> application request (respond . mapResponseHeaders (<> told answer))
           | otherwise -> limitingRefused answer request (respond . mapResponseHeaders (<> (told answer <> later answer)))

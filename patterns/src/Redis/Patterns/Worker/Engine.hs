@@ -170,11 +170,11 @@ freeHands engine = do
   pure free
 
 takeSome :: Engine -> Duration -> Int -> IO ()
-takeSome engine patience free =
-  takeNext (enginePlace engine) patience free >>= \case
+takeSome engine limit free =
+  takeNext (enginePlace engine) limit free >>= \case
     Taken entries failure -> mapM_ (start engine) entries >> mapM_ throwIO failure
     NothingYet -> pure ()
-    NothingBeyond ends -> when (patience > mempty) (awaitNext (enginePlace engine) patience ends)
+    NothingBeyond ends -> when (limit > mempty) (awaitNext (enginePlace engine) limit ends)
 
 -- | The pause after this many failures in microseconds: 50 ms, doubled each time, at most 2 s.
 setback :: Int -> Int

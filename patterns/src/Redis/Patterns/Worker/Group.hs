@@ -79,7 +79,7 @@ data Taken
 -- for entries. With several it does not: a blocking read has a limit for each stream, not for all
 -- together.
 takeNext :: Place -> Duration -> Int -> IO Taken
-takeNext place patience count = case workerStreams (placeSettings place) of
+takeNext place limit count = case workerStreams (placeSettings place) of
   stream :| [] -> do
     got <- run (placeClient place) (Redis.xreadgroupWith options (consumer place) (stream :| []))
     pure $ case [fresh name found | (name, entries) <- got, found <- entries] of
@@ -91,7 +91,7 @@ takeNext place patience count = case workerStreams (placeSettings place) of
     options =
       Redis.xreadgroupDefaults
         { Redis.xreadgroupCount = Just (fromIntegral count),
-          Redis.xreadgroupBlock = if patience > mempty then Redis.WaitFor patience else Redis.DoNotWait
+          Redis.xreadgroupBlock = if limit > mempty then Redis.WaitFor limit else Redis.DoNotWait
         }
 
 taken :: NonEmpty ByteString -> Decode.Decoder Taken
@@ -140,9 +140,9 @@ takeScript =
 
 -- | Waits until there is a new entry in one of the streams. Takes nothing.
 awaitNext :: Place -> Duration -> NonEmpty (ByteString, StreamId) -> IO ()
-awaitNext place patience ends = void (run (placeClient place) (Redis.xreadWith options (fmap (fmap Redis.ReadAfter) ends)))
+awaitNext place limit ends = void (run (placeClient place) (Redis.xreadWith options (fmap (fmap Redis.ReadAfter) ends)))
   where
-    options = Redis.xreadDefaults {Redis.xreadCount = Just 1, Redis.xreadBlock = Redis.WaitFor patience}
+    options = Redis.xreadDefaults {Redis.xreadCount = Just 1, Redis.xreadBlock = Redis.WaitFor limit}
 
 -- | The pending entries of a stream that nobody has touched for this long; at most this many.
 lookAtPending :: Place -> ByteString -> Duration -> Redis.StreamBound -> Int64 -> IO [Redis.PendingEntry]
