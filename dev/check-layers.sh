@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Enforces what no compiler does: the library's modules import downwards only
-# (dev/layers), nobody else imports its internal ones, no module grows to 600 lines, and
-# no source has tabs or trailing blanks. Says every violation; fails if there is one.
+# (dev/layers), nobody else imports its internal ones, and no source has tabs or trailing
+# blanks. Says every violation; fails if there is one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -47,10 +47,6 @@ if printf '%s\n' "${sources[@]}" | grep -v '^client/' | xargs grep -nE '^import 
   echo "Redis.Internal is imported outside of client/"
   status=1
 fi
-
-# One process for all of them.
-printf '%s\n' "${sources[@]}" | grep -v 'Generated\.hs$' | tr '\n' '\0' | xargs -0 wc -l |
-  awk '$2 != "total" && $1 >= 600 { print $2 ": " $1 " lines; look for a second noun"; bad = 1 } END { exit bad }' || status=1
 
 if grep -nP '\t|[ \r]+$' -- "${sources[@]}"; then
   echo "tabs or trailing blanks"

@@ -45,7 +45,7 @@ import Redis.Internal.Client.Trace
 import Redis.Internal.Client.TraceNotes (newTraceNotes)
 import Redis.Internal.Config (Config (configHooks))
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock (nanosFromDuration)
+import Redis.Internal.Network.Runtime (nanosFromDuration)
 
 -- | Runs a read, or answers it from the cache. Throws 'Error'.
 --

@@ -76,12 +76,11 @@ import Redis.Internal.Client.Subscriptions (closeSubscriptions, newSubscriptions
 import Redis.Internal.Client.Trace (beginTrace, oneCommand)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Connect (newConnector)
-import Redis.Internal.Network.Counters (newCounters)
+import Redis.Internal.Network.Counters (newCounters, roundTripCount)
 import Redis.Internal.Network.Credentials (newCredentialStore, renewAll)
-import Redis.Internal.Network.OpenConnection (ConnectionSetup (..), commandLimit)
-import Redis.Internal.Network.RoundTrips (roundTripCount)
-import Redis.Internal.Network.Worker (spawn)
+import Redis.Internal.Network.Dial (newConnector)
+import Redis.Internal.Network.Open (ConnectionSetup (..), commandLimit)
+import Redis.Internal.Network.Runtime (spawn)
 import Redis.Internal.Routing.Nodes (NodeSnapshot (..), nodeSnapshot, presentNodes)
 import Redis.Internal.Routing.Router
 import Redis.Internal.Routing.SlotMap (SlotMap, emptySlotMap)

@@ -39,9 +39,9 @@ import Redis.Internal.Client.CacheStore (CacheGauges (..), storeGauges)
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Prometheus
 import Redis.Internal.Client.Subscriptions (SubscriptionGauges (..), subscriptionGauges)
+import Redis.Internal.Network.Counters
 import Redis.Internal.Network.Dedicated (DedicatedGauges (..))
 import Redis.Internal.Network.Multiplexer (MuxGauges (..))
-import Redis.Internal.Network.RoundTrips
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Router (routerNodes)
 

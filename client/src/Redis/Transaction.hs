@@ -48,7 +48,7 @@ import Redis.Internal.Client.Trace (Subject, transactionOf)
 import Redis.Internal.Client.Transaction
 import Redis.Internal.Command (Command, commandArguments, writeFacts)
 import Redis.Internal.Command.Transaction
-import Redis.Internal.Network.Clock (Nanos, coarseNanos, secondsLeft)
+import Redis.Internal.Network.Runtime (Nanos, coarseNanos, secondsLeft)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.RetryPolicy
 import Redis.Internal.Routing.Router (Target (TargetSlot), isClustered)

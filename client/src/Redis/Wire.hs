@@ -22,12 +22,12 @@ import Control.Exception (bracket, throwIO)
 import Redis.Config (ConfigError, validateConfig)
 import Redis.Error
 import Redis.Internal.Config
-import Redis.Internal.Network.Connect (newConnector)
 import Redis.Internal.Network.Counters (newCounters)
 import Redis.Internal.Network.Credentials (newCredentialStore)
+import Redis.Internal.Network.Dial (newConnector)
 import Redis.Internal.Network.Handshake (ConnectionUse (Lent))
-import Redis.Internal.Network.OpenConnection (ConnectionSetup (..), Purpose (..))
-import Redis.Internal.Network.Wire
+import Redis.Internal.Network.Open (ConnectionSetup (..), Purpose (..))
+import Redis.Internal.Network.Stream
 
 -- | Connects to this endpoint, whatever servers the configuration names, makes the handshake of the
 -- configuration (TLS, HELLO or AUTH, the client's name, SELECT), runs the action, and closes the

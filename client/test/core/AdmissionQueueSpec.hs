@@ -8,7 +8,7 @@ import Control.Monad (forM, forM_, replicateM, void)
 import Data.IORef
 import Data.Int (Int64)
 import GHC.Conc (ThreadStatus (..), threadStatus)
-import Redis.Internal.Network.AdmissionQueue
+import Redis.Internal.Network.Outgoing
 import System.Mem (getAllocationCounter, setAllocationCounter)
 import Test.Hspec hiding (after, before)
 

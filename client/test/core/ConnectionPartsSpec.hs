@@ -15,12 +15,10 @@ import Redis.Config (Backoff (..), Polling (..), defaultBackoff)
 import Redis.Duration
 import Redis.Error
 import Redis.Internal.Backoff (delayFor)
-import Redis.Internal.Network.OrderCounts
-import Redis.Internal.Network.PendingRing
-import Redis.Internal.Network.PollPolicy
-import Redis.Internal.Network.Reconnect
-import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.WriteBuffer
+import Redis.Internal.Network.InFlight
+import Redis.Internal.Network.Open
+import Redis.Internal.Network.Outgoing
+import Redis.Internal.Network.Reader
 import Redis.Internal.Protocol.Encode (request, requestBytes, requestSize)
 import Redis.Value
 import Test.Hspec hiding (after, before)

@@ -14,9 +14,9 @@ import Peer
 import Redis.Config
 import Redis.Duration (Duration, seconds)
 import Redis.Error
-import Redis.Internal.Network.Clock (Nanos, preciseNanos)
 import Redis.Internal.Network.Credentials
 import Redis.Internal.Network.Multiplexer (abortMultiplexer)
+import Redis.Internal.Network.Runtime (Nanos, preciseNanos)
 import Test.Hspec hiding (before)
 
 spec :: Spec

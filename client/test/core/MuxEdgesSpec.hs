@@ -13,18 +13,16 @@ import GHC.Conc (BlockReason (BlockedOnSTM), ThreadStatus (ThreadBlocked), threa
 import Peer
 import Redis.Duration (seconds)
 import Redis.Error
-import Redis.Internal.Network.AdmissionQueue
-import Redis.Internal.Network.Clock (coarseNanos, nanosFromSeconds, noDeadline)
-import Redis.Internal.Network.Listener qualified as Listener
+import Redis.Internal.Network.Connection
+import Redis.Internal.Network.InFlight (InFlight (..), inFlightOf, newOrderCounts, orderKeyOf, ringCapacity, ringReady)
 import Redis.Internal.Network.Multiplexer
-import Redis.Internal.Network.MuxState
-import Redis.Internal.Network.OrderCounts (InFlight (..), inFlightOf, newOrderCounts, orderKeyOf)
-import Redis.Internal.Network.PendingRing (ringCapacity, ringReady)
+import Redis.Internal.Network.Outgoing
 import Redis.Internal.Network.Reader (readerLoop)
-import Redis.Internal.Network.Sender (writerLoop)
+import Redis.Internal.Network.Runtime (coarseNanos, nanosFromSeconds, noDeadline)
+import Redis.Internal.Network.Stream (Wire (..), closeWire, receiveReply, sendBytes)
+import Redis.Internal.Network.Stream qualified as Listener
 import Redis.Internal.Network.Transport (Transport (..))
 import Redis.Internal.Network.Wakeup (Watchdog (Resting), asleep, wakeupReader, wakeupWatchdog)
-import Redis.Internal.Network.Wire (Wire (..), closeWire, receiveReply, sendBytes)
 import Redis.Internal.Protocol.Encode (request, requestBytes)
 import Redis.Value
 import Test.Hspec

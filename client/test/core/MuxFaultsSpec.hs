@@ -12,10 +12,10 @@ import Foreign.C.Types (CInt (..), CUInt (..))
 import Peer
 import Redis.Duration
 import Redis.Error
-import Redis.Internal.Network.Clock (nanosFromSeconds)
+import Redis.Internal.Network.Connection
+import Redis.Internal.Network.InFlight (newAttendedSlot, onArrival)
 import Redis.Internal.Network.Multiplexer
-import Redis.Internal.Network.MuxState
-import Redis.Internal.Network.ResponseSlot (newAttendedSlot, onArrival)
+import Redis.Internal.Network.Runtime (nanosFromSeconds)
 import Redis.Internal.Network.Transport (Transport (..), attemptWouldRead)
 import Redis.Internal.Network.Wakeup
 import Redis.Internal.Protocol.Encode (request, requestBytes)

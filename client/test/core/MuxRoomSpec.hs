@@ -10,10 +10,10 @@ import Fake
 import Peer
 import Redis.Duration
 import Redis.Error
-import Redis.Internal.Network.Clock (coarseNanos, nanosFromSeconds)
+import Redis.Internal.Network.Connection (muxRing)
+import Redis.Internal.Network.InFlight (Pending (pendingDeadline), ringPeek, ringTail)
 import Redis.Internal.Network.Multiplexer
-import Redis.Internal.Network.MuxState (muxRing)
-import Redis.Internal.Network.PendingRing (Pending (pendingDeadline), ringPeek, ringTail)
+import Redis.Internal.Network.Runtime (coarseNanos, nanosFromSeconds)
 import Redis.Internal.Protocol.Encode (request)
 import Redis.Value
 import Test.Hspec

@@ -10,9 +10,9 @@ import Fake
 import Peer
 import Redis.Duration
 import Redis.Internal.Config (Polling (..))
+import Redis.Internal.Network.Connection
+import Redis.Internal.Network.InFlight (newOrderCounts)
 import Redis.Internal.Network.Multiplexer
-import Redis.Internal.Network.MuxState
-import Redis.Internal.Network.OrderCounts (newOrderCounts)
 import Redis.Internal.Network.Reader (readerLoop)
 import Redis.Internal.Network.Wakeup hiding (without)
 import Redis.Value

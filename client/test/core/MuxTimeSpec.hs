@@ -18,13 +18,12 @@ import Redis.Config (standaloneConfig)
 import Redis.Duration
 import Redis.Error
 import Redis.Internal.Config (Polling (..))
-import Redis.Internal.Network.Clock (nanosFromSeconds)
+import Redis.Internal.Network.Connection
 import Redis.Internal.Network.Handshake (Approach (Usual), ConnectionRole (ForPrimary), ConnectionUse (SharedFor), handshake)
+import Redis.Internal.Network.InFlight (newOrderCounts)
 import Redis.Internal.Network.Multiplexer
-import Redis.Internal.Network.MuxState
-import Redis.Internal.Network.OrderCounts (newOrderCounts)
 import Redis.Internal.Network.Reader (readerLoop)
-import Redis.Internal.Network.Sender (writerLoop)
+import Redis.Internal.Network.Runtime (nanosFromSeconds)
 import Redis.Internal.Network.Transport (Transport (..))
 import Redis.Internal.Network.Wakeup (ReaderState (AsleepUnwatched, AwaitsSender), Sender (Writing), asleep, wakeupReader, wakeupSender)
 import Redis.Internal.Protocol.Encode (request, requestBytes)

@@ -28,9 +28,9 @@ import Data.ByteString.Char8 qualified as Char8
 import Fake
 import Redis.Error
 import Redis.Internal.Config (Polling (NeverPoll))
-import Redis.Internal.Network.Clock
+import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.Multiplexer
-import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Decode
 import Redis.Internal.Protocol.Encode
 import Redis.TestKit.Wait (within)

@@ -18,16 +18,15 @@ import Peer (outcomeText, within)
 import Redis.Config
 import Redis.Duration (milliseconds, seconds)
 import Redis.Error
-import Redis.Internal.Network.Clock (Deadline)
-import Redis.Internal.Network.Connect (newConnector)
 import Redis.Internal.Network.Counters (newCounters)
 import Redis.Internal.Network.Credentials (newCredentialStore)
+import Redis.Internal.Network.Dial (newConnector)
 import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary))
+import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.Multiplexer (MuxGauges (..))
-import Redis.Internal.Network.OpenConnection (ConnectionSetup (..))
-import Redis.Internal.Network.OrderCounts (OrderKey, orderKeyOf)
-import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Network.Open (ConnectionSetup (..))
+import Redis.Internal.Network.Runtime (Deadline)
 import Redis.Internal.Protocol.Encode (request)
 import Redis.TestKit.Server
 import Redis.Value

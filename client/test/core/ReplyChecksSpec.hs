@@ -10,8 +10,8 @@ import Data.List (isInfixOf)
 import Fake
 import Peer
 import Redis.Error
-import Redis.Internal.Network.Clock (nanosFromSeconds)
 import Redis.Internal.Network.Multiplexer
+import Redis.Internal.Network.Runtime (nanosFromSeconds)
 import Redis.Value
 import Test.Hspec
 import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)

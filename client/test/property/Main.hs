@@ -2,8 +2,8 @@ module Main (main) where
 
 import Redis.Internal.Client.CacheSpec qualified
 import Redis.Internal.Client.SubscribingSpec qualified
-import Redis.Internal.Network.LendingSpec qualified
-import Redis.Internal.Network.RoundTripsSpec qualified
+import Redis.Internal.Network.CountersSpec qualified
+import Redis.Internal.Network.DedicatedSpec qualified
 import Redis.Internal.Protocol.RedirectSpec qualified
 import Redis.Internal.Protocol.SessionSpec qualified
 import Redis.Internal.Protocol.SlotSpec qualified
@@ -26,8 +26,8 @@ main =
   hspec . timed $ do
     Redis.Internal.Client.SubscribingSpec.spec
     Redis.Internal.Client.CacheSpec.spec
-    Redis.Internal.Network.LendingSpec.spec
-    Redis.Internal.Network.RoundTripsSpec.spec
+    Redis.Internal.Network.DedicatedSpec.spec
+    Redis.Internal.Network.CountersSpec.spec
     Redis.Internal.Protocol.RedirectSpec.spec
     Redis.Internal.Protocol.SessionSpec.spec
     Redis.Internal.Protocol.SlotSpec.spec

@@ -21,7 +21,6 @@ import Network.Socket qualified as Socket
 import Redis.Duration qualified as Duration
 import Redis.Error
 import Redis.Internal.Config
-import Redis.Internal.Network.Connect
 import Redis.Internal.Network.Dial
 import Redis.Internal.Network.Transport
 import Servers

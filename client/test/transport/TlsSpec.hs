@@ -16,7 +16,7 @@ import Network.Socket qualified as Socket
 import Network.Socket.ByteString qualified as SocketBytes
 import Redis.Error
 import Redis.Internal.Config
-import Redis.Internal.Network.Connect
+import Redis.Internal.Network.Dial
 import Redis.Internal.Network.Transport
 import Redis.TestKit.Certificates
 import Servers

@@ -7,7 +7,7 @@ import Data.Char (isAlpha, isAlphaNum, isAscii)
 import Data.List (isPrefixOf, isSuffixOf, nub, sort, stripPrefix)
 import Data.Maybe (fromMaybe)
 import Redis.Error (Endpoint (..))
-import Redis.Internal.Network.RoundTrips
+import Redis.Internal.Network.Counters
 import Redis.Metrics
 import Test.Hspec hiding (after)
 import Test.Hspec.QuickCheck (modifyMaxSuccess)

@@ -52,8 +52,8 @@ import Redis.Error
 import Redis.Internal.Client.Cache
 import Redis.Internal.Client.Compact
 import Redis.Internal.Config
-import Redis.Internal.Network.Clock
-import Redis.Internal.Network.OrderCounts (orderKeyOf)
+import Redis.Internal.Network.InFlight (orderKeyOf)
+import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Encode (Request, requestHash, requestSize)
 import Redis.Internal.Protocol.Slot (allSlots, keySlot, slotNumber)
 import Redis.Internal.Routing.SlotMap

@@ -29,10 +29,10 @@ import Redis.Internal.Client.RetryEngine (awaitDestination, newCall, onFailure, 
 import Redis.Internal.Client.TraceNotes
 import Redis.Internal.Command
 import Redis.Internal.Config
-import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary))
+import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.MultiplexPool (submitRunToNode)
-import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable (changesUntold, lookupCommand)
 import Redis.Internal.Protocol.Encode
 import Redis.Internal.Protocol.Slot (keySlot)

@@ -15,7 +15,7 @@ import Redis.Error
 import Redis.Internal.Client.Core
 import Redis.Internal.Command hiding (commandKeys)
 import Redis.Internal.Command.Make
-import Redis.Internal.Network.Clock
+import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable
 import Redis.Internal.Routing.Router
 import Redis.Value

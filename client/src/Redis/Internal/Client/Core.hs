@@ -23,9 +23,8 @@ import Redis.Internal.Client.Subscriptions (Subscriptions)
 import Redis.Internal.Client.TraceNotes (TraceNotes)
 import Redis.Internal.Command
 import Redis.Internal.Config
-import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Credentials (CredentialStore)
-import Redis.Internal.Network.Worker (expiry)
+import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable (CommandEntry)
 import Redis.Internal.Routing.Router
 

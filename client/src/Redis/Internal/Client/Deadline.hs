@@ -7,8 +7,8 @@ module Redis.Internal.Client.Deadline
 where
 
 import Redis.Internal.Command
-import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Handshake (ConnectionRole (ForReplica))
+import Redis.Internal.Network.Runtime
 import Redis.Internal.Routing.Router (Destination (destinationRole), Target (AtNode))
 
 -- | The deadline of a command that began at this time, without the time that it may wait on the

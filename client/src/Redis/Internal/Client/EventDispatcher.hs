@@ -26,7 +26,7 @@ import Data.Foldable (for_)
 import Data.Sequence (Seq (..), (|>))
 import Data.Sequence qualified as Seq
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Worker (expiry, spawn)
+import Redis.Internal.Network.Runtime (expiry, spawn)
 
 -- | The events of one client that its hooks have not been told of.
 data EventDispatcher = EventDispatcher

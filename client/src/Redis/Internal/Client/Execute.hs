@@ -55,11 +55,10 @@ import Redis.Internal.Client.TraceNotes
 import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Handshake (ConnectionRole (ForReplica))
+import Redis.Internal.Network.InFlight hiding (Pending (..))
 import Redis.Internal.Network.MultiplexPool
-import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.Worker (spawn)
+import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation (AggFirstFound), oneIsEnough)
 import Redis.Internal.Protocol.Encode (requestExceeds, requestIsOne, requestSize)
 import Redis.Internal.Protocol.Slot (keySlot)

@@ -20,7 +20,7 @@ import Redis.Internal.Client.Core (Client (..), Core (coreRouter))
 import Redis.Internal.Client.NodeIdentity
 import Redis.Internal.Client.Walker
 import Redis.Internal.Command.Scan (ScanCursor (..), scanStart)
-import Redis.Internal.Network.Clock
+import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Nodes (nodeEndpoint)
 import Redis.Internal.Routing.Position

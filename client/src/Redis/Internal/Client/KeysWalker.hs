@@ -23,7 +23,7 @@ import Redis.Internal.Client.NodeIdentity
 import Redis.Internal.Client.Walker
 import Redis.Internal.Command (Route)
 import Redis.Internal.Command.Scan (ScanCursor (..))
-import Redis.Internal.Network.Clock
+import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Slot (keySlot, slotFromInt, slotNumber)
 import Redis.Internal.Routing.Position
 import Redis.Internal.Routing.Router

@@ -28,10 +28,10 @@ import Redis.Internal.Client.Trace
 import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Dedicated
+import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.Multiplexer
-import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Encode (requestExceeds, requestIsOne, requestWhole)
 import Redis.Internal.Protocol.Session (Session, answerOf, effectOf, isAsLeft, newSession, sessionDatabase)
 import Redis.Internal.Protocol.Session qualified as Session

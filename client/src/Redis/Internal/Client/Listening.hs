@@ -66,7 +66,7 @@ import Redis.Error
 import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Client.Topic
 import Redis.Internal.Config (AddressMapping, Backoff)
-import Redis.Internal.Network.Clock (Nanos, nanosFromSeconds)
+import Redis.Internal.Network.Runtime (Nanos, nanosFromSeconds)
 import Redis.Internal.Protocol.Slot (Slot, keySlot)
 import Redis.Internal.Routing.Topology (Trigger (..))
 import System.Random (StdGen, randomR)

@@ -22,11 +22,11 @@ import Redis.Internal.Client.RetryEngine (policyFor)
 import Redis.Internal.Client.TraceNotes
 import Redis.Internal.Command
 import Redis.Internal.Command.Make (withRemaining)
-import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Counters (Count (CommandsResent), countOne)
 import Redis.Internal.Network.Dedicated
+import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.Multiplexer (submitCommand, submitRunTo, termsUntil)
-import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Encode (request, requestIsShortened, requestWhole)
 import Redis.Internal.Protocol.Redirect (Redirect (Unauthenticated), parseRedirect)
 import Redis.Internal.Routing.Nodes

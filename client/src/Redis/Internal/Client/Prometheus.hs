@@ -15,7 +15,7 @@ import Data.Char (isDigit)
 import Data.List (dropWhileEnd, intersperse)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
-import Redis.Internal.Network.RoundTrips
+import Redis.Internal.Network.Counters
 
 -- | All samples of one name.
 data Family = Family

@@ -17,7 +17,7 @@ import Redis.Internal.Client.Listening
 import Redis.Internal.Client.Subscribing (Answer (..), step)
 import Redis.Internal.Client.Subscribing qualified as Subscribing
 import Redis.Internal.Client.Topic
-import Redis.Internal.Network.Clock (Nanos)
+import Redis.Internal.Network.Runtime (Nanos)
 import Redis.Internal.Protocol.Encode (Request, request)
 import Redis.Internal.Protocol.Repeated
 import Redis.Value

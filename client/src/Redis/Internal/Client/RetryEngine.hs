@@ -41,12 +41,11 @@ import Redis.Internal.Client.TraceNotes
 import Redis.Internal.Command
 import Redis.Internal.Command.Shown (shownPart)
 import Redis.Internal.Config
-import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Counters (Count (CommandsResent), countOne)
 import Redis.Internal.Network.Handshake (ConnectionRole)
+import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.MultiplexPool
-import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.Worker (expiryAt, spawn)
+import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable (nameFromArguments)
 import Redis.Internal.Protocol.Encode (Request, request, requestArguments, requestIsShortened, requestWhole)
 import Redis.Internal.Routing.Nodes

@@ -51,7 +51,7 @@ import Data.Set qualified as Set
 import Redis.Error
 import Redis.Internal.Client.Listening
 import Redis.Internal.Client.Topic
-import Redis.Internal.Network.Clock (Nanos, durationFromNanos)
+import Redis.Internal.Network.Runtime (Nanos, durationFromNanos)
 import Redis.Internal.Protocol.Redirect
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Permanent (isPermanentCause)

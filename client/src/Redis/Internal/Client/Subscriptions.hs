@@ -44,12 +44,10 @@ import Redis.Internal.Client.Subscribing
 import Redis.Internal.Client.Topic
 import Redis.Internal.Config hiding (Topology (..))
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary), ConnectionUse (SharedFor))
-import Redis.Internal.Network.Listener
-import Redis.Internal.Network.OpenConnection (ConnectionSetup (..), Purpose (..))
-import Redis.Internal.Network.Wire (openWire)
-import Redis.Internal.Network.Worker (expiry, spawn)
+import Redis.Internal.Network.Open (ConnectionSetup (..), Purpose (..))
+import Redis.Internal.Network.Runtime
+import Redis.Internal.Network.Stream
 import Redis.Internal.Protocol.Encode (requestBytes)
 import Redis.Internal.Protocol.Repeated (Came)
 import Redis.Internal.Routing.Cluster (currentSlotMap)

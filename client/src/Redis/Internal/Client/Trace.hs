@@ -27,7 +27,7 @@ import Redis.Internal.Client.TraceNotes
 import Redis.Internal.Command.Shown (shownArguments)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock
+import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable (nameFromArguments)
 import Redis.Internal.Routing.Router (ClientNode (clientNodeEndpoint), routerMembers)
 

@@ -19,7 +19,7 @@ where
 import Control.Applicative ((<|>))
 import Data.IORef
 import Redis.Error (Endpoint)
-import Redis.Internal.Network.Clock (Nanos)
+import Redis.Internal.Network.Runtime (Nanos)
 
 -- | The notes about a command, or about all commands of a pipeline.
 newtype TraceNotes = TraceNotes (IORef Noted)

@@ -18,7 +18,7 @@ import Redis.Internal.Client.Trace (transactionOf)
 import Redis.Internal.Command
 import Redis.Internal.Command.Make (fromArguments)
 import Redis.Internal.Command.Transaction
-import Redis.Internal.Network.Clock (coarseNanos)
+import Redis.Internal.Network.Runtime (coarseNanos)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Router
 import Redis.Value (Value (Array))

@@ -21,7 +21,7 @@ import Data.IORef
 import Data.Maybe (fromMaybe, isJust)
 import Redis.Duration (Duration, inSeconds, seconds)
 import Redis.Error
-import Redis.Internal.Network.Clock
+import Redis.Internal.Network.Runtime
 import Redis.Internal.Routing.Permanent (isPermanent)
 import Redis.Internal.Routing.Position
 

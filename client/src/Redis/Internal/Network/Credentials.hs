@@ -42,12 +42,11 @@ import Redis.Error (ConnectionCause (CredentialsFailed), Endpoint, Error (Timeou
 import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock (Nanos, nanosFromSeconds, preciseNanos, secondsFromNanos)
+import Redis.Internal.Network.Connection (Multiplexer (muxGone))
 import Redis.Internal.Network.Handshake (authentication, refusal)
+import Redis.Internal.Network.InFlight (Outcome (..))
 import Redis.Internal.Network.Multiplexer
-import Redis.Internal.Network.MuxState (Multiplexer (muxGone))
-import Redis.Internal.Network.ResponseSlot (Outcome (..))
-import Redis.Internal.Network.Worker (spawn)
+import Redis.Internal.Network.Runtime (Nanos, nanosFromSeconds, preciseNanos, secondsFromNanos, spawn)
 import Redis.Value (Value (ErrorReply))
 import System.Random (randomRIO)
 import System.Timeout (timeout)

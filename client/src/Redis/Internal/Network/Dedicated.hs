@@ -1,18 +1,28 @@
 -- | Dedicated connections, each used by one caller at a time: for commands that wait at the server,
 -- and for commands that change the state of their connection.
 --
--- The pool lends connections to callers in the order in which they come
--- ("Redis.Internal.Network.Lending" decides). It takes a connection back if its caller left nothing
+-- The pool takes a connection back if its caller left nothing
 -- behind on it. A caller that is not sure says so, and the connection is closed. If a caller is
 -- interrupted while the server keeps it waiting, its connection is always closed: the reply may
 -- still come, and must not go to the next caller. A connection that is idle for long is closed.
 --
 -- Many connections may be opened at once while the node is well. Once an attempt has failed, or a
 -- connection was lost before it had answered any command, leases fail with that cause until the
--- backoff has passed ("Redis.Internal.Network.Reconnect").
+-- backoff has passed ('Reconnect').
 --
 -- A thread of its own dials each connection. So a caller that is interrupted and a pool that is
 -- closed can each end the dial: either sets a flag that the dial watches.
+--
+-- = The lending
+--
+-- A pure step function decides who gets which connection. A caller that asks for a connection gets a
+-- turn: an idle connection, or permission to open one
+-- while there are fewer than the limit. Otherwise it waits. Turns are given in the order in which
+-- callers asked: a connection that comes back goes to the first caller, and the others go on
+-- waiting. A caller that stops waiting gives up its place. If its turn has come already, it passes
+-- the turn on.
+--
+-- So while a caller waits, no connection is idle: all are lent or are being opened.
 module Redis.Internal.Network.Dedicated
   ( DedicatedPool,
     newDedicatedPool,
@@ -20,10 +30,22 @@ module Redis.Internal.Network.Dedicated
     closeIdle,
     withLease,
     Condition (..),
-
-    -- * Looking
     DedicatedGauges (..),
     dedicatedGauges,
+
+    -- * The lending
+    Lending,
+    newLending,
+    Event (..),
+    Turn (..),
+    Action (..),
+    step,
+    Counts (..),
+    counts,
+    lentOut,
+    waiting,
+    longestIdle,
+    isClosed,
   )
 where
 
@@ -32,25 +54,25 @@ import Control.Concurrent.MVar
 import Control.Concurrent.STM
 import Control.Exception (SomeException, mask, mask_, onException, try)
 import Control.Monad (unless, void, when)
-import Data.Foldable (for_, traverse_)
+import Data.Foldable (for_, toList, traverse_)
 import Data.Function (on)
 import Data.List qualified as List
 import Data.Maybe (isNothing)
+import Data.Sequence (Seq, ViewL (EmptyL, (:<)), (|>))
+import Data.Sequence qualified as Seq
+import Data.Set (Set)
+import Data.Set qualified as Set
 import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock (Deadline (..), Nanos, coarseNanos, nanosFromSeconds, timedOut)
-import Redis.Internal.Network.Connect (explained)
 import Redis.Internal.Network.Counters (Count (..), countOne)
 import Redis.Internal.Network.Credentials (Issue, isCurrent)
+import Redis.Internal.Network.Dial (explained)
 import Redis.Internal.Network.Handshake (ConnectionUse (Lent))
-import Redis.Internal.Network.Lending (Counts (..), Event (..), Lending, Turn (..), counts, isClosed, lentOut, longestIdle, newLending)
-import Redis.Internal.Network.Lending qualified as Lending
 import Redis.Internal.Network.Multiplexer
-import Redis.Internal.Network.OpenConnection
-import Redis.Internal.Network.Reconnect
-import Redis.Internal.Network.Worker (expiry, expiryAt, spawn)
+import Redis.Internal.Network.Open
+import Redis.Internal.Network.Runtime (Deadline (..), Nanos, coarseNanos, expiry, expiryAt, nanosFromSeconds, spawn, timedOut)
 import System.Random (randomRIO)
 
 -- | The dedicated connections of one node.
@@ -158,12 +180,12 @@ newDedicatedPool dedicatedSetup dedicatedEndpoint = do
 happen :: DedicatedPool -> Event Caller Held -> STM [Held]
 happen pool event = do
   actions <- stateTVar (dedicatedLending pool) $ \lending ->
-    let (after, actions) = Lending.step event lending in (actions, after)
+    let (after, actions) = step event lending in (actions, after)
   concat <$> traverse obey actions
   where
     obey = \case
-      Lending.Give caller turn -> [] <$ putTMVar (callerTurn caller) turn
-      Lending.Close held -> pure [held]
+      Give caller turn -> [] <$ putTMVar (callerTurn caller) turn
+      Close held -> pure [held]
 
 -- | Like 'happen', but also closes those connections. Blocks until their descriptors are free.
 happened :: DedicatedPool -> Event Caller Held -> IO ()
@@ -355,3 +377,153 @@ dedicatedGauges :: DedicatedPool -> IO DedicatedGauges
 dedicatedGauges pool = do
   Counts {countLent, countIdle, countOpening, countWaiting} <- counts <$> readTVarIO (dedicatedLending pool)
   pure DedicatedGauges {gaugeLent = countLent, gaugeIdle = countIdle, gaugeOpening = countOpening, gaugeLeasesWaiting = countWaiting}
+
+-- | The state of the lending.
+data Lending caller connection = Lending
+  { lendingLimit :: Int,
+    -- | Idle connections, each with the time since which it is idle, the most recently used first.
+    lendingIdle :: [(Nanos, connection)],
+    lendingLent :: Set connection,
+    -- | The number of callers that are opening a connection.
+    lendingOpening :: Int,
+    -- | Waiting callers, in the order in which they asked.
+    lendingQueue :: Seq caller,
+    lendingClosed :: Bool
+  }
+  deriving stock (Eq, Ord, Show)
+
+-- | A state without connections. The argument is the largest number of connections.
+newLending :: Int -> Lending caller connection
+newLending limit =
+  Lending
+    { lendingLimit = limit,
+      lendingIdle = [],
+      lendingLent = Set.empty,
+      lendingOpening = 0,
+      lendingQueue = Seq.empty,
+      lendingClosed = False
+    }
+
+-- | An event.
+data Event caller connection
+  = -- | A caller wants a connection.
+    Asked caller
+  | -- | A waiting caller does not want a connection any more.
+    GaveUp caller
+  | -- | A caller with permission to open a connection has opened this one.
+    Opened connection
+  | -- | A caller with permission to open a connection has not opened one.
+    NotOpened
+  | -- | A connection came back as it was lent, at this time.
+    GaveBack Nanos connection
+  | -- | A lent connection cannot be used any more.
+    Lost connection
+  | -- | Like 'Lost', and its caller has permission to open another connection: 'Opened' or
+    -- 'NotOpened' follows.
+    Replacing connection
+  | -- | Connections that became idle before this time are to be closed.
+    IdleSince Nanos
+  | -- | All idle connections are to be closed.
+    IdleUseless
+  | -- | No more connections are lent.
+    Closed
+  deriving stock (Eq, Show)
+
+-- | A caller's turn.
+data Turn connection
+  = -- | The caller gets this connection.
+    Use connection
+  | -- | Permission to open a connection: 'Opened' or 'NotOpened' follows.
+    Open
+  | -- | No connection: no more are lent.
+    NoMore
+  deriving stock (Eq, Ord, Show)
+
+-- | An action for the driver.
+data Action caller connection
+  = Give caller (Turn connection)
+  | -- | Close a connection that nobody has any more.
+    Close connection
+  deriving stock (Eq, Show)
+
+-- | Takes one step. \(O(\log n)\) in the connections; linear in the waiting callers for 'GaveUp',
+-- in the idle connections for 'IdleSince' and 'IdleUseless', and in both for 'Closed'.
+step :: (Eq caller, Ord connection) => Event caller connection -> Lending caller connection -> (Lending caller connection, [Action caller connection])
+step event state = case event of
+  Asked caller
+    | lendingClosed state -> (state, [Give caller NoMore])
+    | (_, connection) : idle <- lendingIdle state -> use caller connection state {lendingIdle = idle}
+    | inHands < lendingLimit state -> open caller state
+    | otherwise -> (state {lendingQueue = lendingQueue state |> caller}, [])
+  GaveUp caller -> (state {lendingQueue = Seq.filter (/= caller) (lendingQueue state)}, [])
+  Opened connection
+    | lendingClosed state -> (opened, [Close connection])
+    | otherwise -> (lend connection opened, [])
+  NotOpened -> offer opened
+  GaveBack now connection
+    | lendingClosed state -> (back, [Close connection])
+    | caller :< queue <- Seq.viewl (lendingQueue state) -> use caller connection back {lendingQueue = queue}
+    | otherwise -> (back {lendingIdle = (now, connection) : lendingIdle state}, [])
+    where
+      back = without connection
+  Lost connection -> (Close connection :) <$> offer (without connection)
+  Replacing connection -> ((without connection) {lendingOpening = lendingOpening state + 1}, [Close connection])
+  IdleSince before -> dropping ((< before) . fst)
+  IdleUseless -> dropping (const True)
+  Closed ->
+    ( state {lendingIdle = [], lendingQueue = Seq.empty, lendingClosed = True},
+      [Give caller NoMore | caller <- toList (lendingQueue state)] <> map (Close . snd) (lendingIdle state)
+    )
+  where
+    inHands = lendingOpening state + Set.size (lendingLent state)
+    opened = state {lendingOpening = lendingOpening state - 1}
+    without connection = state {lendingLent = Set.delete connection (lendingLent state)}
+    lend connection given = given {lendingLent = Set.insert connection (lendingLent given)}
+    use caller connection given = (lend connection given, [Give caller (Use connection)])
+    open caller given = (given {lendingOpening = lendingOpening given + 1}, [Give caller Open])
+
+    -- There is room for one more connection.
+    offer given = case Seq.viewl (lendingQueue given) of
+      caller :< queue -> open caller given {lendingQueue = queue}
+      EmptyL -> (given, [])
+
+    dropping useless =
+      let (gone, kept) = List.partition useless (lendingIdle state)
+       in (state {lendingIdle = kept}, map (Close . snd) gone)
+
+-- | The numbers of connections and of waiting callers.
+data Counts = Counts
+  { countLent :: Int,
+    countIdle :: Int,
+    countOpening :: Int,
+    countWaiting :: Int
+  }
+  deriving stock (Eq, Show)
+
+-- | Counts connections and waiting callers. \(O(n)\) in the idle connections.
+counts :: Lending caller connection -> Counts
+counts state =
+  Counts
+    { countLent = Set.size (lendingLent state),
+      countIdle = length (lendingIdle state),
+      countOpening = lendingOpening state,
+      countWaiting = Seq.length (lendingQueue state)
+    }
+
+-- | The connections that callers have. \(O(n)\).
+lentOut :: Lending caller connection -> [connection]
+lentOut = Set.toList . lendingLent
+
+-- | The waiting callers, in the order in which they asked. \(O(n)\).
+waiting :: Lending caller connection -> [caller]
+waiting = toList . lendingQueue
+
+-- | When the longest idle connection became idle. \(O(n)\) in the idle connections.
+longestIdle :: Lending caller connection -> Maybe Nanos
+longestIdle state = case lendingIdle state of
+  [] -> Nothing
+  idle -> Just (minimum (map fst idle))
+
+-- | Whether no more connections are lent.
+isClosed :: Lending caller connection -> Bool
+isClosed = lendingClosed

@@ -33,10 +33,10 @@ import Data.Either (isRight)
 import Data.Maybe (fromMaybe, isJust, isNothing, maybeToList)
 import Redis.Error
 import Redis.Internal.Config
-import Redis.Internal.Network.Clock (noDeadline)
-import Redis.Internal.Network.Connect (Approach (..))
+import Redis.Internal.Network.Dial (Approach (..))
+import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.Multiplexer
-import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Network.Runtime (noDeadline)
 import Redis.Internal.Protocol.Encode (Request, request)
 import Redis.Value
 

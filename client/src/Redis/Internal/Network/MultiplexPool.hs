@@ -4,12 +4,12 @@
 -- A caller gets the multiplexer of the capability that it runs on, so that cores do not contend. A
 -- thread with commands in flight on another multiplexer, which it submitted without waiting, stays
 -- with that one, so that its commands run in the order in which it submitted them
--- ("Redis.Internal.Network.OrderCounts").
+-- ("Redis.Internal.Network.InFlight").
 --
 -- At most one attempt to connect is made at a time. It belongs to the pool, not to the caller that
 -- happened to need it: a caller that gives up waiting does not stop it. After a failed attempt, and
 -- after a connection that was lost before it had answered any command, callers fail at once with
--- that cause until the backoff has passed ("Redis.Internal.Network.Reconnect"); the retry policy
+-- that cause until the backoff has passed ("Redis.Internal.Network.Open"); the retry policy
 -- decides whether to try again later.
 module Redis.Internal.Network.MultiplexPool
   ( MultiplexPool,
@@ -45,16 +45,13 @@ import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock
-import Redis.Internal.Network.Connect (explained)
 import Redis.Internal.Network.Counters (Count (..), countOne)
+import Redis.Internal.Network.Dial (explained)
 import Redis.Internal.Network.Handshake (ConnectionRole (ForControl, ForPrimary), ConnectionUse (SharedFor))
+import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.Multiplexer
-import Redis.Internal.Network.OpenConnection
-import Redis.Internal.Network.OrderCounts
-import Redis.Internal.Network.Reconnect
-import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.Worker (expiryAt, spawn)
+import Redis.Internal.Network.Open
+import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Encode (Request)
 import System.Random (randomRIO)
 

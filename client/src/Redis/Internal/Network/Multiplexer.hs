@@ -53,19 +53,14 @@ import Control.Monad (unless, void, when)
 import Data.List qualified as List
 import Data.Maybe (fromMaybe)
 import Redis.Error
-import Redis.Internal.Network.AdmissionQueue
-import Redis.Internal.Network.Clock
-import Redis.Internal.Network.MuxState
-import Redis.Internal.Network.OrderCounts
-import Redis.Internal.Network.PendingRing
+import Redis.Internal.Network.Connection
+import Redis.Internal.Network.Deadlines (watchdogLoop)
+import Redis.Internal.Network.InFlight
+import Redis.Internal.Network.Outgoing
 import Redis.Internal.Network.Reader (readerLoop)
-import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.Sender (sendBlock, takeQueued, writerLoop)
+import Redis.Internal.Network.Runtime
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup
-import Redis.Internal.Network.Watchdog (watchdogLoop)
-import Redis.Internal.Network.Worker (expiry, spawnOn)
-import Redis.Internal.Network.WriteBuffer
 import Redis.Internal.Protocol.Encode (Request, request, requestSize)
 
 -- | Takes over a connected transport and starts the threads of the connection. From here on the

@@ -28,7 +28,7 @@ where
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
-import Redis.Internal.Network.OrderCounts (OrderKey)
+import Redis.Internal.Network.InFlight (OrderKey)
 import Redis.Internal.Protocol.Encode (Request, request)
 import Redis.Value (Value (BulkString))
 import System.Random (randomRIO)

@@ -43,7 +43,6 @@ import Network.Socket (Socket)
 import Network.Socket qualified as Socket
 import Redis.Error (ConnectionCause (BrokenConnection, TlsFailed), Endpoint (..))
 import Redis.Internal.Config (TlsConfig (..))
-import Redis.Internal.Network.Socket (socketTransport)
 import Redis.Internal.Network.Transport
 
 -- | The authorities, certificates and rules that all connections of a client

@@ -15,18 +15,45 @@
 -- Wait only after an attempt that said what to wait for: TLS may hold bytes
 -- that it has already taken from the socket, and then the socket is not
 -- readable though an attempt would succeed.
+--
+-- = Sockets
+--
+-- The attempts of 'socketTransport' are unsafe foreign calls: the socket is non-blocking, so they
+-- return at once, and a safe call would cost several times the system call's own bookkeeping. The
+-- runtime's IO manager does the waiting.
+--
+-- The descriptor's number is read once. That is sound for reading, writing and
+-- waiting, because the contract forbids them after the close;
+-- 'transportShutdown' may come at any time, also after the close, so it alone
+-- goes through a lock and touches nothing once the descriptor is freed.
 module Redis.Internal.Network.Transport
   ( Transport (..),
     Attempt,
     attemptEnd,
     attemptWouldRead,
     attemptWouldWrite,
+
+    -- * Sockets
+    socketTransport,
+    TcpTuning (..),
+    tuneTcp,
   )
 where
 
+import Control.Concurrent (killThread, threadWaitRead, threadWaitWrite)
+import Control.Concurrent.MVar (MVar, modifyMVar_, newMVar, withMVar)
+import Control.Exception (IOException, mask_, try, uninterruptibleMask_)
+import Control.Monad (unless, void)
 import Data.Word (Word8)
+import Foreign.C.Error (throwErrno)
+import Foreign.C.Types (CInt (..))
 import Foreign.Ptr (Ptr)
+import GHC.Event (Lifetime (OneShot), evtRead, getSystemEventManager, registerFd, unregisterFd_)
+import Network.Socket (Socket)
+import Network.Socket qualified as Socket
 import Redis.Error (Endpoint)
+import Redis.Internal.Network.Runtime (spawn)
+import System.Posix.Types (Fd (Fd))
 
 -- | The result of an attempt to read or write: the number of bytes if it is positive, otherwise one
 -- of 'attemptEnd', 'attemptWouldRead', 'attemptWouldWrite'. An 'Int', because one is returned for
@@ -78,3 +105,114 @@ data Transport = Transport
     -- | Frees the descriptor.
     transportClose :: IO ()
   }
+
+-- | The transport of a connected, non-blocking stream socket, which it takes
+-- over: close the transport, not the socket. \(O(1)\), never blocks.
+socketTransport :: Endpoint -> Socket -> IO Transport
+socketTransport endpoint socket = do
+  descriptor <- Socket.unsafeFdSocket socket
+  life <- newMVar Open
+  let fd = Fd descriptor
+  pure
+    Transport
+      { transportEndpoint = endpoint,
+        transportTryRead = tryRead descriptor,
+        transportTryWrite = tryWrite descriptor,
+        transportWaitReadable = threadWaitRead fd,
+        transportWaitWritable = threadWaitWrite fd,
+        transportWatchReadable = watchReadable fd,
+        transportHungUp = (/= 0) <$> c_hungUp descriptor,
+        transportGather = Just (c_gather descriptor),
+        transportShutdown = shutdown life descriptor,
+        transportClose = close life socket
+      }
+
+-- | Runs an action once the socket is readable. Not by 'Control.Concurrent.threadWaitReadSTM',
+-- which asks the same manager: at each collection the garbage collector looks at what a blocked
+-- transaction leaves behind, until it collects everything (docs/guide/tuning.md). There is no
+-- manager in a runtime without @-threaded@; there a thread waits. At most one exception is thrown
+-- to it, by the thread that withdraws the request.
+watchReadable :: Fd -> IO () -> IO (IO ())
+watchReadable fd action =
+  getSystemEventManager >>= \case
+    Just manager -> mask_ $ do
+      key <- registerFd manager (\_ _ -> action) fd evtRead OneShot
+      pure (void (unregisterFd_ manager key))
+    Nothing -> do
+      waiting <- spawn "redis watch" $ do
+        void (try (threadWaitRead fd) :: IO (Either IOException ()))
+        action
+      pure (killThread waiting)
+
+-- | Whether the descriptor's number is still ours.
+data SocketState = Open | Closed
+  deriving stock (Eq)
+
+tryRead :: CInt -> Ptr Word8 -> Int -> IO Attempt
+tryRead descriptor memory size = c_recv descriptor memory size >>= orThrow "recv"
+
+tryWrite :: CInt -> Ptr Word8 -> Int -> IO Attempt
+tryWrite descriptor memory size = c_send descriptor memory size >>= orThrow "send"
+
+-- | Anything below 'attemptWouldWrite', the least of the answers, is a failure
+-- with its reason in @errno@.
+orThrow :: String -> Attempt -> IO Attempt
+orThrow call answer
+  | answer >= attemptWouldWrite = pure answer
+  | otherwise = throwErrno call
+
+-- Neither may be interrupted half-way: a shutdown that does not happen leaves
+-- its reader asleep, a close that does not happen leaks a descriptor. Each
+-- holds the lock for one system call that does not wait, and the IO manager's
+-- own bookkeeping.
+shutdown :: MVar SocketState -> CInt -> IO ()
+shutdown life descriptor =
+  uninterruptibleMask_ . withMVar life $ \now ->
+    unless (now == Closed) (c_shutdown descriptor)
+
+close :: MVar SocketState -> Socket -> IO ()
+close life socket =
+  uninterruptibleMask_ . modifyMVar_ life $ \_ -> do
+    Socket.close' socket
+    pure Closed
+
+-- | TCP options beyond TCP_NODELAY, which every connection gets.
+data TcpTuning = TcpTuning
+  { -- | Seconds of idleness before the peer is probed; then it has as many
+    -- again to answer. 'Nothing' never probes.
+    tuningKeepAlive :: Maybe Int,
+    -- | Seconds that sent bytes may stay unacknowledged before the connection
+    -- counts as broken; 'Nothing' leaves it to the system (many minutes).
+    tuningUserTimeout :: Maybe Double
+  }
+
+-- | Applies the options to a TCP socket. An option that the system does not know, or refuses, stays
+-- as it was. Never blocks, never throws.
+tuneTcp :: TcpTuning -> Socket -> IO ()
+tuneTcp TcpTuning {tuningKeepAlive, tuningUserTimeout} socket =
+  Socket.withFdSocket socket $ \descriptor ->
+    c_tune descriptor (maybe 0 (clamp . toInteger) tuningKeepAlive) (maybe 0 millis tuningUserTimeout)
+  where
+    clamp = fromInteger . max 0 . min 2000000000
+    -- 0 would mean "not wanted", which is not what a tiny timeout asks for.
+    millis = max 1 . clamp . ceiling . min 2e9 . (* 1000)
+
+foreign import ccall unsafe "redis_client_recv"
+  c_recv :: CInt -> Ptr Word8 -> Int -> IO Int
+
+foreign import ccall unsafe "redis_client_send"
+  c_send :: CInt -> Ptr Word8 -> Int -> IO Int
+
+foreign import ccall unsafe "redis_client_hung_up"
+  c_hungUp :: CInt -> IO CInt
+
+-- Unsafe though it waits: a safe call would let other threads run, at the price of the wake-ups
+-- that this call is there to save.
+foreign import ccall unsafe "redis_client_gather"
+  c_gather :: CInt -> Int -> Int -> IO ()
+
+foreign import ccall unsafe "redis_client_shutdown"
+  c_shutdown :: CInt -> IO ()
+
+foreign import ccall unsafe "redis_client_tune_tcp"
+  c_tune :: CInt -> CInt -> CInt -> IO ()

@@ -7,8 +7,8 @@
 -- that ends it. Each of them tells the machine, under the connection's lock, what it has done or
 -- would like to do (an 'Event'). The machine answers what the party does next, and which threads it
 -- must wake when it has left the lock. The machine does no IO and reads no clock.
--- "Redis.Internal.Network.Multiplexer", "Redis.Internal.Network.Sender",
--- "Redis.Internal.Network.Reader" and "Redis.Internal.Network.Watchdog" drive it. The suite @core@
+-- "Redis.Internal.Network.Multiplexer", "Redis.Internal.Network.Connection",
+-- "Redis.Internal.Network.Reader" and "Redis.Internal.Network.Deadlines" drive it. The suite @core@
 -- searches every interleaving of a model of these drivers around this very step (@WakeupSpec@), and
 -- shows for each rule below that it fails without it.
 --

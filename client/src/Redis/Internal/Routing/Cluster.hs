@@ -52,15 +52,14 @@ import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock
-import Redis.Internal.Network.Connect (explained, newConnector)
 import Redis.Internal.Network.Credentials (newCredentialStore)
+import Redis.Internal.Network.Dial (explained, newConnector)
 import Redis.Internal.Network.Handshake (ConnectionRole (..), ConnectionUse (SharedFor))
+import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.Multiplexer (abortMultiplexer, submitCommandAsync, usualTerms)
-import Redis.Internal.Network.OpenConnection
-import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.Worker (expiry, spawn, supervised)
+import Redis.Internal.Network.Open
+import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Encode (request)
 import Redis.Internal.Protocol.Slot (Slot, slotNumber)
 import Redis.Internal.Routing.ClusterReply (Asked (..))

@@ -18,7 +18,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Maybe (fromMaybe, isNothing, listToMaybe)
 import Redis.Error
-import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Network.InFlight
 import Redis.Internal.Protocol.Encode (Request, request)
 import Redis.Internal.Routing.ClusterReply
 import Redis.Internal.Routing.GroupReply

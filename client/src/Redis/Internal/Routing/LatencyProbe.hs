@@ -29,10 +29,9 @@ import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Error
 import Redis.Internal.Config (ReadFrom (..))
-import Redis.Internal.Network.Clock
+import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.MultiplexPool (MultiplexPool, connectNode, submitToNodeAsync)
-import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.Worker (expiry, spawn)
+import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Encode (Request, request)
 import Redis.Internal.Routing.Readers
 import Redis.Internal.Routing.SlotMap

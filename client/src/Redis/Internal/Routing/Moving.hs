@@ -14,7 +14,7 @@ where
 import Data.IORef
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Redis.Internal.Network.Clock (Nanos, coarseNanos, nanosFromSeconds)
+import Redis.Internal.Network.Runtime (Nanos, coarseNanos, nanosFromSeconds)
 import Redis.Internal.Protocol.Slot (Slot)
 
 -- | The slots, each with the time until which it counts as moving.

@@ -40,15 +40,13 @@ import Data.Set qualified as Set
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock (coarseNanos)
 import Redis.Internal.Network.Counters
 import Redis.Internal.Network.Dedicated
 import Redis.Internal.Network.Handshake (ConnectionRole (..))
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.Multiplexer (MuxGauges)
-import Redis.Internal.Network.OpenConnection
-import Redis.Internal.Network.RoundTrips (RoundTrips)
-import Redis.Internal.Network.Worker (spawn)
+import Redis.Internal.Network.Open
+import Redis.Internal.Network.Runtime (coarseNanos, spawn)
 
 -- | The counters for everything that concerns no particular node.
 nodesCounters :: Nodes -> Counters

@@ -29,7 +29,7 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, mapMaybe)
 import Redis.Error (Endpoint)
 import Redis.Internal.Config (ReadFrom (..))
-import Redis.Internal.Network.Clock (Nanos)
+import Redis.Internal.Network.Runtime (Nanos)
 
 -- | A node that could answer a read.
 data Candidate node = Candidate

@@ -50,7 +50,7 @@ import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Error
 import Redis.Internal.Command (Facts)
-import Redis.Internal.Network.Clock (Deadline (deadlineAt), Nanos, nanosFromSeconds, never, secondsLeft, timedOut)
+import Redis.Internal.Network.Runtime (Deadline (deadlineAt), Nanos, nanosFromSeconds, never, secondsLeft, timedOut)
 import Redis.Internal.Protocol.Slot (Slot, slotNumber)
 import Redis.Internal.Routing.RetryPolicy
 

@@ -59,13 +59,12 @@ import Data.Set qualified as Set
 import Redis.Error
 import Redis.Internal.Command
 import Redis.Internal.Config
-import Redis.Internal.Network.Clock (Nanos)
 import Redis.Internal.Network.Counters (Count (..), countError, countOne)
 import Redis.Internal.Network.Dedicated (closeIdle)
 import Redis.Internal.Network.Handshake (ConnectionRole (..))
 import Redis.Internal.Network.MultiplexPool (reconnectNode)
-import Redis.Internal.Network.OpenConnection (ConnectionSetup (..))
-import Redis.Internal.Network.Worker (expiryAt, spawn)
+import Redis.Internal.Network.Open (ConnectionSetup (..))
+import Redis.Internal.Network.Runtime (Nanos, expiryAt, spawn)
 import Redis.Internal.Protocol.Redirect (Redirect (Ask, Moved), parseRedirect)
 import Redis.Internal.Protocol.Slot (Slot, keySlot, slotNumber)
 import Redis.Internal.Routing.Cluster

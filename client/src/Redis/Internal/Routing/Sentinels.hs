@@ -24,9 +24,9 @@ import Redis.Error
 import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Config
 import Redis.Internal.Network.Handshake (ConnectionRole (ForControl), ConnectionUse (SharedFor))
-import Redis.Internal.Network.OpenConnection (ConnectionSetup (..), Purpose (..))
-import Redis.Internal.Network.Wire
-import Redis.Internal.Network.Worker (expiry, supervised)
+import Redis.Internal.Network.Open (ConnectionSetup (..), Purpose (..))
+import Redis.Internal.Network.Runtime (expiry, supervised)
+import Redis.Internal.Network.Stream (closeWire, openWire, receiveReply, sendBytes)
 import Redis.Internal.Protocol.Encode (request, requestBytes)
 import Redis.Internal.Routing.GroupReply (endpointFrom)
 import Redis.Internal.Routing.Topology (Trigger (..))

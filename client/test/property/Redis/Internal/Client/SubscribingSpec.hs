@@ -21,7 +21,7 @@ import Redis.Internal.Client.Listening
 import Redis.Internal.Client.Subscribing
 import Redis.Internal.Client.Topic
 import Redis.Internal.Config (AddressMapping (..))
-import Redis.Internal.Network.Clock (Nanos)
+import Redis.Internal.Network.Runtime (Nanos)
 import Redis.Internal.Protocol.Slot (keySlot, slotNumber)
 import System.Random (mkStdGen)
 import Test.Hspec hiding (after, before, it)

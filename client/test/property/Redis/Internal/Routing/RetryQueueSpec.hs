@@ -10,7 +10,7 @@ import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
 import Redis.Internal.Config (AddressMapping (..), defaultBackoff)
-import Redis.Internal.Network.Clock (Nanos, deadlineAfter, nanosFromSeconds, noDeadline)
+import Redis.Internal.Network.Runtime (Nanos, deadlineAfter, nanosFromSeconds, noDeadline)
 import Redis.Internal.Routing.RetryPolicy
 import Redis.Internal.Routing.RetryQueue
 import Support

@@ -1,6 +1,6 @@
 -- | Which caller gets which connection, over every order in which callers ask, give back
 -- connections, lose them, are interrupted and run out of time, and the pool is closed.
-module Redis.Internal.Network.LendingSpec (spec) where
+module Redis.Internal.Network.DedicatedSpec (spec) where
 
 import Data.List (delete, sort)
 import Data.List qualified as List
@@ -8,13 +8,13 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Set (Set)
 import Data.Set qualified as Set
-import Redis.Internal.Network.Lending
+import Redis.Internal.Network.Dedicated
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck hiding (GaveUp)
 
 spec :: Spec
-spec = describe "Redis.Internal.Network.Lending" $ do
+spec = describe "Redis.Internal.Network.Dedicated" $ do
   it "keeps its promises in every state that three callers can bring it to, with one connection and with two" $
     [(broken, world) | limit <- [1, 2], world <- Set.toList (reachable limit), broken <- brokenPromises limit world] `shouldBe` []
 

@@ -15,7 +15,7 @@
 -- nothing; then the silence limit alone ends a connection that is dead.
 --
 -- The watchdog rests when nothing is in flight.
-module Redis.Internal.Network.Watchdog
+module Redis.Internal.Network.Deadlines
   ( watchdogLoop,
   )
 where
@@ -24,13 +24,11 @@ import Control.Concurrent.STM
 import Control.Monad (unless, when)
 import Data.Maybe (catMaybes, fromMaybe)
 import Redis.Error (ConnectionCause (SilentPeer), Delivery (MaybeExecuted), Error (TimeoutError), TimeoutFailure (..))
-import Redis.Internal.Network.AdmissionQueue (refuseLate, waitingForCapacity)
-import Redis.Internal.Network.Clock
-import Redis.Internal.Network.MuxState
-import Redis.Internal.Network.PendingRing
-import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Network.Connection
+import Redis.Internal.Network.InFlight
+import Redis.Internal.Network.Outgoing (refuseLate, waitingForCapacity)
+import Redis.Internal.Network.Runtime
 import Redis.Internal.Network.Wakeup
-import Redis.Internal.Network.Worker (expiry)
 
 -- | What the watchdog saw at earlier ticks.
 data Watch = Watch

@@ -1,13 +1,12 @@
 -- | Round trip times in buckets, and the marks that tell when an answered command was sent.
-module Redis.Internal.Network.RoundTripsSpec (spec) where
+module Redis.Internal.Network.CountersSpec (spec) where
 
 import Data.IORef
 import Data.List (sort)
 import Redis.Duration (inMicroseconds)
-import Redis.Internal.Network.Clock (Nanos)
 import Redis.Internal.Network.Counters
-import Redis.Internal.Network.RoundTrips
-import Redis.Internal.Network.SendTimes
+import Redis.Internal.Network.InFlight
+import Redis.Internal.Network.Runtime (Nanos)
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
