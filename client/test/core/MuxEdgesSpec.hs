@@ -164,7 +164,7 @@ spec = do
           waiter <- joinQueue (muxAdmission mux) Demand {demandCommands = 1, demandBytes = 1, demandDeadline = maxBound}
           waiter <$ admitWaiting mux
         wakeWatchdog mux
-        eventually (withLock mux ((==) <$> readWord mux wordOverdueFrom <*> readWord mux wordOverdue))
+        eventually (withLock mux ((==) <$> readWord mux WordOverdueFrom <*> readWord mux WordOverdue))
         end <- newEmptyMVar
         void (forkIO (limitedTo 1000 submitCommand mux (tokenRequest 2) >>= putMVar end . outcomeText))
         eventually ((== 2) . gaugeWaiting <$> muxGauges mux)
@@ -175,10 +175,10 @@ spec = do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxMaxInFlight = 1} fake
       void (usually submitCommandAsync mux (tokenRequest 1))
-      readWord mux wordShortest >>= (`shouldBe` maxBound)
+      readWord mux WordShortest >>= (`shouldBe` maxBound)
       waits <- forkIO (void (limitedTo 1000 submitCommand mux (tokenRequest 2)))
       eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
-      readWord mux wordShortest >>= (`shouldBe` fromIntegral (nanosFromSeconds 1000))
+      readWord mux WordShortest >>= (`shouldBe` fromIntegral (nanosFromSeconds 1000))
       killThread waits
       abortMultiplexer mux
 
@@ -192,7 +192,7 @@ spec = do
       -- The earliest deadline is now that of the other command.
       eventually $ do
         now <- coarseNanos
-        (> fromIntegral now) <$> readWord mux wordEarliest
+        (> fromIntegral now) <$> readWord mux WordEarliest
       end <- newEmptyMVar
       void (forkIO (limitedTo 1000 submitCommand mux (tokenRequest 3) >>= putMVar end . outcomeText))
       eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
@@ -210,7 +210,7 @@ spec = do
       mux <- openMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.05)} fake
       long <- limitedTo 1000 submitCommandAsync mux (tokenRequest 1)
       short <- limitedTo 500 submitCommandAsync mux (tokenRequest 2)
-      readWord mux wordLongest >>= (`shouldBe` fromIntegral (nanosFromSeconds 1000))
+      readWord mux WordLongest >>= (`shouldBe` fromIntegral (nanosFromSeconds 1000))
       mapM_ (say fake . bulk . token) [1, 2]
       mapM_ waitSlotResult [long, short]
       (outcomeText <$> usually submitCommand mux (tokenRequest 3)) >>= \outcome ->
@@ -230,7 +230,7 @@ spec = do
       withMux plainSettings goodManners echoing $ \_ mux -> do
         void (limitedTo 0.1 submitCommand mux (tokenRequest 1))
         eventually ((== Resting) . wakeupWatchdog <$> withLock mux (wakeup mux))
-        withLock mux (readWord mux wordShortest) >>= (`shouldBe` maxBound)
+        withLock mux (readWord mux WordShortest) >>= (`shouldBe` maxBound)
 
   describe "a connection for messages" $
     it "takes no larger buffer for a large message" . within 20 $ do

@@ -70,9 +70,9 @@ spec = describe "a sleeping connection" $ do
       (outcomeText <$> limitedTo 15 submitCommand mux (tokenRequest 0)) >>= (`shouldBe` Right (BulkString (token 0)))
       eventually ((== Resting) . wakeupWatchdog <$> withLock mux (wakeup mux))
       forM_ [">1\r\n", "+ne", "ws\r\n"] $ \part -> do
-        reads' <- readWord mux wordReads
+        reads' <- readWord mux WordReads
         say fake part
-        eventually ((/= reads') <$> readWord mux wordReads)
+        eventually ((/= reads') <$> readWord mux WordReads)
         sleeps mux
       eventually ((== 1) <$> readIORef pushes)
 

@@ -3,7 +3,7 @@
 -- A multiplexer has one lock, held for the time it takes to copy one request; nothing that can
 -- block is done under it. The lock guards the front block of the write buffer, pushing to the ring,
 -- the queue for room, the state of "Redis.Internal.Network.Wakeup", and every word below except
--- 'wordSent' (which the holder of the right to send writes) and 'wordReads' (which the reader
+-- 'WordSent' (which the holder of the right to send writes) and 'WordReads' (which the reader
 -- writes).
 --
 -- The /right to send/ is a second, longer-lived lock, which is part of that state. Its holder may
@@ -40,19 +40,6 @@ module Redis.Internal.Network.Connection
 
     -- * Words
     Word (..),
-    wordQueued,
-    wordPeak,
-    wordSent,
-    wordReads,
-    wordReadAt,
-    wordEarliest,
-    wordOverdueFrom,
-    wordOverdue,
-    wordShortest,
-    wordLongest,
-    wordLongestUntil,
-    wordCountedFrom,
-    wordHandedOver,
     readWord,
     writeWord,
     repliesUntilEnd,
@@ -117,10 +104,10 @@ data MuxSettings = MuxSettings
     muxBufferSize :: BufferSize,
     -- | The capability its threads run on.
     muxCapability :: Int,
-    -- | The counters of how commands went, if there is one. Counts commands from 'wordCountedFrom' on.
+    -- | The counters of how commands went, if there is one. Counts commands from 'WordCountedFrom' on.
     muxCounters :: Maybe Counters,
     -- | Whether each block ends with a check ("Redis.Internal.Network.ReplyChecks"), from
-    -- 'wordCountedFrom' on.
+    -- 'WordCountedFrom' on.
     muxReplyChecks :: Bool,
     -- | Called by the reader when commands that were sent together were answered within the usual time
     -- limit, for each such block; must be quick and must not throw.
@@ -198,30 +185,12 @@ newMuxState muxSettings muxTransport muxOrder = do
   setByteArray muxWords 0 wordCount (0 :: Int)
   muxChecks <- if muxReplyChecks muxSettings then Just <$> newReplyChecks else pure Nothing
   muxGone <- newEmptyTMVarIO
-  let mux =
-        Multiplexer
-          { muxSettings,
-            muxTransport,
-            muxLock,
-            muxCause,
-            muxBuffer,
-            muxRing,
-            muxSendTimes,
-            muxLeftover,
-            muxReaderWake,
-            muxWriterWake,
-            muxWatchdogWake,
-            muxAdmission,
-            muxWords,
-            muxOrder,
-            muxChecks,
-            muxGone
-          }
-  writeWord mux wordWakeup (wakeupWord atFirst)
-  writeWord mux wordEarliest maxBound
-  writeWord mux wordShortest maxBound
-  writeWord mux wordOverdue (-1)
-  writeWord mux wordCountedFrom maxBound
+  let mux = Multiplexer {muxSettings, muxTransport, muxLock, muxCause, muxBuffer, muxRing, muxSendTimes, muxLeftover, muxReaderWake, muxWriterWake, muxWatchdogWake, muxAdmission, muxWords, muxOrder, muxChecks, muxGone}
+  writeWord mux WordWakeup (wakeupWord atFirst)
+  writeWord mux WordEarliest maxBound
+  writeWord mux WordShortest maxBound
+  writeWord mux WordOverdue (-1)
+  writeWord mux WordCountedFrom maxBound
   pure mux
 
 -- | Runs a short action under the lock. Only waiting for the lock may be
@@ -251,7 +220,7 @@ killMultiplexer mux cause = do
       Dead -> modifyIORef' (muxCause mux) (`unlessRefused` cause)
       _ -> do
         writeIORef (muxCause mux) cause
-        ringHead (muxRing mux) >>= writeWord mux wordReplies
+        ringHead (muxRing mux) >>= writeWord mux WordReplies
         -- Under the lock: the reader takes it before it frees the descriptor.
         transportShutdown (muxTransport mux)
     transition mux Dies
@@ -275,7 +244,7 @@ deathCause = readIORef . muxCause
 
 -- | The state of the connection's parties. Without the lock it may be a little old.
 wakeup :: Multiplexer -> IO Wakeup
-wakeup mux = fromWord <$> readWord mux wordWakeup
+wakeup mux = fromWord <$> readWord mux WordWakeup
 {-# INLINE wakeup #-}
 
 -- | Whether the connection takes commands. Without the lock it may be a little old.
@@ -288,7 +257,7 @@ transition :: Multiplexer -> Event -> IO Step
 transition mux event = do
   before <- wakeup mux
   let after = step event before
-  writeWord mux wordWakeup (wakeupWord (stepState after))
+  writeWord mux WordWakeup (wakeupWord (stepState after))
   pure after
 {-# INLINE transition #-}
 
@@ -309,72 +278,56 @@ wakeWatchdog :: Multiplexer -> IO ()
 wakeWatchdog mux = void (atomically (tryPutTMVar (muxWatchdogWake mux) ()))
 {-# NOINLINE wakeWatchdog #-}
 
--- | A word of 'muxWords'. Words that different threads write lie on different cache lines.
-newtype Word = Word Int
+-- | A word of 'muxWords'.
+data Word
+  = -- | The packed 'Wakeup'.
+    WordWakeup
+  | -- | Bytes ever appended.
+    WordQueued
+  | -- | The most commands in flight of late, in parts of 'peakUnit'.
+    WordPeak
+  | -- | A time that is no later than the first deadline of the commands in flight.
+    WordEarliest
+  | -- | From which position to which all commands were past their deadlines when the watchdog looked
+    -- last.
+    WordOverdueFrom
+  | WordOverdue
+  | -- | The shortest time limit of a command, of those that have not the usual one or waited for room.
+    WordShortest
+  | -- | The longest time limit of a command, of those that have not the usual one. It counts until
+    -- all commands before the position in the second word are answered.
+    WordLongest
+  | WordLongestUntil
+  | -- | The number of replies that had come when the connection died.
+    WordReplies
+  | -- | The position of the first command that the counters count: those before are the handshake's.
+    WordCountedFrom
+  | -- | The number of commands whose blocks were taken to be sent. No reply can belong to a later one.
+    WordHandedOver
+  | -- | Bytes ever accepted by the kernel. Written by the holder of the right to send.
+    WordSent
+  | -- | The number of reads that brought bytes. Written by the reader.
+    WordReads
+  | -- | When bytes came last. Written by the reader.
+    WordReadAt
+  deriving stock (Enum)
 
--- | The packed 'Wakeup'.
-wordWakeup :: Word
-wordWakeup = Word 0
+-- | Words that different threads write lie on different cache lines.
+wordIndex :: Word -> Int
+wordIndex = \case
+  WordSent -> 16
+  WordReads -> 24
+  WordReadAt -> 25
+  word -> fromEnum word
+{-# INLINE wordIndex #-}
 
--- | Bytes ever appended.
-wordQueued :: Word
-wordQueued = Word 1
-
--- | The most commands in flight of late, in parts of 'peakUnit'.
-wordPeak :: Word
-wordPeak = Word 2
-
--- | A time that is no later than the first deadline of the commands in flight.
-wordEarliest :: Word
-wordEarliest = Word 3
-
--- | From which position to which all commands were past their deadlines when the watchdog looked
--- last.
-wordOverdueFrom, wordOverdue :: Word
-wordOverdueFrom = Word 9
-wordOverdue = Word 4
-
--- | The shortest time limit of a command, of those that have not the usual one or waited for room.
-wordShortest :: Word
-wordShortest = Word 5
-
--- | The longest time limit of a command, of those that have not the usual one. It counts until all commands before
--- the position in the second word are answered.
-wordLongest, wordLongestUntil :: Word
-wordLongest = Word 6
-wordLongestUntil = Word 7
-
--- | The number of replies that had come when the connection died.
-wordReplies :: Word
-wordReplies = Word 8
-
--- | The position of the first command that the counters count: those before are the handshake's.
-wordCountedFrom :: Word
-wordCountedFrom = Word 10
-
--- | The number of commands whose blocks were taken to be sent. No reply can belong to a later one.
-wordHandedOver :: Word
-wordHandedOver = Word 11
-
--- | Bytes ever accepted by the kernel. Written by the holder of the right to send.
-wordSent :: Word
-wordSent = Word 16
-
--- | The number of reads that brought bytes. Written by the reader.
-wordReads :: Word
-wordReads = Word 24
-
--- | When bytes came last. Written by the reader.
-wordReadAt :: Word
-wordReadAt = Word 25
+wordCount :: Int
+wordCount = 32
 
 -- | After so long without bytes a sender looks at the socket first. A caller that goes on at once
 -- when it has its reply never looks; one look costs a small part of this time.
 quietNanos :: Int
 quietNanos = 100000
-
-wordCount :: Int
-wordCount = 32
 
 -- | The number of parts that make one command in flight.
 peakUnit :: Int
@@ -382,12 +335,12 @@ peakUnit = 256
 
 -- | Reads without a barrier: other threads' writes may be seen late.
 readWord :: Multiplexer -> Word -> IO Int
-readWord mux (Word index) = readByteArray (muxWords mux) index
+readWord mux word = readByteArray (muxWords mux) (wordIndex word)
 {-# INLINE readWord #-}
 
 -- | Writes without a barrier; the lock is one.
 writeWord :: Multiplexer -> Word -> Int -> IO ()
-writeWord mux (Word index) = writeByteArray (muxWords mux) index
+writeWord mux word = writeByteArray (muxWords mux) (wordIndex word)
 {-# INLINE writeWord #-}
 
 -- | Notes that all commands so far are being sent. Returns whether nothing has come for so long that
@@ -397,9 +350,9 @@ markSent :: Multiplexer -> IO Bool
 markSent mux = do
   now <- preciseNanos
   submitted <- ringTail (muxRing mux)
-  writeWord mux wordHandedOver submitted
+  writeWord mux WordHandedOver submitted
   addSendTime (muxSendTimes mux) submitted now
-  heard <- readWord mux wordReadAt
+  heard <- readWord mux WordReadAt
   pure (fromIntegral now - heard > quietNanos)
 {-# NOINLINE markSent #-}
 
@@ -418,7 +371,7 @@ repliesUntilEnd :: Multiplexer -> IO Int
 repliesUntilEnd mux =
   lifeOf mux >>= \case
     -- Since then commands have been taken from the ring because they failed.
-    Dead -> readWord mux wordReplies
+    Dead -> readWord mux WordReplies
     _ -> ringHead (muxRing mux)
 
 -- | Whether so many more commands of so many more bytes may be submitted. Call it under the lock.
@@ -476,7 +429,7 @@ takeQueued mux = do
 -- check stands for both.
 queueCheck :: Multiplexer -> ReplyChecks -> IO ()
 queueCheck mux checks = do
-  counted <- readWord mux wordCountedFrom
+  counted <- readWord mux WordCountedFrom
   next <- ringTail (muxRing mux)
   when (next > counted) $ do
     (check, queued) <- nextCheck checks
@@ -485,8 +438,8 @@ queueCheck mux checks = do
       Left (_ :: SomeException) -> pure ()
       Right () -> do
         size <- appendRequest (muxBuffer mux) check
-        end <- (+ size) <$> readWord mux wordQueued
-        writeWord mux wordQueued end
+        end <- (+ size) <$> readWord mux WordQueued
+        writeWord mux WordQueued end
         -- Its time is over when that of the command before it is.
         before <- ringPeek (muxRing mux) (next - 1)
         nobody <- newResponseSlot
@@ -540,8 +493,8 @@ attemptAll mux block = go
           Left (reason :: IOException) -> pure (Broken (BrokenConnection (show reason)))
           Right attempt
             | attempt > 0 -> do
-              before <- readWord mux wordSent
-              writeWord mux wordSent (before + attempt)
+              before <- readWord mux WordSent
+              writeWord mux WordSent (before + attempt)
               go (sent + attempt)
             | otherwise -> pure (Full sent attempt)
 
@@ -562,9 +515,7 @@ writerLoop mux = do
           lifeOf mux >>= \case
             Dead -> next block
             _ -> do
-              if waitsFor == attemptWouldRead
-                then transportWaitReadable (muxTransport mux)
-                else transportWaitWritable (muxTransport mux)
+              awaitAttempt (muxTransport mux) waitsFor
               pushOut block sent'
 
     next block = do

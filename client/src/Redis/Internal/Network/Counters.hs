@@ -18,7 +18,6 @@ module Redis.Internal.Network.Counters
     -- * Counts
     Count (..),
     countOne,
-    countBy,
     countOf,
     countError,
 
@@ -102,11 +101,7 @@ data Count
 
 -- | Adds one to a count. \(O(1)\).
 countOne :: Counters -> Count -> IO ()
-countOne counters what = countBy counters what 1
-
--- | Adds so many to a count. \(O(1)\).
-countBy :: Counters -> Count -> Int -> IO ()
-countBy counters what = addTo (countersCounts counters) (fromEnum what)
+countOne counters what = addTo (countersCounts counters) (fromEnum what) 1
 
 -- | The present value of a count. \(O(1)\).
 countOf :: Counters -> Count -> IO Int

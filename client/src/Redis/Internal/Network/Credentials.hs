@@ -46,7 +46,7 @@ import Redis.Internal.Network.Connection (Multiplexer (muxGone))
 import Redis.Internal.Network.Handshake (authentication, refusal)
 import Redis.Internal.Network.InFlight (Outcome (..))
 import Redis.Internal.Network.Multiplexer
-import Redis.Internal.Network.Runtime (Nanos, nanosFromSeconds, preciseNanos, secondsFromNanos, spawn)
+import Redis.Internal.Network.Runtime (Nanos, nanosFromSeconds, preciseNanos, quietly, secondsFromNanos, spawn)
 import Redis.Value (Value (ErrorReply))
 import System.Random (randomRIO)
 import System.Timeout (timeout)
@@ -221,7 +221,7 @@ followCredentials store endpoint mux issue = when (issueNumber issue > 0) . mask
     key <- stateTVar (storeNext store) (\next -> (next, next + 1))
     key <$ modifyTVar' (storeFollowers store) (Map.insert key follower)
   void . spawn ("redis credentials " <> renderEndpoint endpoint) $
-    void (try @SomeException (following store mux follower (accepted issue)))
+    quietly (following store mux follower (accepted issue))
       `finally` atomically (modifyTVar' (storeFollowers store) (Map.delete key))
 
 -- | The state after the server has accepted these credentials.

@@ -17,6 +17,12 @@
 -- The watchdog rests when nothing is in flight.
 module Redis.Internal.Network.Deadlines
   ( watchdogLoop,
+
+    -- * What submitters note and ask
+    usualLimit,
+    noteTimes,
+    noteShortest,
+    allOverdue,
   )
 where
 
@@ -32,10 +38,10 @@ import Redis.Internal.Network.Wakeup
 
 -- | What the watchdog saw at earlier ticks.
 data Watch = Watch
-  { -- | 'wordReads' at the last tick, and when the peer was last seen to read or write.
+  { -- | 'WordReads' at the last tick, and when the peer was last seen to read or write.
     watchReads :: Int,
     watchReadAt :: Nanos,
-    -- | 'wordSent' at the last tick.
+    -- | 'WordSent' at the last tick.
     watchSent :: Int,
     -- | When a probe was sent in the present silence, if one was.
     watchProbedAt :: Maybe Nanos,
@@ -61,8 +67,8 @@ watchdogLoop mux sendProbe = do
 
     look now watch = do
       expire mux now
-      reads' <- readWord mux wordReads
-      sent <- readWord mux wordSent
+      reads' <- readWord mux WordReads
+      sent <- readWord mux WordSent
       sender <- wakeupSender <$> wakeup mux
       -- The socket is full, and yet takes bytes: the peer reads them. A probe would stand behind
       -- all that waits to be sent.
@@ -78,7 +84,7 @@ watchdogLoop mux sendProbe = do
           busy <- anythingWaitedFor mux
           after <- transition mux (WouldRest busy)
           case stepAnswer after of
-            Sleep -> True <$ writeWord mux wordShortest maxBound
+            Sleep -> True <$ writeWord mux WordShortest maxBound
             _ -> pure False
         when rests (atomically (takeTMVar (muxWatchdogWake mux)))
         now' <- coarseNanos
@@ -112,7 +118,7 @@ anythingWaitedFor mux = do
 -- length.
 pause :: Multiplexer -> IO ()
 pause mux = do
-  shortest <- fromIntegral <$> readWord mux wordShortest
+  shortest <- fromIntegral <$> readWord mux WordShortest
   let tick = tickFor (shortest : catMaybes [muxCommandTimeout settings, muxSilenceLimit settings])
   over <- expiry (secondsFromNanos tick)
   atomically (takeTMVar (muxWatchdogWake mux) `orElse` over)
@@ -123,10 +129,17 @@ pause mux = do
 -- command timeout. Zero if there is none.
 longestLimit :: Multiplexer -> IO Nanos
 longestLimit mux = withLock mux $ do
-  answered <- ringHead (muxRing mux)
-  until' <- readWord mux wordLongestUntil
-  own <- if answered < until' then readWord mux wordLongest else pure 0
+  own <- longestOwn mux
   pure (max (fromIntegral own) (fromMaybe 0 (muxCommandTimeout (muxSettings mux))))
+
+-- | The longest time limit of the commands in flight that have not the usual one, or zero. Call it
+-- under the lock.
+longestOwn :: Multiplexer -> IO Int
+longestOwn mux = do
+  answered <- ringHead (muxRing mux)
+  until' <- readWord mux WordLongestUntil
+  if answered >= until' then pure 0 else readWord mux WordLongest
+{-# INLINE longestOwn #-}
 
 -- | The result of a look at the commands in flight.
 data Deadlines = Deadlines
@@ -143,9 +156,9 @@ data Deadlines = Deadlines
 expire :: Multiplexer -> Nanos -> IO ()
 expire mux now = do
   due <- withLock mux $ do
-    due <- (<= now) . fromIntegral <$> readWord mux wordEarliest
+    due <- (<= now) . fromIntegral <$> readWord mux WordEarliest
     -- A command that is submitted from now on lowers it again.
-    due <$ when due (writeWord mux wordEarliest maxBound)
+    due <$ when due (writeWord mux WordEarliest maxBound)
   when due $ do
     from <- ringHead (muxRing mux)
     to <- ringTail (muxRing mux)
@@ -160,11 +173,11 @@ expire mux now = do
         mapM_ tellLate (deadlinesLate found')
         go began next to found' {deadlinesLate = []}
       | otherwise = withLock mux $ do
-        known <- readWord mux wordEarliest
-        writeWord mux wordEarliest (min known (fromIntegral (deadlinesEarliest found)))
+        known <- readWord mux WordEarliest
+        writeWord mux WordEarliest (min known (fromIntegral (deadlinesEarliest found)))
         unless (deadlinesInTime found) $ do
-          writeWord mux wordOverdueFrom began
-          writeWord mux wordOverdue to
+          writeWord mux WordOverdueFrom began
+          writeWord mux WordOverdue to
 
     collect from to found
       | from >= to = pure found
@@ -190,3 +203,45 @@ mostAtATime = 4096
 -- | Ticks of idleness before the watchdog rests.
 idleTicks :: Int
 idleTicks = 20
+
+-- | The usual time limit of a command.
+usualLimit :: Multiplexer -> Nanos
+usualLimit mux = fromMaybe never (muxCommandTimeout (muxSettings mux))
+{-# INLINE usualLimit #-}
+
+-- | Notes the deadline of a command that was queued, for the watchdog. Call it under the lock.
+noteTimes :: Multiplexer -> Deadline -> IO ()
+noteTimes mux deadline = do
+  earliest <- readWord mux WordEarliest
+  when (end < earliest) (writeWord mux WordEarliest end)
+  when (limit /= usualLimit mux) $ do
+    noteShortest mux limit
+    -- A command that waits for ever does not lengthen the silence limit.
+    when (limit < never) $ do
+      longest <- longestOwn mux
+      ringTail (muxRing mux) >>= writeWord mux WordLongestUntil
+      writeWord mux WordLongest (max longest (fromIntegral limit))
+  where
+    limit = deadlineLimit deadline
+    end = fromIntegral (deadlineAt deadline)
+{-# INLINE noteTimes #-}
+
+-- | Makes the watchdog tick more often if this time limit is shorter than any before. Call it under
+-- the lock.
+noteShortest :: Multiplexer -> Nanos -> IO ()
+noteShortest mux limit = do
+  shortest <- readWord mux WordShortest
+  when (fromIntegral limit < shortest) $ do
+    writeWord mux WordShortest (fromIntegral limit)
+    wakeWatchdog mux
+
+-- | Whether commands are in flight and all of them are past their deadlines, so that nobody can
+-- tell when there will be room. Then no caller waits for room: a thread that submits many commands
+-- to a frozen server would wait anew for each. A late reply ends this state. Call it under the
+-- lock.
+allOverdue :: Multiplexer -> IO Bool
+allOverdue mux = do
+  same <- (==) <$> readWord mux WordOverdue <*> ringTail (muxRing mux)
+  unanswered <- (==) <$> readWord mux WordOverdueFrom <*> ringHead (muxRing mux)
+  busy <- inFlight mux
+  pure (same && unanswered && busy > 0)

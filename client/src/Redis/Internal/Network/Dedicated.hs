@@ -1,10 +1,10 @@
 -- | Dedicated connections, each used by one caller at a time: for commands that wait at the server,
 -- and for commands that change the state of their connection.
 --
--- The pool takes a connection back if its caller left nothing
--- behind on it. A caller that is not sure says so, and the connection is closed. If a caller is
--- interrupted while the server keeps it waiting, its connection is always closed: the reply may
--- still come, and must not go to the next caller. A connection that is idle for long is closed.
+-- The pool takes a connection back if its caller left nothing behind on it. A caller that is not
+-- sure says so, and the connection is closed. If a caller is interrupted while the server keeps it
+-- waiting, its connection is always closed: the reply may still come, and must not go to the next
+-- caller. A connection that is idle for long is closed.
 --
 -- Many connections may be opened at once while the node is well. Once an attempt has failed, or a
 -- connection was lost before it had answered any command, leases fail with that cause until the
@@ -16,11 +16,10 @@
 -- = The lending
 --
 -- A pure step function decides who gets which connection. A caller that asks for a connection gets a
--- turn: an idle connection, or permission to open one
--- while there are fewer than the limit. Otherwise it waits. Turns are given in the order in which
--- callers asked: a connection that comes back goes to the first caller, and the others go on
--- waiting. A caller that stops waiting gives up its place. If its turn has come already, it passes
--- the turn on.
+-- turn: an idle connection, or permission to open one while there are fewer than the limit.
+-- Otherwise it waits. Turns are given in the order in which callers asked: a connection that comes
+-- back goes to the first caller. A caller that stops waiting gives up its place, or passes on the
+-- turn that it has.
 --
 -- So while a caller waits, no connection is idle: all are lent or are being opened.
 module Redis.Internal.Network.Dedicated
@@ -40,8 +39,7 @@ module Redis.Internal.Network.Dedicated
     Turn (..),
     Action (..),
     step,
-    Counts (..),
-    counts,
+    gaugesOf,
     lentOut,
     waiting,
     longestIdle,
@@ -62,25 +60,20 @@ import Data.Sequence (Seq, ViewL (EmptyL, (:<)), (|>))
 import Data.Sequence qualified as Seq
 import Data.Set (Set)
 import Data.Set qualified as Set
-import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Config
-import Redis.Internal.Hooks
-import Redis.Internal.Network.Counters (Count (..), countOne)
 import Redis.Internal.Network.Credentials (Issue, isCurrent)
-import Redis.Internal.Network.Dial (explained)
 import Redis.Internal.Network.Handshake (ConnectionUse (Lent))
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.Open
-import Redis.Internal.Network.Runtime (Deadline (..), Nanos, coarseNanos, expiry, expiryAt, nanosFromSeconds, spawn, timedOut)
-import System.Random (randomRIO)
+import Redis.Internal.Network.Runtime (Deadline (..), Nanos, coarseNanos, expiry, expiryAt, nanosFromSeconds, spawn)
 
 -- | The dedicated connections of one node.
 data DedicatedPool = DedicatedPool
   { dedicatedEndpoint :: Endpoint,
     dedicatedSetup :: ConnectionSetup,
     dedicatedLending :: TVar (Lending Caller Held),
-    -- | The number of the next caller or connection.
+    -- | The number of the next connection.
     dedicatedNumber :: TVar Int,
     -- | The dials under way. None is added once the pool is closed.
     dedicatedDials :: TVar [Dial],
@@ -90,13 +83,8 @@ data DedicatedPool = DedicatedPool
   }
 
 -- | A caller that wants a connection, and the variable for its turn.
-data Caller = Caller
-  { callerNumber :: Int,
-    callerTurn :: TMVar (Turn Held)
-  }
-
-instance Eq Caller where
-  (==) = (==) `on` callerNumber
+newtype Caller = Caller {callerTurn :: TMVar (Turn Held)}
+  deriving newtype (Eq)
 
 -- | A connection of the pool.
 data Held = Held
@@ -191,9 +179,6 @@ happen pool event = do
 happened :: DedicatedPool -> Event Caller Held -> IO ()
 happened pool event = atomically (happen pool event) >>= traverse_ (abortMultiplexer . heldMux)
 
-numbered :: DedicatedPool -> STM Int
-numbered pool = stateTVar (dedicatedNumber pool) (\number -> (number, number + 1))
-
 -- | Closes idle connections and ends dials at once. Closes each lent connection when it comes back,
 -- but at the latest after so many seconds, so that a caller that the server keeps waiting does not
 -- wait for ever. A second call with fewer seconds cuts the first one short.
@@ -237,7 +222,7 @@ withLease pool deadline action = mask $ \restore ->
 takeTurn :: DedicatedPool -> Deadline -> IO (Either Error Held)
 takeTurn pool deadline = do
   caller <- atomically $ do
-    caller <- Caller <$> numbered pool <*> newEmptyTMVar
+    caller <- Caller <$> newEmptyTMVar
     -- 'Asked' never closes a connection.
     caller <$ happen pool (Asked caller)
   turn <- await caller `onException` leave caller
@@ -250,7 +235,7 @@ takeTurn pool deadline = do
         else -- It died while it was idle, or newer credentials were issued.
           (happened pool (Replacing held) `onException` happened pool NotOpened) >> openTurn
     Just Open -> openTurn
-    Nothing -> Left <$> (explained (setupConnector (dedicatedSetup pool)) (dedicatedEndpoint pool) (timedOut NotSent deadline) <* leave caller)
+    Nothing -> Left <$> (lateForConnection (dedicatedSetup pool) (dedicatedEndpoint pool) deadline <* leave caller)
   where
     await caller =
       atomically (tryTakeTMVar (callerTurn caller)) >>= \case
@@ -274,7 +259,7 @@ takeTurn pool deadline = do
       opening pool deadline `onException` happened pool NotOpened >>= \case
         Right Established {establishedMux, establishedIssue} -> do
           (held, closing) <- atomically $ do
-            heldNumber <- numbered pool
+            heldNumber <- stateTVar (dedicatedNumber pool) (\number -> (number, number + 1))
             let held = Held {heldNumber, heldMux = establishedMux, heldIssue = establishedIssue}
             (,) held <$> happen pool (Opened held)
           if null closing then pure (Right held) else Left (closedLocally pool) <$ traverse_ (abortMultiplexer . heldMux) closing
@@ -291,16 +276,14 @@ opening pool deadline = do
     Left cause -> pure (Left (failed cause))
     Right () -> attempt `onException` atomically (modifyTVar' reconnect attemptAbandoned)
   where
-    config = setupConfig (dedicatedSetup pool)
+    setup = dedicatedSetup pool
     endpoint = dedicatedEndpoint pool
     reconnect = dedicatedReconnect pool
     failed = ConnectionError . ConnectionFailure "" NotSent endpoint
     begin now state = either (\cause -> (Left cause, state)) ((,) (Right ())) (beginAttempt now state)
 
     attempt = do
-      capability <- fst <$> (threadCapability =<< myThreadId)
-      let setup = dedicatedSetup pool
-          settings = exclusiveSettings setup endpoint capability
+      settings <- exclusiveSettings setup endpoint . fst <$> (threadCapability =<< myThreadId)
       opened <-
         startDial pool (\unwanted -> openConnection setup Purpose {purposeUse = Lent, purposeGone = unwanted} settings (lost pool) endpoint) >>= \case
           Nothing -> pure (Just (Left ClosedLocally))
@@ -308,17 +291,14 @@ opening pool deadline = do
             over <- expiryAt (deadlineAt deadline)
             result <- atomically ((Just <$> readTMVar (dialResult dial)) `orElse` (Nothing <$ over)) `onException` dropDial dial
             result <$ when (isNothing result) (giveUpDial dial)
-      now <- coarseNanos
       case opened of
-        Nothing -> Left <$> (explained (setupConnector (dedicatedSetup pool)) endpoint (timedOut NotSent deadline) <* atomically (modifyTVar' reconnect attemptAbandoned))
+        Nothing -> Left <$> (lateForConnection setup endpoint deadline <* atomically (modifyTVar' reconnect attemptAbandoned))
         Just (Left ClosedLocally) -> Left (failed ClosedLocally) <$ atomically (modifyTVar' reconnect attemptAbandoned)
         Just (Left cause) -> do
-          random <- randomRIO (0, 1)
-          delay <- atomically (stateTVar reconnect (attemptFailed (configBackoff config) now random cause))
-          countOne (setupCounters (dedicatedSetup pool)) ConnectsFailed
-          observeConnection (configHooks config) (ConnectAttemptFailed endpoint cause (seconds delay))
+          after <- afterFailure setup
+          atomically (stateTVar reconnect (after cause)) >>= tellAttemptFailed setup endpoint cause
           pure (Left (failed cause))
-        Just (Right established) -> Right established <$ atomically (modifyTVar' reconnect (attemptSucceeded (configBackoff config) now))
+        Just (Right established) -> Right established <$ (afterSuccess setup >>= atomically . modifyTVar' reconnect)
 
 -- | Takes a connection back. Makes sure that a thread closes it if no caller wants it for long.
 -- Call it masked.
@@ -327,7 +307,7 @@ giveBack pool held = do
   now <- coarseNanos
   (closing, alone) <- atomically $ do
     closing <- happen pool (GaveBack now held)
-    idle <- countIdle . counts <$> readTVar (dedicatedLending pool)
+    idle <- gaugeIdle . gaugesOf <$> readTVar (dedicatedLending pool)
     reaping <- readTVar (dedicatedReaping pool)
     let alone = idle > 0 && not reaping
     when alone (writeTVar (dedicatedReaping pool) True)
@@ -354,10 +334,7 @@ reap pool limit = do
 
 -- | Notes that a connection has ended.
 lost :: DedicatedPool -> Lifetime -> IO ()
-lost pool life = do
-  now <- coarseNanos
-  random <- randomRIO (0, 1)
-  atomically (modifyTVar' (dedicatedReconnect pool) (connectionLost (configBackoff (setupConfig (dedicatedSetup pool))) now random life))
+lost pool life = afterLoss (dedicatedSetup pool) life >>= atomically . modifyTVar' (dedicatedReconnect pool)
 
 -- | The numbers of a node's dedicated connections and of their callers.
 data DedicatedGauges = DedicatedGauges
@@ -374,9 +351,7 @@ data DedicatedGauges = DedicatedGauges
 
 -- | The pool's numbers at this moment. \(O(n)\) in the connections; never blocks.
 dedicatedGauges :: DedicatedPool -> IO DedicatedGauges
-dedicatedGauges pool = do
-  Counts {countLent, countIdle, countOpening, countWaiting} <- counts <$> readTVarIO (dedicatedLending pool)
-  pure DedicatedGauges {gaugeLent = countLent, gaugeIdle = countIdle, gaugeOpening = countOpening, gaugeLeasesWaiting = countWaiting}
+dedicatedGauges pool = gaugesOf <$> readTVarIO (dedicatedLending pool)
 
 -- | The state of the lending.
 data Lending caller connection = Lending
@@ -491,23 +466,14 @@ step event state = case event of
       let (gone, kept) = List.partition useless (lendingIdle state)
        in (state {lendingIdle = kept}, map (Close . snd) gone)
 
--- | The numbers of connections and of waiting callers.
-data Counts = Counts
-  { countLent :: Int,
-    countIdle :: Int,
-    countOpening :: Int,
-    countWaiting :: Int
-  }
-  deriving stock (Eq, Show)
-
 -- | Counts connections and waiting callers. \(O(n)\) in the idle connections.
-counts :: Lending caller connection -> Counts
-counts state =
-  Counts
-    { countLent = Set.size (lendingLent state),
-      countIdle = length (lendingIdle state),
-      countOpening = lendingOpening state,
-      countWaiting = Seq.length (lendingQueue state)
+gaugesOf :: Lending caller connection -> DedicatedGauges
+gaugesOf state =
+  DedicatedGauges
+    { gaugeLent = Set.size (lendingLent state),
+      gaugeIdle = length (lendingIdle state),
+      gaugeOpening = lendingOpening state,
+      gaugeLeasesWaiting = Seq.length (lendingQueue state)
     }
 
 -- | The connections that callers have. \(O(n)\).

@@ -27,9 +27,6 @@ module Redis.Internal.Network.Dial
 
     -- * Sockets
     DialTimes (..),
-    dialTimes,
-    dialTcp,
-    dialUnix,
     dialAddresses,
     meetsItself,
   )
@@ -173,8 +170,8 @@ openWithin Opening {openingConnector, openingEndpoint, openingLimit, openingGone
 explained :: Connector -> Endpoint -> Error -> IO Error
 explained connector endpoint = \case
   TimeoutError failure@TimeoutFailure {timeoutDelivery = NotSent, timeoutConnecting = Nothing} -> do
-    trouble <- readIORef (connectorFailures connector) >>= sequence . Map.lookup endpoint
-    pure (TimeoutError failure {timeoutConnecting = (,) endpoint <$> trouble})
+    cause <- readIORef (connectorFailures connector) >>= sequence . Map.lookup endpoint
+    pure (TimeoutError failure {timeoutConnecting = (,) endpoint <$> cause})
   failure -> pure failure
 
 -- | Connects to an endpoint. Blocks until the connection is ready (with TLS, including the TLS

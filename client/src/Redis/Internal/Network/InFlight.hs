@@ -207,7 +207,7 @@ fillSlot (ResponseSlot (Cell cell) attendant) outcome = case (outcome, attendant
   (_, OnArrival told act) -> do
     -- Of several writers only the first one's outcome is acted on.
     late <- atomicModifyIORef' told ((,) True)
-    unless late $ act outcome >> put (arrivalOf outcome Unattended)
+    unless late $ act outcome >> put (arrivalOf outcome)
   (Reply value, _) | isPlain value -> put (Plain value)
   (_, Nobody) -> put (Troubled outcome Unattended)
   (_, OnTrouble command act) -> do
@@ -218,10 +218,10 @@ fillSlot (ResponseSlot (Cell cell) attendant) outcome = case (outcome, attendant
     put = void . tryPutMVar cell
 {-# INLINE fillSlot #-}
 
-arrivalOf :: Outcome -> Trouble -> Arrival
-arrivalOf outcome trouble = case outcome of
+arrivalOf :: Outcome -> Arrival
+arrivalOf = \case
   Reply value | isPlain value -> Plain value
-  _ -> Troubled outcome trouble
+  outcome -> Troubled outcome Unattended
 
 isPlain :: Value -> Bool
 isPlain = \case

@@ -41,19 +41,14 @@ import Data.Foldable (for_)
 import Data.IORef
 import Data.Maybe (catMaybes, fromMaybe)
 import Data.Primitive.Array (Array, arrayFromList, indexArray, sizeofArray)
-import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Config
-import Redis.Internal.Hooks
-import Redis.Internal.Network.Counters (Count (..), countOne)
-import Redis.Internal.Network.Dial (explained)
 import Redis.Internal.Network.Handshake (ConnectionRole (ForControl, ForPrimary), ConnectionUse (SharedFor))
 import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.Open
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Encode (Request)
-import System.Random (randomRIO)
 
 -- | One node's connections.
 data MultiplexPool = MultiplexPool
@@ -69,7 +64,7 @@ data MultiplexPool = MultiplexPool
     -- | Set once, while the state is held. Attempts to connect watch it.
     poolClosed :: TVar Bool,
     -- | Called with the cause when an attempt to connect failed, or a connection was lost.
-    poolOnTrouble :: ConnectionCause -> IO ()
+    poolOnFailure :: ConnectionCause -> IO ()
   }
 
 data PoolState = PoolState
@@ -87,7 +82,7 @@ newtype Connecting = Connecting {attemptResult :: TMVar (Either ConnectionCause 
 -- | A pool without any connection yet. Never blocks. The action is called after every failed
 -- attempt and every lost connection.
 newMultiplexPool :: ConnectionSetup -> ConnectionRole -> (ConnectionCause -> IO ()) -> Endpoint -> IO MultiplexPool
-newMultiplexPool poolSetup poolRole poolOnTrouble poolEndpoint = do
+newMultiplexPool poolSetup poolRole poolOnFailure poolEndpoint = do
   capabilities <- getNumCapabilities
   let count = max 1 (fromMaybe capabilities (configMuxCount (setupConfig poolSetup)))
   poolCells <- arrayFromList <$> mapM (const (newIORef Nothing)) [1 .. count]
@@ -100,7 +95,7 @@ newMultiplexPool poolSetup poolRole poolOnTrouble poolEndpoint = do
           stateDraining = []
         }
   poolClosed <- newTVarIO False
-  pure MultiplexPool {poolEndpoint, poolRole, poolSetup, poolCells, poolState, poolClosed, poolOnTrouble}
+  pure MultiplexPool {poolEndpoint, poolRole, poolSetup, poolCells, poolState, poolClosed, poolOnFailure}
 
 -- | Takes no more commands, waits up to so many seconds for those in flight, and closes every
 -- connection, also replaced ones that still wait for replies. A second call with fewer seconds cuts
@@ -113,18 +108,11 @@ closeMultiplexPool grace pool = do
     live <- liveMuxes pool
     pure (stateAttempt state, live <> stateDraining state)
   -- All at once, or the grace periods would add up.
-  waits <- mapM closeInBackground muxes
+  waits <- mapM (spawnWait "redis close" . closeMultiplexer grace) muxes
   -- The attempt sees that the pool is closed, closes its connection, and ends. It may take long:
   -- while it runs the user's code, that decides when it is interrupted.
   for_ attempt (atomically . void . readTMVar . attemptResult)
-  mapM_ takeMVar waits
-  where
-    closeInBackground mux = do
-      done <- newEmptyMVar
-      void . spawn "redis close" $ do
-        void (try (closeMultiplexer grace mux) :: IO (Either SomeException ()))
-        putMVar done ()
-      pure done
+  sequence_ waits
 
 -- | Drops the connections of a node that redirects its clients in a circle, or that has forgotten
 -- their authentication; the next command opens new connections. Commands in flight are still
@@ -145,10 +133,10 @@ reconnectWithin grace pool began = mask_ $ do
       then pure (state, [])
       else do
         muxes <- liveMuxes pool
-        forEachCell pool (`writeIORef` Nothing)
+        mapM_ (`writeIORef` Nothing) (cellList pool)
         still <- filterM (fmap not . isGone) (stateDraining state)
         pure (state {stateDropped = now, stateDraining = muxes <> still}, muxes)
-  for_ dropped $ \mux -> spawn "redis drain" (void (try (closeMultiplexer grace mux) :: IO (Either SomeException ())))
+  for_ dropped $ \mux -> spawn "redis drain" (quietly (closeMultiplexer grace mux))
 
 -- | For how many seconds a replaced connection waits for its commands in flight.
 drainSeconds :: Double
@@ -159,9 +147,6 @@ liveMuxes pool = catMaybes <$> mapM readIORef (cellList pool)
 
 cellList :: MultiplexPool -> [IORef (Maybe Multiplexer)]
 cellList pool = [indexArray (poolCells pool) index | index <- [0 .. sizeofArray (poolCells pool) - 1]]
-
-forEachCell :: MultiplexPool -> (IORef (Maybe Multiplexer) -> IO ()) -> IO ()
-forEachCell pool action = mapM_ action (cellList pool)
 
 -- | Whether the thread that submits a command waits for its reply at once.
 data Submitter
@@ -322,7 +307,7 @@ openCell submitter pool !deadline index = join . mask_ . modifyMVar (poolState p
   closed <- readTVarIO (poolClosed pool)
   let await attempt = case failing (stateReconnect state) of
         Just cause | submitter == GoesOn -> pure (notSent cause)
-        _ -> awaitAttempt attempt
+        _ -> awaitResult attempt
   case (present, stateAttempt state) of
     (Just mux, _) | open -> pure (state, pure (Right mux))
     _ | closed -> pure (state, pure (notSent ClosedLocally))
@@ -337,13 +322,13 @@ openCell submitter pool !deadline index = join . mask_ . modifyMVar (poolState p
     cell = indexArray (poolCells pool) index
     notSent = Left . ConnectionError . ConnectionFailure "" NotSent (poolEndpoint pool)
     -- By a timer in the transaction: no exception is thrown to the caller when its time is over.
-    awaitAttempt attempt = do
+    awaitResult attempt = do
       over <- expiryAt (deadlineAt deadline)
       result <- atomically ((Just <$> readTMVar (attemptResult attempt)) `orElse` (Nothing <$ over))
       case result of
         Just (Left cause) -> pure (notSent cause)
         Just (Right ()) -> openCell submitter pool deadline index
-        Nothing -> Left <$> explained (setupConnector (poolSetup pool)) (poolEndpoint pool) (timedOut NotSent deadline)
+        Nothing -> Left <$> lateForConnection (poolSetup pool) (poolEndpoint pool) deadline
 
 -- | The body of an attempt: opens one connection, and tells the callers that wait for it.
 runAttempt :: MultiplexPool -> Int -> Connecting -> IO ()
@@ -355,34 +340,28 @@ runAttempt pool index attempt = do
       -- What ends a busy server's work must not wait for a check that it answers with BUSY.
       settings = shared {muxOnLastWord = untracked, muxReplyChecks = muxReplyChecks shared && poolRole pool /= ForControl}
       untracked = if poolRole pool == ForPrimary then ($ endpoint) <$> setupOnUntracked setup else Nothing
-      backoff = configBackoff (setupConfig setup)
       purpose = Purpose {purposeUse = SharedFor (poolRole pool), purposeGone = readTVar (poolClosed pool) >>= check}
   outcome <- try (openConnection setup purpose settings (lost pool) endpoint)
   let opened = case outcome of
         Right result -> establishedMux <$> result
         -- A defect, or a lack of memory: nobody throws to this thread.
         Left (unexpected :: SomeException) -> Left (ConnectFailed (show unexpected))
-  now <- coarseNanos
-  random <- randomRIO (0, 1)
+  succeeded <- afterSuccess setup
+  failed <- afterFailure setup
   (result, after) <- modifyMVar (poolState pool) $ \state ->
     readTVarIO (poolClosed pool) >>= \closed -> case opened of
       Right mux
         | closed -> pure (state {stateAttempt = Nothing}, (Left ClosedLocally, abortMultiplexer mux))
         | otherwise -> do
           writeIORef cell (Just mux)
-          pure (state {stateAttempt = Nothing, stateReconnect = attemptSucceeded backoff now (stateReconnect state)}, (Right (), pure ()))
+          pure (state {stateAttempt = Nothing, stateReconnect = succeeded (stateReconnect state)}, (Right (), pure ()))
       Left cause
         | closed -> pure (state {stateAttempt = Nothing}, (Left ClosedLocally, pure ()))
         | otherwise -> do
-          let (delay, reconnect) = attemptFailed backoff now random cause (stateReconnect state)
+          let (delay, reconnect) = failed cause (stateReconnect state)
           pure
             ( state {stateAttempt = Nothing, stateReconnect = reconnect},
-              ( Left cause,
-                do
-                  countOne (setupCounters (poolSetup pool)) ConnectsFailed
-                  tellHooks pool (ConnectAttemptFailed endpoint cause (seconds delay))
-                  poolOnTrouble pool cause
-              )
+              (Left cause, tellAttemptFailed setup endpoint cause delay *> poolOnFailure pool cause)
             )
   -- In this order the hooks learn of a failure before any caller does.
   after `finally` atomically (putTMVar (attemptResult attempt) result)
@@ -391,14 +370,9 @@ runAttempt pool index attempt = do
 -- replaces it.
 lost :: MultiplexPool -> Lifetime -> IO ()
 lost pool life = do
-  now <- coarseNanos
-  random <- randomRIO (0, 1)
-  modifyMVar_ (poolState pool) $ \state ->
-    pure state {stateReconnect = connectionLost (configBackoff (setupConfig (poolSetup pool))) now random life (stateReconnect state)}
-  unless (lifetimeEnd life == ClosedLocally) (poolOnTrouble pool (lifetimeEnd life))
-
-tellHooks :: MultiplexPool -> ConnectionEvent -> IO ()
-tellHooks pool = observeConnection (configHooks (setupConfig (poolSetup pool)))
+  after <- afterLoss (poolSetup pool) life
+  modifyMVar_ (poolState pool) $ \state -> pure state {stateReconnect = after (stateReconnect state)}
+  unless (lifetimeEnd life == ClosedLocally) (poolOnFailure pool (lifetimeEnd life))
 
 -- | The gauges of the open connections. Takes the lock of each for a moment.
 poolGauges :: MultiplexPool -> IO [MuxGauges]

@@ -51,10 +51,9 @@ import Control.Concurrent.STM (STM, atomically, isEmptyTMVar, orElse, readTMVar)
 import Control.Exception (mask_, onException)
 import Control.Monad (unless, void, when)
 import Data.List qualified as List
-import Data.Maybe (fromMaybe)
 import Redis.Error
 import Redis.Internal.Network.Connection
-import Redis.Internal.Network.Deadlines (watchdogLoop)
+import Redis.Internal.Network.Deadlines
 import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.Outgoing
 import Redis.Internal.Network.Reader (readerLoop)
@@ -213,27 +212,11 @@ enter mux terms batch = do
         if overdue
           then putMVar (muxLock mux) () *> tooLate submission
           else do
-            noteShortest mux submission
+            noteShortest mux (deadlineLimit (termsDeadline terms))
             waiter <- joinQueue (muxAdmission mux) Demand {demandCommands = submissionCount, demandBytes = submissionBytes, demandDeadline = deadlineAt (termsDeadline terms)}
             putMVar (muxLock mux) ()
             waitForCapacity mux submission waiter
     _ -> refuse mux batch
-
--- | The usual time limit of a command.
-usualLimit :: Multiplexer -> Nanos
-usualLimit mux = fromMaybe never (muxCommandTimeout (muxSettings mux))
-{-# INLINE usualLimit #-}
-
--- | Whether commands are in flight and all of them are past their deadlines, so that nobody can
--- tell when there will be room. Then no caller waits for room: a thread that submits many commands
--- to a frozen server would wait anew for each. A late reply ends this state. Call it under the
--- lock.
-allOverdue :: Multiplexer -> IO Bool
-allOverdue mux = do
-  same <- (==) <$> readWord mux wordOverdue <*> ringTail (muxRing mux)
-  unanswered <- (==) <$> readWord mux wordOverdueFrom <*> ringHead (muxRing mux)
-  busy <- inFlight mux
-  pure (same && unanswered && busy > 0)
 
 -- | Sends a PING, as a request for a sign of life. Does nothing if there is no room: with a full
 -- queue the peer has enough commands that it could answer. The watchdog calls this, so it must not
@@ -249,14 +232,7 @@ probe mux = mask_ $ do
   case life of
     Open
       | waiting == 0 && room ->
-        append
-          mux
-          Submission
-            { submissionTerms = terms,
-              submissionBatch = One ping slot,
-              submissionCount = 1,
-              submissionBytes = requestSize ping
-            }
+        append mux Submission {submissionTerms = terms, submissionBatch = One ping slot, submissionCount = 1, submissionBytes = requestSize ping}
     _ -> putMVar (muxLock mux) ()
   where
     ping = request ["PING"]
@@ -276,10 +252,10 @@ append mux !submission = do
   case submissionBatch submission of
     One encoded slot -> push mux submission encoded slot
     More {} -> eachOf (push mux submission) (submissionBatch submission)
-  noteTimes mux submission
+  noteTimes mux (termsDeadline (submissionTerms submission))
   busy <- inFlight mux
-  peak <- (`peakAfter` busy) <$> readWord mux wordPeak
-  writeWord mux wordPeak peak
+  peak <- (`peakAfter` busy) <$> readWord mux WordPeak
+  writeWord mux WordPeak peak
   after <- transition mux (Queued count (flushMark peak))
   case stepAnswer after of
     Send -> do
@@ -295,8 +271,8 @@ append mux !submission = do
 push :: Multiplexer -> Submission -> Request -> ResponseSlot -> IO ()
 push mux Submission {submissionTerms = Terms {termsOrderKey, termsDeadline}} encoded slot = do
   size <- appendRequest (muxBuffer mux) encoded
-  queued <- (+ size) <$> readWord mux wordQueued
-  writeWord mux wordQueued queued
+  queued <- (+ size) <$> readWord mux WordQueued
+  writeWord mux WordQueued queued
   countSubmitted (muxOrder mux) termsOrderKey
   ringPush
     (muxRing mux)
@@ -308,37 +284,6 @@ push mux Submission {submissionTerms = Terms {termsOrderKey, termsDeadline}} enc
         pendingOrderKey = termsOrderKey
       }
 {-# INLINE push #-}
-
--- | Notes the deadline and the time limit of a submission for the watchdog. Call it under the lock.
-noteTimes :: Multiplexer -> Submission -> IO ()
-noteTimes mux submission = do
-  earliest <- readWord mux wordEarliest
-  when (deadline < earliest) (writeWord mux wordEarliest deadline)
-  when (limit /= usualLimit mux) $ do
-    noteShortest mux submission
-    -- A command that waits for ever does not lengthen the silence limit.
-    when (limit < never) $ do
-      answered <- ringHead (muxRing mux)
-      until' <- readWord mux wordLongestUntil
-      longest <- if answered >= until' then pure 0 else readWord mux wordLongest
-      ringTail (muxRing mux) >>= writeWord mux wordLongestUntil
-      writeWord mux wordLongest (max longest (fromIntegral limit))
-  where
-    Terms {termsDeadline} = submissionTerms submission
-    limit = deadlineLimit termsDeadline
-    deadline = fromIntegral (deadlineAt termsDeadline)
-{-# INLINE noteTimes #-}
-
--- | Makes the watchdog tick more often if a command has a shorter time limit than any before. Call it
--- under the lock.
-noteShortest :: Multiplexer -> Submission -> IO ()
-noteShortest mux submission = do
-  shortest <- readWord mux wordShortest
-  when (limit < shortest) $ do
-    writeWord mux wordShortest limit
-    wakeWatchdog mux
-  where
-    limit = fromIntegral (deadlineLimit (termsDeadline (submissionTerms submission)))
 
 -- | The flush mark: how many unsent commands make their submitter send them, given the recent peak
 -- of commands in flight. Sending at once is best with few callers. With many, sending half of the
@@ -389,7 +334,7 @@ failBatch failure = eachOf (\_ slot -> fillSlot slot (Failure failure))
 
 -- | Counts commands from now on: those before were the handshake's. Nothing may be in flight.
 countFromHere :: Multiplexer -> IO ()
-countFromHere mux = ringTail (muxRing mux) >>= writeWord mux wordCountedFrom
+countFromHere mux = ringTail (muxRing mux) >>= writeWord mux WordCountedFrom
 
 -- | The endpoint of the connection.
 muxEndpoint :: Multiplexer -> Endpoint

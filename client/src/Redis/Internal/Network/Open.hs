@@ -3,10 +3,9 @@
 --
 -- = When a node may be connected to again
 --
--- A pure step function decides. After a failed attempt nobody connects until the backoff has passed.
--- Then one attempt is made,
--- while all other callers still get the cause of the last failure. While a node is well, many may
--- connect to it at once; if they all fail together, that counts as one failure.
+-- Pure functions decide. After a failed attempt nobody connects until the backoff has passed. Then
+-- one attempt is made, while all other callers still get the cause of the last failure. While a node
+-- is well, many may connect to it at once; if they all fail together, that counts as one failure.
 --
 -- An open connection does not show that the node is well: a node may accept everybody and hang up
 -- at once (a proxy without a server behind it, a server that ends as it begins). So after a failure
@@ -21,11 +20,13 @@ module Redis.Internal.Network.Open
     Purpose (..),
     Established (..),
     openConnection,
-    greeted,
+    establish,
     decodeLimitsOf,
     commandLimit,
     sharedSettings,
     exclusiveSettings,
+    lateForConnection,
+    tellAttemptFailed,
 
     -- * When a node may be connected to again
     Reconnect,
@@ -37,6 +38,9 @@ module Redis.Internal.Network.Open
     Lifetime (..),
     connectionLost,
     failing,
+    afterSuccess,
+    afterFailure,
+    afterLoss,
   )
 where
 
@@ -46,18 +50,19 @@ import Control.Concurrent.STM (STM)
 import Control.Exception (mask_, onException)
 import Control.Monad (unless, when)
 import Data.Foldable (for_)
-import Redis.Duration (inSeconds)
-import Redis.Error (ConnectionCause (ClosedLocally, CredentialsFailed), Endpoint, renderCause)
+import Redis.Duration (inSeconds, seconds)
+import Redis.Error (ConnectionCause (ClosedLocally, CredentialsFailed), Delivery (NotSent), Endpoint, Error, renderCause)
 import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Connection (repliesUntilEnd)
 import Redis.Internal.Network.Counters
 import Redis.Internal.Network.Credentials
-import Redis.Internal.Network.Dial (Connector, Opening (..), approachFor, beginWith, connectWith, openWithin)
+import Redis.Internal.Network.Dial (Connector, Opening (..), approachFor, beginWith, connectWith, explained, openWithin)
 import Redis.Internal.Network.Handshake
 import Redis.Internal.Network.Multiplexer
-import Redis.Internal.Network.Runtime (Nanos, coarseNanos, durationFromNanos, nanosFromSeconds, never, preciseNanos, secondsFromNanos)
+import Redis.Internal.Network.Runtime (Deadline, Nanos, coarseNanos, durationFromNanos, nanosFromSeconds, never, preciseNanos, secondsFromNanos, timedOut)
+import Redis.Internal.Network.Transport (Transport)
 import Redis.Internal.Protocol.Decode (DecodeLimits (..))
 import Redis.Value (Value)
 import System.Random (randomRIO)
@@ -104,11 +109,11 @@ data Ready = Ready
 -- the connection is reported only if its beginning was, and after it: first to the hook, then to
 -- the action. Both run on the connection's own thread, after every waiting caller has been told.
 openConnection :: ConnectionSetup -> Purpose -> MuxSettings -> (Lifetime -> IO ()) -> Endpoint -> IO (Either ConnectionCause Established)
-openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint = mask_ $ do
+openConnection setup purpose@Purpose {purposeUse} settings onEnd endpoint = mask_ $ do
   began <- preciseNanos
   -- Masked throughout, so that what was opened is either returned or closed;
   -- connecting and waiting for the handshake are interruptible all the same.
-  result <- openWithin opening attempt
+  result <- establish setup purpose endpoint (\(announced, ready, _) -> giveUp announced (readyMux ready)) begin
   ended <- preciseNanos
   case result of
     Left cause -> pure (Left cause)
@@ -121,36 +126,20 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
     config = setupConfig setup
     observe = observeConnection (configHooks config)
 
-    opening =
-      Opening
-        { openingConnector = setupConnector setup,
-          openingEndpoint = endpoint,
-          openingLimit = configConnectTimeout config,
-          openingGone = purposeGone,
-          openingDispose = \(announced, ready, _) -> giveUp announced (readyMux ready)
-        }
-
     giveUp announced mux = putMVar announced Nothing >> abortMultiplexer mux
 
-    attempt stage = greeted setup endpoint (connectAs stage)
-
-    connectAs stage issue approach =
-      connectWith stage (setupConnector setup) endpoint >>= \case
-        Left cause -> pure (Left (Refused cause))
-        Right transport -> do
-          announced <- newEmptyMVar
-          mux <- openMultiplexer settings {muxOnDeath = tellEnd announced} transport
-          answer <- handshake config (issueCredentials issue) purposeUse approach mux `onException` giveUp announced mux
-          case answer of
-            Right () -> do
-              -- Not for a lent connection: its caller decides what is sent on it.
-              unless (purposeUse == Lent) (followCredentials (setupCredentials setup) endpoint mux issue)
-              countFromHere mux
-              ready <- Ready mux <$> coarseNanos <*> repliesUntilEnd mux
-              pure (Right (announced, ready, issue))
-            Left unready -> do
-              giveUp announced mux
-              pure (Left unready)
+    begin issue approach transport = do
+      announced <- newEmptyMVar
+      mux <- openMultiplexer settings {muxOnDeath = tellEnd announced} transport
+      answer <- handshake config (issueCredentials issue) purposeUse approach mux `onException` giveUp announced mux
+      case answer of
+        Right () -> do
+          -- Not for a lent connection: its caller decides what is sent on it.
+          unless (purposeUse == Lent) (followCredentials (setupCredentials setup) endpoint mux issue)
+          countFromHere mux
+          ready <- Ready mux <$> coarseNanos <*> repliesUntilEnd mux
+          pure (Right (announced, ready, issue))
+        Left unready -> Left unready <$ giveUp announced mux
 
     tellEnd announced cause = do
       known <- readMVar announced
@@ -159,6 +148,24 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
         when (cause /= ClosedLocally) (countOne (setupCounters setup) ConnectionsLost)
         observe (Disconnected endpoint cause)
         onEnd Lifetime {lifetimeBegan = readySince, lifetimeAnswered = replies > readyReplies, lifetimeEnd = cause}
+
+-- | Connects, and has the second function make the connection ready for commands. Blocks for at most
+-- the connect timeout, or until nobody wants the connection any more; the first function closes one
+-- that is ready by then. Call it masked.
+establish :: ConnectionSetup -> Purpose -> Endpoint -> (a -> IO ()) -> (Issue -> Approach -> Transport -> IO (Either Unready a)) -> IO (Either ConnectionCause a)
+establish setup Purpose {purposeGone} endpoint openingDispose begin = openWithin opening $ \stage ->
+  greeted setup endpoint $ \issue approach ->
+    connectWith stage connector endpoint >>= either (pure . Left . Refused) (begin issue approach)
+  where
+    connector = setupConnector setup
+    opening =
+      Opening
+        { openingConnector = connector,
+          openingEndpoint = endpoint,
+          openingLimit = configConnectTimeout (setupConfig setup),
+          openingGone = purposeGone,
+          openingDispose
+        }
 
 -- | Connects with the client's credentials, and by the approach that this peer needs. A peer that hangs
 -- up during the usual handshake is connected to again, within the same attempt. One that then hung up
@@ -267,6 +274,31 @@ exclusiveSettings setup endpoint capability =
       muxMaxInFlight = 1024
     }
 
+-- | The error of a command whose deadline has passed while it waited for a connection.
+lateForConnection :: ConnectionSetup -> Endpoint -> Deadline -> IO Error
+lateForConnection setup endpoint deadline = explained (setupConnector setup) endpoint (timedOut NotSent deadline)
+
+-- | Counts a failed attempt to connect, and tells the hooks of it, with the seconds until the next one.
+tellAttemptFailed :: ConnectionSetup -> Endpoint -> ConnectionCause -> Double -> IO ()
+tellAttemptFailed setup endpoint cause delay = do
+  countOne (setupCounters setup) ConnectsFailed
+  observeConnection (configHooks (setupConfig setup)) (ConnectAttemptFailed endpoint cause (seconds delay))
+
+-- | 'attemptSucceeded' now.
+afterSuccess :: ConnectionSetup -> IO (Reconnect -> Reconnect)
+afterSuccess setup = attemptSucceeded (backoffOf setup) <$> coarseNanos
+
+-- | 'attemptFailed' now.
+afterFailure :: ConnectionSetup -> IO (ConnectionCause -> Reconnect -> (Double, Reconnect))
+afterFailure setup = attemptFailed (backoffOf setup) <$> coarseNanos <*> randomRIO (0, 1)
+
+-- | 'connectionLost' now.
+afterLoss :: ConnectionSetup -> Lifetime -> IO (Reconnect -> Reconnect)
+afterLoss setup life = (\now random -> connectionLost (backoffOf setup) now random life) <$> coarseNanos <*> randomRIO (0, 1)
+
+backoffOf :: ConnectionSetup -> Backoff
+backoffOf = configBackoff . setupConfig
+
 -- | The state of the attempts so far.
 data Reconnect
   = NoFailure
@@ -325,7 +357,7 @@ attemptFailed backoff now random cause state = case tried now state of
       ( max 0 (secondsFromNanos (backoffNotBefore failure - now)),
         AfterFailure failure {backoffCause = cause}
       )
-  other -> oneMore (delayAfter backoff random) now now cause other
+  other -> oneMore (flip (delayFor backoff) random) now now cause other
 
 -- | An attempt was interrupted, which says nothing about the node. \(O(1)\).
 attemptAbandoned :: Reconnect -> Reconnect
@@ -354,7 +386,7 @@ connectionLost backoff now random Lifetime {lifetimeBegan, lifetimeAnswered, lif
   before
     | lifetimeAnswered || now - lifetimeBegan >= nanosFromSeconds (inSeconds (backoffCap backoff)) -> NoFailure
     | ClosedLocally <- lifetimeEnd -> before
-    | otherwise -> snd (oneMore (delayAfter backoff random) now lifetimeBegan lifetimeEnd before)
+    | otherwise -> snd (oneMore (flip (delayFor backoff) random) now lifetimeBegan lifetimeEnd before)
 
 -- | The cause of the last failure, until an attempt succeeds. \(O(1)\).
 failing :: Reconnect -> Maybe ConnectionCause
@@ -388,7 +420,3 @@ oneMore delayOf now from cause state =
     failures = case state of
       NoFailure -> 1
       AfterFailure failure -> backoffFailures failure + 1
-
--- | The delay in seconds after so many failures, given a random number.
-delayAfter :: Backoff -> Double -> Int -> Double
-delayAfter backoff random failures = delayFor backoff failures random

@@ -187,20 +187,15 @@ data Standing = InQueue | Promised | Gone
 data Admission = Admitted | TooLate
   deriving stock (Eq, Show)
 
-newtype Count = Count Int
-
--- | Callers that wait, and callers that were admitted and have not taken it yet.
-countWaiting :: Count
-countWaiting = Count 0
-
--- | Commands and bytes promised to callers that were admitted.
-countCommands, countBytes :: Count
-countCommands = Count 1
-countBytes = Count 2
-
--- | Places in the queue whose callers have left.
-countGone :: Count
-countGone = Count 3
+data Count
+  = -- | Callers that wait, and callers that were admitted and have not taken it yet.
+    CountWaiting
+  | -- | Commands and bytes promised to callers that were admitted.
+    CountCommands
+  | CountBytes
+  | -- | Places in the queue whose callers have left.
+    CountGone
+  deriving stock (Enum)
 
 -- | An empty queue.
 newAdmissionQueue :: IO AdmissionQueue
@@ -214,7 +209,7 @@ newAdmissionQueue = do
 -- | The number of callers that wait or were admitted and have not taken it yet. \(O(1)\). Without
 -- the lock it may be a little old.
 waitingForCapacity :: AdmissionQueue -> IO Int
-waitingForCapacity queue = readCount queue countWaiting
+waitingForCapacity queue = readCount queue CountWaiting
 {-# INLINE waitingForCapacity #-}
 
 -- | Adds a caller at the end. \(O(1)\).
@@ -225,7 +220,7 @@ joinQueue queue waiterDemand = do
   let waiter = Waiter {waiterAdmission, waiterStanding, waiterDemand}
   modifyIORef' (admissionWaiters queue) (|> waiter)
   modifyIORef' (admissionEarliest queue) (min (demandDeadline waiterDemand))
-  waiter <$ addCount queue countWaiting 1
+  waiter <$ addCount queue CountWaiting 1
 
 -- | Blocks until the caller is admitted. May be interrupted; then the caller must leave
 -- ('leaveQueue').
@@ -237,9 +232,9 @@ awaitAdmission = takeMVar . waiterAdmission
 takePromised :: AdmissionQueue -> Waiter -> IO ()
 takePromised queue waiter = do
   writeIORef (waiterStanding waiter) Gone
-  addCount queue countWaiting (-1)
-  addCount queue countCommands (negate (demandCommands (waiterDemand waiter)))
-  addCount queue countBytes (negate (demandBytes (waiterDemand waiter)))
+  addCount queue CountWaiting (-1)
+  addCount queue CountCommands (negate (demandCommands (waiterDemand waiter)))
+  addCount queue CountBytes (negate (demandBytes (waiterDemand waiter)))
 
 -- | Gives up a place in the queue, or the promised capacity. A caller that leaves must have the next
 -- ones called. \(O(1)\) amortised.
@@ -250,9 +245,9 @@ leaveQueue queue waiter =
     Gone -> pure ()
     InQueue -> do
       writeIORef (waiterStanding waiter) Gone
-      addCount queue countWaiting (-1)
-      addCount queue countGone 1
-      gone <- readCount queue countGone
+      addCount queue CountWaiting (-1)
+      addCount queue CountGone 1
+      gone <- readCount queue CountGone
       waiters <- readIORef (admissionWaiters queue)
       when (2 * gone > Seq.length waiters) $
         mapM keepIfWaiting (toList waiters) >>= setWaiters queue . Seq.fromList . concat
@@ -264,7 +259,7 @@ keepIfWaiting waiter = (\place -> [waiter | place == InQueue]) <$> readIORef (wa
 setWaiters :: AdmissionQueue -> Seq Waiter -> IO ()
 setWaiters queue waiters = do
   writeIORef (admissionWaiters queue) waiters
-  writeCount queue countGone 0
+  writeCount queue CountGone 0
 
 -- | Admits as many callers as there is capacity for, in order. It stops at the first without capacity:
 -- otherwise a long run would never get its turn. The function decides whether there is capacity, given
@@ -280,8 +275,8 @@ admitWhile queue fits = do
         waiter :<| rest ->
           readIORef (waiterStanding waiter) >>= \case
             InQueue -> do
-              commands <- readCount queue countCommands
-              bytes <- readCount queue countBytes
+              commands <- readCount queue CountCommands
+              bytes <- readCount queue CountBytes
               let Demand {demandCommands, demandBytes} = waiterDemand waiter
               when (fits commands bytes demandCommands demandBytes) $ do
                 writeIORef (admissionWaiters queue) rest
@@ -289,7 +284,7 @@ admitWhile queue fits = do
                 go
             _ -> do
               writeIORef (admissionWaiters queue) rest
-              addCount queue countGone (-1)
+              addCount queue CountGone (-1)
               go
 
 -- | Admits everybody: the connection takes no more commands, and the callers must be told.
@@ -299,8 +294,8 @@ admitAll queue = admitWhile queue (\_ _ _ _ -> True)
 promise :: AdmissionQueue -> Waiter -> IO ()
 promise queue waiter = do
   writeIORef (waiterStanding waiter) Promised
-  addCount queue countCommands (demandCommands (waiterDemand waiter))
-  addCount queue countBytes (demandBytes (waiterDemand waiter))
+  addCount queue CountCommands (demandCommands (waiterDemand waiter))
+  addCount queue CountBytes (demandBytes (waiterDemand waiter))
   putMVar (waiterAdmission waiter) Admitted
 
 -- | Tells the callers whose deadlines have passed at this time. Then those behind them must be
@@ -319,15 +314,15 @@ refuseLate queue now = do
   where
     tellLate waiter = do
       writeIORef (waiterStanding waiter) Gone
-      addCount queue countWaiting (-1)
+      addCount queue CountWaiting (-1)
       putMVar (waiterAdmission waiter) TooLate
 
 readCount :: AdmissionQueue -> Count -> IO Int
-readCount queue (Count index) = readByteArray (admissionCounts queue) index
+readCount queue count = readByteArray (admissionCounts queue) (fromEnum count)
 {-# INLINE readCount #-}
 
 writeCount :: AdmissionQueue -> Count -> Int -> IO ()
-writeCount queue (Count index) = writeByteArray (admissionCounts queue) index
+writeCount queue count = writeByteArray (admissionCounts queue) (fromEnum count)
 
 addCount :: AdmissionQueue -> Count -> Int -> IO ()
 addCount queue count change = readCount queue count >>= writeCount queue count . (+ change)

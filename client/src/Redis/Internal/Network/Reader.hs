@@ -69,7 +69,7 @@ import Redis.Internal.Network.Counters (Count (..), countOne, recordTimes)
 import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.Outgoing (admitAll, waitingForCapacity)
 import Redis.Internal.Network.ReplyChecks
-import Redis.Internal.Network.Runtime (Nanos, preciseNanos)
+import Redis.Internal.Network.Runtime (Nanos, preciseNanos, quietly)
 import Redis.Internal.Network.Tls (beginsLikeTls, wantsTls)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup
@@ -182,7 +182,7 @@ mayPoll :: Multiplexer -> PollPolicy -> IO Bool
 mayPoll mux policy
   | muxAlone (muxSettings mux) = pure (wouldPoll policy)
   | otherwise = do
-    peak <- readWord mux wordPeak
+    peak <- readWord mux WordPeak
     pure (wouldPoll policy && fewEnough (peak `quot` peakUnit))
 
 -- | Makes one attempt to read, behind the bytes that are in the buffer. The rest of a long string
@@ -204,8 +204,8 @@ readSome mux input = case placeOfRest (inFrames input) of
       Left (reason :: IOException) -> pure (Left (BrokenConnection (show reason)))
       Right attempt
         | attempt > 0 -> do
-          reads' <- readWord mux wordReads
-          writeWord mux wordReads (reads' + 1)
+          reads' <- readWord mux WordReads
+          writeWord mux WordReads (reads' + 1)
           pure (Right (attempt, after attempt))
         | otherwise -> pure (Right (attempt, before))
     {-# INLINE noted #-}
@@ -231,10 +231,10 @@ consume :: Reader -> Input -> IO Consumed
 consume reader input = do
   -- The bytes are there at this time; parsing them takes its own time.
   now <- preciseNanos
-  writeWord mux wordReadAt (fromIntegral now)
+  writeWord mux WordReadAt (fromIntegral now)
   before <- ringHead (muxRing mux)
   -- Read once and behind the bytes: a command that is sent meanwhile is not what they answer.
-  handed <- readWord mux wordHandedOver
+  handed <- readWord mux WordHandedOver
   let deliverOne = maybe (deliver reader) (deliverChecked reader) (muxChecks mux) handed
   result <- decodeWhile limits memory deliverOne (inStart input) (inEnd input) (inFrames input)
   touch (inMemory input)
@@ -269,7 +269,7 @@ shifted value = ProtocolViolation ("replies do not belong to their commands; the
 -- there at this time, and that it answers. Late replies do not show that.
 noteReplies :: Multiplexer -> Int -> Int -> Nanos -> IO ()
 noteReplies mux before after now = do
-  counted <- readWord mux wordCountedFrom
+  counted <- readWord mux WordCountedFrom
   when (after > counted) . for_ (muxCounters settings) $ \counters ->
     takeSendTimes (muxSendTimes mux) (max counted before) after $ \many sent -> do
       recordTimes counters (muxCapability settings) many (fromIntegral (now - sent))
@@ -308,7 +308,7 @@ deliverChecked reader@Reader {readerMux = mux} checks handed value = case withou
   plain -> do
     held <- heldReplies checks
     position <- (+ held) <$> ringHead (muxRing mux)
-    counted <- readWord mux wordCountedFrom
+    counted <- readWord mux WordCountedFrom
     if
         | position >= handed -> pure False
         | position < counted -> True <$ answer mux value
@@ -326,7 +326,7 @@ handPush :: Reader -> Value -> IO ()
 handPush Reader {readerMux = mux, readerPushed} push = do
   writeIORef readerPushed True
   -- The handler promises not to throw; if it does, replies must not suffer.
-  void (try (muxOnPush (muxSettings mux) push) :: IO (Either SomeException ()))
+  quietly (muxOnPush (muxSettings mux) push)
 
 -- | Hands a reply to the oldest command in flight.
 answer :: Multiplexer -> Value -> IO ()
@@ -460,17 +460,17 @@ cleanUp reader = do
   let mux = readerMux reader
       transport = muxTransport mux
   awaitSender mux
-  sent <- readWord mux wordSent
+  sent <- readWord mux WordSent
   cause <- deathCause mux
   -- Before any caller is told: a caller that knows of the end must not find a reply that was cached
   -- before it.
-  void (try (sequence_ (muxOnLastWord (muxSettings mux))) :: IO (Either SomeException ()))
+  quietly (sequence_ (muxOnLastWord (muxSettings mux)))
   failAll mux sent cause
   withLock mux (admitAll (muxAdmission mux))
   readIORef (readerWatch reader) >>= sequence_
   -- Nothing can be done about a descriptor that does not close.
-  void (try (transportClose transport) :: IO (Either IOException ()))
-  void (try (muxOnDeath (muxSettings mux) cause) :: IO (Either SomeException ()))
+  quietly (transportClose transport)
+  quietly (muxOnDeath (muxSettings mux) cause)
   atomically (putTMVar (muxGone mux) ())
 
 -- | Takes the right to send for good. The transport is shut down, so a thread that sends is soon
@@ -486,7 +486,7 @@ failAll mux sent cause = do
   busy <- inFlight mux
   unless (busy <= 0) $ do
     position <- ringHead (muxRing mux)
-    counted <- readWord mux wordCountedFrom
+    counted <- readWord mux WordCountedFrom
     pending <- ringPop (muxRing mux)
     countAnswered (muxOrder mux) (pendingOrderKey pending)
     let -- A command whose last byte never left cannot have run.

@@ -45,13 +45,17 @@ module Redis.Internal.Network.Runtime
     -- * Threads
     spawnOn,
     spawn,
+    spawnWait,
+    quietly,
     supervised,
   )
 where
 
 import Control.Concurrent (ThreadId, forkIO, forkOn, killThread, rtsSupportsBoundThreads, threadDelay)
+import Control.Concurrent.MVar (newEmptyMVar, putMVar, takeMVar)
 import Control.Concurrent.STM
 import Control.Exception (SomeException, mask_, onException, throwIO, try, uninterruptibleMask_)
+import Control.Monad (void)
 import Data.Int (Int64)
 import GHC.Clock (getMonotonicTimeNSec)
 import GHC.Conc (labelThread)
@@ -149,6 +153,17 @@ spawn label body = mask_ $ do
   thread <- forkIO (masked body)
   labelThread thread label
   pure thread
+
+-- | Starts a masked thread, and returns an action that waits until it has ended, and is to be called
+-- once. A failure changes nothing.
+spawnWait :: String -> IO () -> IO (IO ())
+spawnWait label body = do
+  ended <- newEmptyMVar
+  takeMVar ended <$ spawn label (quietly body >> putMVar ended ())
+
+-- | Runs an action whose failure changes nothing.
+quietly :: IO () -> IO ()
+quietly action = void (try @SomeException action)
 
 -- | Runs the body of a thread masked, from its first instruction, and interruptible. The thread
 -- that starts it may be in neither state: a client that is closed by a user's clean-up may begin to

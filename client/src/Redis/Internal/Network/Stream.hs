@@ -1,5 +1,3 @@
-{-# LANGUAGE MultiWayIf #-}
-
 -- | A connection after its handshake, as a stream of bytes: no reply is matched to a request, nothing
 -- is retried, and nothing times out. The owner of a 'Wire' decides what is sent and reads what comes.
 --
@@ -27,7 +25,7 @@ where
 
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
-import Control.Exception (IOException, SomeException, displayException, finally, fromException, handle, interruptible, mask_, onException, throwIO, try)
+import Control.Exception (SomeException, displayException, finally, fromException, handle, interruptible, mask_, onException, throwIO, try)
 import Control.Monad (unless, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
@@ -41,9 +39,8 @@ import Foreign.Ptr (castPtr, plusPtr)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Network.Credentials (issueCredentials)
-import Redis.Internal.Network.Dial (Opening (..), connectWith, openWithin)
-import Redis.Internal.Network.Handshake (Unready (Refused), handshakeBy)
-import Redis.Internal.Network.Open (ConnectionSetup (..), Purpose (..), decodeLimitsOf, greeted)
+import Redis.Internal.Network.Handshake (handshakeBy)
+import Redis.Internal.Network.Open (ConnectionSetup (..), Purpose (..), decodeLimitsOf, establish)
 import Redis.Internal.Network.Runtime (Nanos, preciseNanos, spawn)
 import Redis.Internal.Network.Tls (beginsLikeTls, wantsTls)
 import Redis.Internal.Network.Transport
@@ -65,31 +62,13 @@ data Wire = Wire
 -- | Connects and makes the handshake for the configuration. Blocks for at most the connect timeout,
 -- or until nobody wants the connection any more. A caller that must not lose the wire is masked.
 openWire :: ConnectionSetup -> Purpose -> Endpoint -> IO (Either ConnectionCause Wire)
-openWire setup@ConnectionSetup {setupConfig = config, setupConnector = connector} Purpose {purposeUse, purposeGone} endpoint =
-  mask_ $ openWithin opening attempt
+openWire setup@ConnectionSetup {setupConfig = config} purpose endpoint =
+  mask_ . establish setup purpose endpoint closeWire $ \issue approach transport -> do
+    wire <- Wire transport (decodeLimitsOf (configLimits config)) <$> newIORef ByteString.empty
+    agreed <- agree wire issue approach `onException` closeWire wire
+    either (\unready -> Left unready <$ closeWire wire) (\() -> pure (Right wire)) agreed
   where
-    opening =
-      Opening
-        { openingConnector = connector,
-          openingEndpoint = endpoint,
-          openingLimit = configConnectTimeout config,
-          openingGone = purposeGone,
-          openingDispose = closeWire
-        }
-
-    attempt stage = greeted setup endpoint (connectAs stage)
-
-    connectAs stage issue approach =
-      connectWith stage connector endpoint >>= \case
-        Left cause -> pure (Left (Refused cause))
-        Right transport -> do
-          wire <- Wire transport (decodeLimitsOf (configLimits config)) <$> newIORef ByteString.empty
-          agreed <- agree wire issue approach `onException` closeWire wire
-          case agreed of
-            Left unready -> Left unready <$ closeWire wire
-            Right () -> pure (Right wire)
-
-    agree wire issue approach = handshakeBy config (issueCredentials issue) purposeUse approach $ \requests -> do
+    agree wire issue approach = handshakeBy config (issueCredentials issue) (purposeUse purpose) approach $ \requests -> do
       -- Even if this fails there may be a reply: a server that has no room says so before it hangs
       -- up.
       _ <- try @Error (sendBytes wire (ByteString.concat (map requestBytes requests)))
@@ -183,19 +162,15 @@ receiveReply wire = mask_ (received [] >>= go startExact)
       ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(start, size) ->
         decodeExact (wireLimits wire) (castPtr start) 0 size begun
 
-    -- Nobody knows which of the commands that were sent before have run.
-    broken = throwIO . ConnectionError . ConnectionFailure "" MaybeExecuted (transportEndpoint (wireTransport wire))
+    broken = throwBroken (wireTransport wire)
 
-awaitAttempt :: Transport -> Attempt -> IO ()
-awaitAttempt transport attempt
-  | attempt == attemptWouldWrite = transportWaitWritable transport
-  | otherwise = transportWaitReadable transport
-
--- | Throws the library's error in place of the system's. Nobody knows how much of what was sent has
--- arrived.
+-- | Throws the library's error in place of the system's.
 unbroken :: Transport -> IO a -> IO a
-unbroken transport = handle $ \problem ->
-  throwIO (ConnectionError (ConnectionFailure "" MaybeExecuted (transportEndpoint transport) (BrokenConnection (ioeGetErrorString (problem :: IOException)))))
+unbroken transport = handle (throwBroken transport . BrokenConnection . ioeGetErrorString)
+
+-- Nobody knows how much of what was sent has arrived, and which of the commands have run.
+throwBroken :: Transport -> ConnectionCause -> IO a
+throwBroken transport = throwIO . ConnectionError . ConnectionFailure "" MaybeExecuted (transportEndpoint transport)
 
 -- | A connection, and the bytes to be sent on it.
 data Listener = Listener
@@ -323,7 +298,4 @@ reading listener handOn = do
 
     receive memory filled room = do
       count <- withForeignPtr memory $ \base -> transportTryRead transport (base `plusPtr` filled) room
-      if
-          | count >= 0 -> pure count
-          | count == attemptWouldWrite -> transportWaitWritable transport *> receive memory filled room
-          | otherwise -> transportWaitReadable transport *> receive memory filled room
+      if count >= 0 then pure count else awaitAttempt transport count *> receive memory filled room

@@ -153,8 +153,7 @@ handshake plain session = go
     go = c_handshake session >>= next
     next answer
       | answer > 0 = pure (Right ())
-      | answer == attemptWouldRead = transportWaitReadable plain *> go
-      | answer == attemptWouldWrite = transportWaitWritable plain *> go
+      | answer == attemptWouldRead || answer == attemptWouldWrite = awaitAttempt plain answer *> go
       | answer == attemptEnd || answer == answerBroken = failed (BrokenConnection . ("while TLS was set up: " <>))
       | otherwise = failed TlsFailed
     failed cause = Left . cause <$> (c_readReason session >>= peekCString)

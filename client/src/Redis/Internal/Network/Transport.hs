@@ -32,6 +32,7 @@ module Redis.Internal.Network.Transport
     attemptEnd,
     attemptWouldRead,
     attemptWouldWrite,
+    awaitAttempt,
 
     -- * Sockets
     socketTransport,
@@ -43,7 +44,7 @@ where
 import Control.Concurrent (killThread, threadWaitRead, threadWaitWrite)
 import Control.Concurrent.MVar (MVar, modifyMVar_, newMVar, withMVar)
 import Control.Exception (IOException, mask_, try, uninterruptibleMask_)
-import Control.Monad (unless, void)
+import Control.Monad (void, when)
 import Data.Word (Word8)
 import Foreign.C.Error (throwErrno)
 import Foreign.C.Types (CInt (..))
@@ -71,6 +72,12 @@ attemptWouldRead = -1
 -- | Nothing can be done until the socket is writable.
 attemptWouldWrite :: Attempt
 attemptWouldWrite = -2
+
+-- | Blocks until the attempt that had this result can be made again, or the socket is shut down.
+awaitAttempt :: Transport -> Attempt -> IO ()
+awaitAttempt transport attempt
+  | attempt == attemptWouldWrite = transportWaitWritable transport
+  | otherwise = transportWaitReadable transport
 
 -- | One connected byte stream.
 data Transport = Transport
@@ -111,7 +118,7 @@ data Transport = Transport
 socketTransport :: Endpoint -> Socket -> IO Transport
 socketTransport endpoint socket = do
   descriptor <- Socket.unsafeFdSocket socket
-  life <- newMVar Open
+  open <- newMVar True
   let fd = Fd descriptor
   pure
     Transport
@@ -123,8 +130,8 @@ socketTransport endpoint socket = do
         transportWatchReadable = watchReadable fd,
         transportHungUp = (/= 0) <$> c_hungUp descriptor,
         transportGather = Just (c_gather descriptor),
-        transportShutdown = shutdown life descriptor,
-        transportClose = close life socket
+        transportShutdown = shutdown open descriptor,
+        transportClose = close open socket
       }
 
 -- | Runs an action once the socket is readable. Not by 'Control.Concurrent.threadWaitReadSTM',
@@ -144,10 +151,6 @@ watchReadable fd action =
         action
       pure (killThread waiting)
 
--- | Whether the descriptor's number is still ours.
-data SocketState = Open | Closed
-  deriving stock (Eq)
-
 tryRead :: CInt -> Ptr Word8 -> Int -> IO Attempt
 tryRead descriptor memory size = c_recv descriptor memory size >>= orThrow "recv"
 
@@ -165,16 +168,12 @@ orThrow call answer
 -- its reader asleep, a close that does not happen leaks a descriptor. Each
 -- holds the lock for one system call that does not wait, and the IO manager's
 -- own bookkeeping.
-shutdown :: MVar SocketState -> CInt -> IO ()
-shutdown life descriptor =
-  uninterruptibleMask_ . withMVar life $ \now ->
-    unless (now == Closed) (c_shutdown descriptor)
+-- The variable says whether the descriptor's number is still ours.
+shutdown :: MVar Bool -> CInt -> IO ()
+shutdown open descriptor = uninterruptibleMask_ (withMVar open (`when` c_shutdown descriptor))
 
-close :: MVar SocketState -> Socket -> IO ()
-close life socket =
-  uninterruptibleMask_ . modifyMVar_ life $ \_ -> do
-    Socket.close' socket
-    pure Closed
+close :: MVar Bool -> Socket -> IO ()
+close open socket = uninterruptibleMask_ (modifyMVar_ open (\_ -> False <$ Socket.close' socket))
 
 -- | TCP options beyond TCP_NODELAY, which every connection gets.
 data TcpTuning = TcpTuning

@@ -47,7 +47,7 @@ spec = describe "Redis.Internal.Network.Dedicated" $ do
         (later, actions) = step (IdleSince 20) idle
     actions `shouldBe` [Close 1]
     longestIdle later `shouldBe` Just 20
-    countIdle (counts later) `shouldBe` 2
+    gaugeIdle (gaugesOf later) `shouldBe` 2
 
 -- | The machine's state, and what its callers know.
 data World = World
@@ -125,17 +125,17 @@ happens event world =
 brokenPromises :: Int -> World -> [String]
 brokenPromises limit world =
   Set.toList (worldFaults world)
-    <> ["more than the limit" | countLent now + countIdle now + countOpening now > limit]
-    <> ["somebody waits although there is one" | not (null (worldOrder world)), countIdle now > 0 || countLent now + countOpening now < limit]
+    <> ["more than the limit" | gaugeLent now + gaugeIdle now + gaugeOpening now > limit]
+    <> ["somebody waits although there is one" | not (null (worldOrder world)), gaugeIdle now > 0 || gaugeLent now + gaugeOpening now < limit]
     <> ["who waits is not who came" | waiting state /= worldOrder world || sort (worldOrder world) /= [caller | (caller, Waits) <- Map.toList (worldCallers world)]]
-    <> ["less than nothing is counted" | any ((< 0) . ($ now)) [countLent, countIdle, countOpening, countWaiting]]
+    <> ["less than nothing is counted" | any ((< 0) . ($ now)) [gaugeLent, gaugeIdle, gaugeOpening, gaugeLeasesWaiting]]
     <> ["lent is not what callers have" | lentOut state /= sort held]
-    <> ["opening is not what callers open" | countOpening now /= length [() | HasTurn Open <- Map.elems (worldCallers world)]]
+    <> ["opening is not what callers open" | gaugeOpening now /= length [() | HasTurn Open <- Map.elems (worldCallers world)]]
     <> ["a connection that is closed is in hands" | any (`Set.member` worldGone world) held]
-    <> ["something was kept after the end" | isClosed state, countIdle now + countWaiting now > 0]
+    <> ["something was kept after the end" | isClosed state, gaugeIdle now + gaugeLeasesWaiting now > 0]
   where
     state = worldLending world
-    now = counts state
+    now = gaugesOf state
     held = concat [[connection] | caller <- Map.elems (worldCallers world), Just connection <- [inHand caller]]
     inHand = \case
       Holds connection -> Just connection
