@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Enforces what no compiler does: the library's modules import downwards only
-# (dev/layers), nobody else imports its internal ones, and no source has tabs or trailing
-# blanks. Says every violation; fails if there is one.
+# (dev/layers), nobody else imports its internal ones, none of those is exposed that no
+# test imports, and no source has tabs or trailing blanks. Says every violation; fails if
+# there is one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -45,6 +46,13 @@ awk '
 # The tool, the examples, the comparison and the measurements are users.
 if printf '%s\n' "${sources[@]}" | grep -v '^client/' | xargs grep -nE '^import +(qualified +)?Redis\.Internal'; then
   echo "Redis.Internal is imported outside of client/"
+  status=1
+fi
+
+if comm -23 \
+  <(sed -n '/^  exposed-modules:/,/^  other-modules:/p;/^  other-modules:/q' client/redis-client.cabal | grep -oP 'Redis\.Internal\.[\w.]+' | sort) \
+  <(grep -rhoP --include='*.hs' '^import +(qualified +)?\KRedis\.Internal\.[\w.]+' client/test client/bench | sort -u) | grep .; then
+  echo "exposed, though no test imports it: a line of other-modules in client/redis-client.cabal"
   status=1
 fi
 
