@@ -230,7 +230,7 @@ anyServer :: Gen ServerFacts
 anyServer = ServerFacts <$> word <*> arbitrary <*> maybeOf word <*> named word <*> maybeOf anyClock <*> few word
 
 anyReference :: Gen Reference
-anyReference = Reference <$> arbitrary <*> arbitrary <*> arbitrary <*> arbitrary <*> arbitrary <*> few (Text.unpack <$> word)
+anyReference = Reference <$> arbitrary <*> arbitrary <*> arbitrary <*> arbitrary <*> arbitrary <*> few word
 
 anyIteration :: Gen Iteration
 anyIteration =

@@ -9,8 +9,7 @@
 --
 -- @-h@ is the host; help is @--help@ only.
 module Tool.Options
-  ( Mode (..),
-    Outcome (..),
+  ( Outcome (..),
     parseArguments,
     completions,
     modeWordsFirst,
@@ -20,40 +19,16 @@ where
 
 import Data.ByteString (ByteString)
 import Data.Char (isDigit)
-import Data.List (find, intersect, isPrefixOf, nub, (\\))
+import Data.List (find, intercalate, intersect, isPrefixOf, nub, (\\))
 import Data.Maybe (maybeToList)
 import Data.Version (showVersion)
 import Options.Applicative
-  ( Parser,
-    ParserInfo,
-    ParserResult (..),
-    abortOption,
-    command,
-    defaultPrefs,
-    execCompletion,
-    execFailure,
-    execParserPure,
-    footer,
-    fullDesc,
-    header,
-    help,
-    info,
-    infoOption,
-    long,
-    metavar,
-    progDesc,
-    renderFailure,
-    subparser,
-    (<**>),
-    (<|>),
-  )
 import Options.Applicative.Common (mapParser)
-import Options.Applicative.Help (ParserHelp (helpError), unChunk)
+import Options.Applicative.Help (unChunk)
 import Options.Applicative.Types
   ( OptName (OptLong, OptShort),
     OptReader (FlagReader, OptReader),
     Option (optMain),
-    ParseError (ShowHelpText),
   )
 import Paths_redis_client_tool (version)
 import System.Exit (ExitCode (ExitSuccess))
@@ -61,21 +36,17 @@ import System.Info (compilerName, compilerVersion)
 import Tool.Bench.Workload.Chosen (workloadRefusal)
 import Tool.Options.Bench
 import Tool.Options.Campaign (campaignOptions, campaignProblem)
+import Tool.Options.Common (inGroups)
 import Tool.Options.Connection (connectionOptions, withPassword)
 import Tool.Options.Effect (Said, saidOf)
-import Tool.Options.Help (inGroups)
 import Tool.Options.Output (outputOptions)
 import Tool.Options.Replay
 import Tool.Options.Results
 import Tool.Options.Workload (workloadOptions)
 
--- | What the program does.
-newtype Mode = Bench BenchMode
-  deriving stock (Eq, Show)
-
 -- | How to handle a command line.
 data Outcome
-  = Run Mode
+  = Run BenchMode
   | -- | Print this text and exit with success.
     Help String
   | -- | Answer a shell that requests completions with these arguments ('completions').
@@ -106,12 +77,12 @@ parseArguments password arguments
     rendered failure = fst (renderFailure failure programName)
     authorised = withPassword password
     fallback = \case
-      Bench (BenchOnce options) ->
-        Bench (BenchOnce options {benchConnection = authorised (benchConnection options)})
-      Bench (BenchRecord options) ->
-        Bench (BenchRecord options {recordConnection = authorised (recordConnection options)})
-      Bench (BenchReplay options) ->
-        Bench (BenchReplay options {replayConnection = authorised (replayConnection options)})
+      BenchOnce options ->
+        BenchOnce options {benchConnection = authorised (benchConnection options)}
+      BenchRecord options ->
+        BenchRecord options {recordConnection = authorised (recordConnection options)}
+      BenchReplay options ->
+        BenchReplay options {replayConnection = authorised (replayConnection options)}
       mode -> mode
     checked mode = maybe (Run mode) Reject (modeProblem (saidOf takesNext arguments) mode)
     oneLine message = case words (maybe "" show (unChunk (helpError message))) of
@@ -121,7 +92,7 @@ parseArguments password arguments
         | any asElsewhere (zip arguments (drop 1 arguments)) -> unwords text <> elsewhere
         | otherwise -> unwords text
     -- redis-benchmark takes a number of clients here.
-    asElsewhere (name, value) = name == "-c" && not (null value) && all isDigit value
+    asElsewhere (name, next) = name == "-c" && not (null next) && all isDigit next
     elsewhere =
       "; -c is a cluster here, and -n the number of threads: \
       \for redis-benchmark's -c 50 -n 1000 say --threads 50 --batch 1 --requests 1000"
@@ -157,10 +128,8 @@ completions arguments = case execParserPure defaultPrefs program arguments of
   _ -> pure ""
 
 completes :: String -> Bool
-completes argument =
-  any
-    (`isPrefixOf` argument)
-    ["--bash-completion-", "--zsh-completion-", "--fish-completion-"]
+completes word =
+  any (`isPrefixOf` word) ["--bash-completion-", "--zsh-completion-", "--fish-completion-"]
 
 -- | The options of one run, grouped by topic.
 benchGroups :: [(String, [OptName])]
@@ -181,20 +150,20 @@ benchGroups =
       map OptLong (words "allow allow-saturation brief no-sampling sample")
         <> map OptLong (words "warmup iterations slice")
 
-modeProblem :: Said -> Mode -> Maybe String
+modeProblem :: Said -> BenchMode -> Maybe String
 modeProblem options' = \case
-  Bench (BenchOnce options) -> case benchProblem options' options of
+  BenchOnce options -> case benchProblem options' options of
     Nothing -> workloadRefusal (benchWorkload options)
     problem -> problem
-  Bench (BenchCampaign options) -> campaignProblem options
-  Bench (BenchRecord options) -> recordProblem options
-  Bench (BenchReplay options) -> replayProblem options
-  Bench (BenchReport options) -> reportProblem options
-  Bench (BenchCompare options) -> compareProblem options
-  Bench (BenchMerge options) -> mergeProblem options
-  Bench BenchSchema -> Nothing
+  BenchCampaign options -> campaignProblem options
+  BenchRecord options -> recordProblem options
+  BenchReplay options -> replayProblem options
+  BenchReport options -> reportProblem options
+  BenchCompare options -> compareProblem options
+  BenchMerge options -> mergeProblem options
+  BenchSchema -> Nothing
 
-program :: ParserInfo Mode
+program :: ParserInfo BenchMode
 program =
   info
     (subparser (metavar "MODE" <> command "bench" benchInfo) <**> helpOption <**> versionOption)
@@ -204,53 +173,46 @@ program =
   where
     benchInfo =
       info
-        (Bench <$> (parts <|> (BenchOnce <$> benchOptions)) <**> helpOption)
+        ((parts <|> (BenchOnce <$> benchOptions)) <**> helpOption)
         (progDesc "Measure a server or a cluster; with no host, a private one" <> footer exitCodes)
     parts =
-      subparser
-        ( metavar "campaign|record|replay|report|compare|merge|schema"
-            <> part
-              "campaign"
-              (BenchCampaign <$> campaignOptions)
-              "Servers of its own: persistence, directories, workloads, sizes, callers, round trips"
-              (footer exitCodes)
-            <> part
-              "record"
-              (BenchRecord <$> recordOptions)
-              "Keep the commands that a server runs, and when (MONITOR: costs the server much)"
-              mempty
-            <> part
-              "replay"
-              (BenchReplay <$> replayOptions)
-              "Send the commands of a recording again, at their times"
-              (footer exitCodes)
-            <> part
-              "report"
-              (BenchReport <$> reportOptions)
-              "Show results again, and write them in other forms"
-              mempty
-            <> part
-              "compare"
-              (BenchCompare <$> compareOptions)
-              "Hold results against earlier ones: what changed, and whether by more than chance"
-              (footer exitCodes)
-            <> part
-              "merge"
-              (BenchMerge <$> mergeOptions)
-              "Add up the results of generators that were started together on several machines"
-              mempty
-            <> part
-              "schema"
-              (pure BenchSchema)
-              "Print the JSON schema of results"
-              mempty
-        )
-    part name parser about more =
-      command name (info (parser <**> helpOption) (progDesc about <> more))
+      subparser $
+        metavar (intercalate "|" (map modeName modes))
+          <> foldMap (\mode -> command (modeName mode) (modeInfo mode)) modes
+    modeInfo mode =
+      info (modeParser mode <**> helpOption) $
+        progDesc (modeAbout mode) <> (if modeMeasures mode then footer exitCodes else mempty)
     exitCodes =
       "Exit codes: 0 well; 1 a rule of --fail-if was broken; 2 bad options, or a run that"
         <> " counted errors, misses or other commands than the server; 3 the server"
         <> " or a program that is needed is not available."
+
+-- A word behind @bench@.
+data Mode = Mode
+  { modeName :: String,
+    modeParser :: Parser BenchMode,
+    modeAbout :: String,
+    -- Whether the help lists the exit codes.
+    modeMeasures :: Bool
+  }
+
+modes :: [Mode]
+modes =
+  [ Mode "campaign" (BenchCampaign <$> campaignOptions) campaigns True,
+    Mode "record" (BenchRecord <$> recordOptions) records False,
+    Mode "replay" (BenchReplay <$> replayOptions) replays True,
+    Mode "report" (BenchReport <$> reportOptions) reports False,
+    Mode "compare" (BenchCompare <$> compareOptions) compares True,
+    Mode "merge" (BenchMerge <$> mergeOptions) merges False,
+    Mode "schema" (pure BenchSchema) "Print the JSON schema of results" False
+  ]
+  where
+    campaigns = "Servers of its own: persistence, directories, workloads, sizes, clients, round trips"
+    records = "Record the commands that a server runs, and when (MONITOR: costs the server much)"
+    replays = "Send the commands of a recording again, at their recorded times"
+    reports = "Show results again, and write them in other formats"
+    compares = "Compare results with earlier ones: what changed, and whether by more than chance"
+    merges = "Add up the results of generators that were started together on several machines"
 
 helpOption :: Parser (a -> a)
 helpOption = abortOption (ShowHelpText Nothing) (long "help" <> help "Show this text")
@@ -261,15 +223,8 @@ versionOption = infoOption versionLine (long "version" <> help "Say which versio
 -- The words that name a mode, outermost first, and the options of each mode.
 modePaths :: [([String], ([OptName], [OptName]))]
 modePaths =
-  [ (["bench", "campaign"], optionNames campaignOptions),
-    (["bench", "record"], optionNames recordOptions),
-    (["bench", "replay"], optionNames replayOptions),
-    (["bench", "report"], optionNames reportOptions),
-    (["bench", "compare"], optionNames compareOptions),
-    (["bench", "merge"], optionNames mergeOptions),
-    (["bench", "schema"], ([], [])),
-    (["bench"], optionNames benchOptions)
-  ]
+  [(["bench", modeName mode], optionNames (modeParser mode)) | mode <- modes]
+    <> [(["bench"], optionNames benchOptions)]
 
 -- The options that take a value, and those that do not.
 optionNames :: Parser a -> ([OptName], [OptName])
@@ -316,12 +271,12 @@ splitPositional :: [String] -> ([String], [String])
 splitPositional = \case
   [] -> ([], [])
   "--" : rest -> ("--" : rest, [])
-  argument : rest
-    | takesNext argument -> case rest of
-      next : others -> prepend [argument, next] (splitPositional others)
-      [] -> ([argument], [])
-    | "-" `isPrefixOf` argument && argument /= "-" -> prepend [argument] (splitPositional rest)
-    | otherwise -> ([], argument : rest)
+  word : rest
+    | takesNext word -> case rest of
+      next : others -> prepend [word, next] (splitPositional others)
+      [] -> ([word], [])
+    | "-" `isPrefixOf` word && word /= "-" -> prepend [word] (splitPositional rest)
+    | otherwise -> ([], word : rest)
   where
     prepend front (before, after) = (front <> before, after)
 

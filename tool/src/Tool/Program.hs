@@ -12,7 +12,7 @@ import System.Exit (ExitCode (..))
 import System.IO (BufferMode (LineBuffering), hFlush, hPutStrLn, hSetBuffering, stderr, stdout)
 import Tool.Bench (bench)
 import Tool.Failure (Failure (..), describe, exitInvalid)
-import Tool.Options (Mode (..), Outcome (..), completions, parseArguments)
+import Tool.Options (Outcome (..), completions, parseArguments)
 import Tool.Signals (unwindOnSignals)
 import Tool.Text (argumentBytes)
 import Tool.Utf8 (useUtf8)
@@ -27,7 +27,7 @@ runProgram = asProgram name $ do
     Help text -> ExitSuccess <$ putStrLn text
     Complete -> ExitSuccess <$ (completions arguments >>= putStr)
     Reject problem -> ExitFailure exitInvalid <$ complain name problem
-    Run (Bench mode) -> bench mode
+    Run mode -> bench mode
   where
     name = "redis-client"
 

@@ -26,7 +26,7 @@ parse = parseArguments Nothing . words
 
 once :: Outcome -> Maybe BenchOptions
 once = \case
-  Run (Bench (BenchOnce options)) -> Just options
+  Run (BenchOnce options) -> Just options
   _ -> Nothing
 
 rejected :: String -> String -> Expectation
@@ -46,7 +46,7 @@ spec = describe "Tool.Options" $ do
     parse "-ch server --port=7000 bench --operation=get" `shouldBe` expected
 
   it "takes the words of a mode anywhere" $ do
-    let expected = Run (Bench (BenchReport (ReportOptions "run.json" (Outputs [(FormatCsv, "out.csv")]))))
+    let expected = Run (BenchReport (ReportOptions "run.json" (Outputs [(FormatCsv, "out.csv")])))
     parse "bench report run.json --csv out.csv" `shouldBe` expected
     parse "--csv out.csv bench report run.json" `shouldBe` expected
     parse "bench --csv out.csv report run.json" `shouldBe` expected

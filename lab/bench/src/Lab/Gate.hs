@@ -246,7 +246,7 @@ reference target seconds probe = do
   after <- serverMisses target
   found <- either unavailable pure outcome
   pure
-    ( map Text.pack (referenceArguments found),
+    ( referenceArguments found,
       Sample
         { sampleOps = referenceOpsPerSecond found,
           sampleCpu = referenceCpuPerOp found,

@@ -39,7 +39,7 @@ import Options.Applicative
     (<**>),
   )
 import System.Exit (ExitCode (ExitSuccess))
-import Tool.Options.Number (between, seconds, wholeNumber)
+import Tool.Options.Common (between, seconds, wholeNumber)
 
 -- | What the program does.
 data Mode

@@ -23,6 +23,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.List (find)
 import System.Exit (ExitCode (..))
 import System.Process (proc, readCreateProcessWithExitCode)
+import Data.Text qualified as Text
 import Text.Read (readMaybe)
 import Tool.Bench.Cpu (Nanos, endedChildrenCpu)
 import Tool.Bench.Document (Reference (..))
@@ -130,7 +131,7 @@ runCounted commands benchmark = do
               referenceP99 = p99,
               referenceCpuPerOp = fromIntegral (after - before) / fromIntegral commands,
               referenceCommands = commands,
-              referenceArguments = program : arguments
+              referenceArguments = map Text.pack (program : arguments)
             }
       Nothing ->
         Left ("redis-benchmark said nothing that can be read: " <> firstLine (problem <> output))

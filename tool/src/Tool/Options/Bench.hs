@@ -11,28 +11,17 @@ module Tool.Options.Bench
   )
 where
 
-import Control.Applicative ((<|>))
 import Data.Maybe (fromMaybe)
 import Data.Word (Word64)
 import Options.Applicative
-  ( Parser,
-    help,
-    long,
-    option,
-    short,
-    showDefault,
-    switch,
-    value,
-  )
 import Redis.Config (ReadFrom (ReadPrimary))
 import Tool.Bench.Workload.Keys (templateCount)
 import Tool.Bench.Workload.Values (largestSize)
 import Tool.Options.Campaign (CampaignOptions)
+import Tool.Options.Common
 import Tool.Options.Connection
 import Tool.Options.Effect (Said, effectProblem)
-import Tool.Options.Help (described, optionalOption)
 import Tool.Options.Load
-import Tool.Options.Number (between, numberOption, seconds, wholeNumber)
 import Tool.Options.Output
 import Tool.Options.Replay (RecordOptions, ReplayOptions)
 import Tool.Options.Results (CompareOptions, MergeOptions, ReportOptions)

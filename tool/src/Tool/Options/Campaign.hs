@@ -7,24 +7,10 @@ module Tool.Options.Campaign
 where
 
 import Data.Char (isDigit)
-import Data.List (nub, sort, (\\))
+import Data.List (intercalate)
 import Data.List.NonEmpty (NonEmpty)
 import Data.List.NonEmpty qualified as NonEmpty
 import Options.Applicative
-  ( Parser,
-    ReadM,
-    eitherReader,
-    help,
-    long,
-    many,
-    option,
-    showDefault,
-    showDefaultWith,
-    str,
-    strOption,
-    switch,
-    value,
-  )
 import System.FilePath (takeFileName)
 import Text.Read (readMaybe)
 import Tool.Bench.Workload.Keys (keyTemplate)
@@ -32,11 +18,10 @@ import Tool.Bench.Workload.Syntax qualified as Syntax
 import Tool.Campaign.Design
 import Tool.Campaign.Plan (Soak (..))
 import Tool.Campaign.Workload (Workload (..), findWorkload, usualWorkloads, workloads)
-import Tool.Options.Help (described, optionalOption)
+import Tool.Options.Common
 import Tool.Options.Load (Check, allowOptions)
-import Tool.Options.Number (numberOption)
 import Tool.Options.Workload (templateProblem)
-import Tool.Span (nanosIn, parseSpan, renderSpan)
+import Tool.Span (nanosIn, parseSpan)
 
 -- | The axes of a campaign, how it measures, and where it writes.
 data CampaignOptions = CampaignOptions
@@ -176,30 +161,17 @@ campaignOptions =
         (oneOrMore parse)
         ( described name meta text
             <> foldMap value (NonEmpty.nonEmpty standard)
-            <> showDefaultWith (commas . map render . NonEmpty.toList)
+            <> showDefaultWith (intercalate "," . map render . NonEmpty.toList)
         )
-    spanOption name standard text =
-      option
-        (eitherReader parseSpan)
-        (described name "SPAN" text <> value standard <> showDefaultWith renderSpan)
     cores name text = option (eitherReader parseCores) (described name "LIST" text <> value [])
-    commas = \case
-      [] -> ""
-      [one] -> one
-      one : others -> one <> "," <> commas others
 
 -- Reads parts between commas. Each part is read on its own; none may be empty.
 list :: (String -> Either String a) -> ReadM [a]
-list parse = eitherReader (traverse parse . split)
+list parse = eitherReader (traverse parse . splitAll ',')
 
 oneOrMore :: (String -> Either String a) -> ReadM (NonEmpty a)
 oneOrMore parse = eitherReader $ \text ->
-  traverse parse (split text) >>= maybe (Left "nothing is named") Right . NonEmpty.nonEmpty
-
-split :: String -> [String]
-split text = case break (== ',') text of
-  (first, ',' : rest) -> first : split rest
-  (first, _) -> [first]
+  traverse parse (splitAll ',' text) >>= maybe (Left "nothing is named") Right . NonEmpty.nonEmpty
 
 named :: (String -> String -> a) -> String -> Either String a
 named make text = case break (== '=') text of
@@ -218,11 +190,11 @@ named make text = case break (== '=') text of
       name -> name
 
 persistence :: String -> Either String Persistence
-persistence text =
-  maybe
-    (Left ("persistence is none, rdb, aof-no, aof-everysec or aof-always, not " <> show text))
-    Right
-    (lookup text [(persistenceName known, known) | known <- [minBound .. maxBound]])
+persistence =
+  choice
+    "persistence is none, rdb, aof-no, aof-everysec or aof-always"
+    persistenceName
+    [minBound .. maxBound]
 
 workload :: String -> Either String String
 workload name = case findWorkload name of
@@ -247,28 +219,24 @@ net :: String -> Either String Net
 net = \case
   "local" -> Right NetLocal
   'r' : 't' : 't' : '=' : text -> do
-    seconds <- parseSpan text
+    added <- parseSpan text
     -- The library waits five seconds for a reply.
-    if seconds >= 1e-6 && seconds <= 4
-      then Right (NetRoundTrip (nanosIn seconds))
+    if added >= 1e-6 && added <= 4
+      then Right (NetRoundTrip (nanosIn added))
       else Left ("a round trip is from 1us to 4s, not " <> text)
   text -> Left ("the net is local or rtt=SPAN, not " <> show text)
 
 soak :: String -> Either String Soak
-soak text = case splitColon text of
+soak text = case splitAll ':' text of
   [name, keeping, long'] -> Soak <$> workload name <*> persistence keeping <*> parseSpan long'
   _ -> Left ("a soak is WORKLOAD:PERSISTENCE:SPAN, not " <> show text)
-  where
-    splitColon rest = case break (== ':') rest of
-      (first, ':' : others) -> first : splitColon others
-      (first, _) -> [first]
 
 parseCores :: String -> Either String [Int]
 parseCores text =
   maybe
     (Left ("not a list of processors such as 0 or 0-3,8: " <> show text))
     Right
-    (concat <$> traverse part (split text))
+    (concat <$> traverse part (splitAll ',' text))
   where
     part piece = case break (== '-') piece of
       (first, '-' : final) -> do
@@ -284,13 +252,11 @@ parseCores text =
 campaignProblem :: CampaignOptions -> Maybe String
 campaignProblem options
   | campaignDuration options < 0.1 = Just "--duration must be 100ms or more"
-  | campaignIterations options < 1 || campaignIterations options > 1000 =
-    Just "--iterations must be from 1 to 1000"
-  | campaignKeys options < 1 || campaignKeys options > 10000000 =
-    Just "--keys must be from 1 to 10000000"
-  | name : _ <- twice (map namedLabel (campaignServers options)) =
+  | Just problem <- between "--iterations" 1 1000 (campaignIterations options) = Just problem
+  | Just problem <- between "--keys" 1 10000000 (campaignKeys options) = Just problem
+  | Just name <- namedTwice (map namedLabel (campaignServers options)) =
     Just ("--spawn names two programs " <> show name <> ": use LABEL=PROGRAM")
-  | name : _ <- twice (map placeLabel (campaignPlaces options)) =
+  | Just name <- namedTwice (map placeLabel (campaignPlaces options)) =
     Just ("--dir names two directories " <> show name <> ": use LABEL=DIRECTORY")
   | any ((< 10) . soakSeconds) (campaignSoaks options) =
     Just "a soak of less than 10s cannot show a change"
@@ -298,7 +264,6 @@ campaignProblem options
   | Just problem <- campaignKeyForm options >>= formProblem = Just problem
   | otherwise = Nothing
   where
-    twice names = sort names \\ nub (sort names)
     formProblem =
       either (Just . ("--key-template: " <>)) (templateProblem (campaignKeys options))
         . Syntax.parse keyTemplate

@@ -10,8 +10,8 @@ module Tool.Options.Connection
   )
 where
 
-import Control.Applicative (optional)
 import Control.Exception (displayException)
+import Control.Monad (mfilter)
 import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
 import Data.Char (toLower)
@@ -19,22 +19,9 @@ import Data.List (isPrefixOf)
 import Data.Maybe (isJust)
 import Data.Word (Word16)
 import Options.Applicative
-  ( Parser,
-    ReadM,
-    eitherReader,
-    help,
-    long,
-    maybeReader,
-    metavar,
-    option,
-    short,
-    str,
-    strOption,
-    switch,
-  )
 import Redis.Config (Config, ReadFrom (..), configFromUrl, getReadFrom, isClusterConfig)
 import Text.Read (readMaybe)
-import Tool.Options.Help (described, optionalOption)
+import Tool.Options.Common
 import Tool.Text (argumentBytes)
 
 -- | The options of the connection.
@@ -103,24 +90,10 @@ instance Show ConnectionOptions where
 connectionOptions :: Parser ConnectionOptions
 connectionOptions =
   ConnectionOptions
-    <$> optional
-      ( bytes
-          [ short 'h',
-            long "host",
-            metavar "HOST",
-            help "Server, or any node of the cluster"
-          ]
-      )
+    <$> optional (bytes (short 'h' <> described "host" "HOST" "Server, or any node of the cluster"))
     <*> optional (option portNumber (short 'p' <> described "port" "PORT" "Port (6379)"))
-    <*> optional (bytes [short 'u', long "user", metavar "NAME", help "ACL user"])
-    <*> optional
-      ( bytes
-          [ short 'a',
-            long "password",
-            metavar "TEXT",
-            help "Password; else the environment variable REDISCLI_AUTH"
-          ]
-      )
+    <*> optional (bytes (short 'u' <> described "user" "NAME" "ACL user"))
+    <*> optional (bytes (short 'a' <> described "password" "TEXT" password))
     <*> tlsOptions
     <*> switch (short 'c' <> long "cluster" <> help "The server is a node of a cluster")
     <*> optionalOption
@@ -129,58 +102,48 @@ connectionOptions =
       "URL"
       "All of it in one: redis://user:password@host:port/database, rediss://, redis+cluster://, \
       \unix:///path (valkey as redis)"
-    <*> optionalOption
-      str
-      "socket"
-      "PATH"
-      "The server's Unix socket, instead of host and port"
+    <*> optionalOption str "socket" "PATH" "The server's Unix socket, instead of host and port"
     <*> optionalOption database "db" "NUMBER" "Database to select (0)"
     <*> switch (long "resp2" <> help "Speak RESP2 (default: RESP3 where the server knows it)")
     <*> switch
       (long "read-replicas" <> help "In a cluster, send commands that only read to replicas")
   where
-    bytes modifiers = argumentBytes <$> strOption (mconcat modifiers)
+    bytes modifiers = argumentBytes <$> strOption modifiers
+    password = "Password; else the environment variable REDISCLI_AUTH"
 
 tlsOptions :: Parser TlsOptions
 tlsOptions =
   TlsOptions
     <$> switch (short 't' <> long "tls" <> help "Speak TLS")
-    <*> optional (file "cacert" "Trust this authority (PEM) instead of the system's")
-    <*> optional (file "cert" "Show this client certificate (PEM)")
-    <*> optional (file "key" "Its private key (PEM)")
+    <*> file "cacert" "Trust this authority (PEM) instead of the system's"
+    <*> file "cert" "Show this client certificate (PEM)"
+    <*> file "key" "Its private key (PEM)"
     <*> switch (long "insecure" <> help "Do not verify the server's certificate")
     <*> optionalOption utf8 "sni" "NAME" "Ask for, and verify, this server name"
   where
-    file name text = strOption (long name <> metavar "FILE" <> help text)
+    file name = optionalOption str name "FILE"
     utf8 = maybeReader (Just . argumentBytes)
 
 -- The error describes the problem without repeating the URL, which may contain a password. The
 -- program reads the counts of the servers that it loads, so it must know which servers these are.
 url :: ReadM Config
 url = eitherReader $ \text ->
-  if any
-    (`isPrefixOf` map toLower text)
-    [ scheme
-        <> kind
-      | scheme <- ["redis", "rediss", "valkey", "valkeys"],
-        kind <- ["+sentinel:", "+group:"]
-    ]
-    then
-      Left
-        ( takeWhile (/= ':') text
-            <> " names servers that change: give one of them, by redis:// or --host"
-        )
+  if any (`isPrefixOf` map toLower text) changing
+    then Left (takeWhile (/= ':') text <> " names servers that change: " <> instead)
     else first displayException (configFromUrl (argumentBytes text))
+  where
+    changing = (<>) <$> ["redis", "rediss", "valkey", "valkeys"] <*> ["+sentinel:", "+group:"]
+    instead = "give one of them, by redis:// or --host"
 
 database :: ReadM Int
-database = eitherReader $ \text -> case readMaybe text of
-  Just number | number >= 0 && number <= (0x7fffffff :: Integer) -> Right (fromInteger number)
-  _ -> Left ("a database is a number from 0, not " <> show text)
+database = readWith ("a database is a number from 0, not " <>) (numberWithin 0 0x7fffffff)
 
 portNumber :: ReadM Word16
-portNumber = eitherReader $ \text -> case readMaybe text of
-  Just number | number > (0 :: Integer) && number <= 65535 -> Right (fromInteger number)
-  _ -> Left ("a port is a number from 1 to 65535, not " <> show text)
+portNumber = readWith ("a port is a number from 1 to 65535, not " <>) (numberWithin 1 65535)
+
+numberWithin :: Num number => Integer -> Integer -> String -> Maybe number
+numberWithin lowest highest =
+  fmap fromInteger . mfilter (\number -> number >= lowest && number <= highest) . readMaybe
 
 -- | Where commands that only read go, by the option or by the URL.
 connectionReadFrom :: ConnectionOptions -> ReadFrom
@@ -227,32 +190,29 @@ connectionProblem ownServer options
     tls = connectionTls options
     isCluster = connectionCluster options || maybe False isClusterConfig (connectionUrl options)
     inUrl name = if name == "--tls" then ": a URL says rediss://, and ?ca=FILE" else ""
+    given names = [name | (name, True) <- names]
+    host = ("--host", isJust (connectionHost options))
+    port = ("--port", isJust (connectionPort options))
+    login =
+      [ ("--user", isJust (connectionUser options)),
+        ("--password", isJust (connectionPassword options))
+      ]
+    cluster = ("--cluster", connectionCluster options)
+    encrypted = ("--tls", tlsWanted tls)
     besideUrl =
-      ["--host" | Just _ <- [connectionHost options]]
-        <> ["--socket" | Just _ <- [connectionSocket options]]
-        <> ["--cluster" | connectionCluster options]
-        <> ["--port" | Just _ <- [connectionPort options]]
-        <> ["--user" | Just _ <- [connectionUser options]]
-        <> ["--password" | Just _ <- [connectionPassword options]]
-        <> ["--tls" | tlsWanted tls]
-    besideSocket =
-      ["--host" | Just _ <- [connectionHost options]]
-        <> ["--port" | Just _ <- [connectionPort options]]
-        <> ["--cluster" | connectionCluster options]
-        <> ["--tls" | tlsWanted tls]
-    needHost =
-      ["--port" | Just _ <- [connectionPort options]]
-        <> ["--user" | Just _ <- [connectionUser options]]
-        <> ["--password" | Just _ <- [connectionPassword options]]
-        -- A private cluster has no replicas.
-        <> ["--read-replicas" | connectionReplicas options]
-        <> needTls
+      given $
+        [host, ("--socket", isJust (connectionSocket options)), cluster, port] <> login <> [encrypted]
+    besideSocket = given [host, port, cluster, encrypted]
+    -- A private cluster has no replicas.
+    needHost = given (port : login <> [("--read-replicas", connectionReplicas options)]) <> needTls
     needTls =
-      ["--cacert" | Just _ <- [tlsAuthority tls]]
-        <> ["--cert" | Just _ <- [tlsCertificate tls]]
-        <> ["--key" | Just _ <- [tlsKey tls]]
-        <> ["--insecure" | tlsInsecure tls]
-        <> ["--sni" | Just _ <- [tlsServerName tls]]
+      given
+        [ ("--cacert", isJust (tlsAuthority tls)),
+          ("--cert", isJust (tlsCertificate tls)),
+          ("--key", isJust (tlsKey tls)),
+          ("--insecure", tlsInsecure tls),
+          ("--sni", isJust (tlsServerName tls))
+        ]
 
 -- | Whether the options name a server.
 namesServer :: ConnectionOptions -> Bool

@@ -17,31 +17,15 @@ module Tool.Options.Load
   )
 where
 
-import Control.Applicative (optional, (<|>))
+import Control.Monad (mfilter)
 import Data.Char (isDigit)
 import Data.Function ((&))
 import Data.Time.Clock.POSIX (utcTimeToPOSIXSeconds)
 import Data.Time.Format (defaultTimeLocale, parseTimeM)
 import Options.Applicative
-  ( Parser,
-    ReadM,
-    eitherReader,
-    flag,
-    flag',
-    help,
-    long,
-    many,
-    metavar,
-    option,
-    showDefault,
-    showDefaultWith,
-    switch,
-    value,
-  )
 import Text.Read (readMaybe)
 import Tool.Bench.Arrivals (Arrivals (..))
-import Tool.Options.Help (described)
-import Tool.Options.Number (wholeNumber)
+import Tool.Options.Common
 import Tool.Span (nanosIn, sinceEpoch)
 import Tool.Text (fixed)
 
@@ -149,23 +133,19 @@ planOptions =
     <$> (sweeping <|> measuring)
     <*> option
       readWarmup
-      ( long "warmup" <> metavar "SECONDS|auto" <> value (planWarmup defaultPlan)
+      ( described
+          "warmup"
+          "SECONDS|auto"
+          "Load before the window, not measured; auto: until the rate is steady, 30 s at most"
+          <> value (planWarmup defaultPlan)
           <> showDefaultWith warmupText
-          <> help "Load before that, not measured; auto: until the rate is steady, 30 s at most"
       )
     <*> option
       (positive "a number of seconds")
-      ( long "slice" <> metavar "SECONDS" <> value 1 <> showDefault
-          <> help "Length of a slice of the time series"
-      )
+      (described "slice" "SECONDS" "Length of a slice of the time series" <> value 1 <> showDefault)
     <*> samplingOptions
     <*> allowOptions
-    <*> switch
-      ( long "brief"
-          <> help
-            "Leave out what takes time beside the run: \
-            \fsync probe, the server's defaults and hash"
-      )
+    <*> switch (long "brief" <> help briefly)
   where
     together course warmup slice sample allowed brief =
       course
@@ -177,8 +157,10 @@ planOptions =
             planBrief = brief
           }
     warmupText = \case
-      WarmupFor seconds -> fixed 0 seconds
+      WarmupFor length' -> fixed 0 length'
       WarmupUntilSteady _ -> "auto"
+    briefly =
+      "Leave out what takes time beside the run: fsync probe, the server's defaults and hash"
 
 -- A sweep: one rate after the other, each measured once and for a duration.
 sweeping :: Parser (Plan -> Plan)
@@ -187,46 +169,31 @@ sweeping = (\wanted plan -> plan {planSending = Sweeping wanted}) <$> sweepOptio
 -- One load, measured several times or from a given moment.
 measuring :: Parser (Plan -> Plan)
 measuring =
-  ( \sending requests repeated plan ->
-      repeated
-        plan
-          { planSending = sending,
-            planRequests = requests
-          }
-  )
+  (\sending requests repeated plan -> repeated plan {planSending = sending, planRequests = requests})
     <$> (maybe WhenAnswered AtTimes <$> optional arrivalOptions)
-    <*> optional
-      ( option
-          readCount
-          (long "requests" <> metavar "N" <> help "Measure so many commands instead of a time")
-      )
+    <*> optionalOption readCount "requests" "N" "Measure this number of commands instead of a time"
     <*> ((atMoment <$> startAt) <|> (times <$> iterations))
   where
     atMoment moment plan = plan {planStartAt = Just moment}
     times count plan = plan {planIterations = count}
     startAt =
-      option
-        readMoment
-        ( long "start-at" <> metavar "TIME"
-            <> help
-              "Begin the load at that time (2026-01-31T12:00:00Z, or seconds since 1970): \
-              \for runs on several machines, to be merged"
-        )
+      option readMoment . described "start-at" "TIME" $
+        "Begin the load at that time (2026-01-31T12:00:00Z, or seconds since 1970): \
+        \for runs on several machines, to be merged"
     iterations =
-      option
-        wholeNumber
-        ( long "iterations" <> metavar "N" <> value 1 <> showDefault
-            <> help "Measure so often; the report has mean, deviation and confidence interval"
-        )
+      numberOption
+        "iterations"
+        1
+        "Number of measured windows; the report has mean, deviation and confidence interval"
 
 samplingOptions :: Parser (Maybe Double)
 samplingOptions =
   flag' Nothing (long "no-sampling" <> help "Ask the server nothing while it is measured")
     <|> option
       (Just <$> positive "a number of seconds")
-      ( long "sample" <> metavar "SECONDS" <> value (planSample defaultPlan)
+      ( described "sample" "SECONDS" "Interval of the samples of the server's INFO"
+          <> value (planSample defaultPlan)
           <> showDefaultWith (maybe "" show)
-          <> help "How often to ask the server for INFO"
       )
 
 -- | Parses the checks that may fail.
@@ -234,80 +201,57 @@ allowOptions :: Parser [Check]
 allowOptions =
   (<>)
     <$> (concat <$> many (option readChecks allow))
-    <*> flag
-      []
-      [Saturation]
-      ( long "allow-saturation"
-          <> help "The client itself is what is measured: --allow saturation"
-      )
+    <*> flag [] [Saturation] (long "allow-saturation" <> help saturation)
   where
+    saturation = "The client itself is what is measured: --allow saturation"
     allow =
       described "allow" "CHECK,…" $
-        "Only say it, and call no run invalid, if this check of the generator fails: " <> checks
-    checks =
-      "saturation (it used more than 80 % of its cores), \
-      \little (Little's law: on a busy machine threads are kept from running), \
-      \rate (an open loop fell behind)"
+        "Only note it, and call no run invalid, if this check of the generator fails: \
+        \saturation (it used more than 80 % of its cores), \
+        \little (Little's law: on a busy machine threads are kept from running), \
+        \rate (an open loop fell behind)"
 
 readChecks :: ReadM [Check]
-readChecks = eitherReader $ \text -> traverse named (split ',' text)
-  where
-    named name = case lookup name [(checkName check, check) | check <- [minBound .. maxBound]] of
-      Just check -> Right check
-      Nothing -> Left ("a check is saturation, little or rate, not " <> show name)
+readChecks =
+  eitherReader $
+    traverse (choice "a check is saturation, little or rate" checkName [minBound ..]) . splitAll ','
 
 arrivalOptions :: Parser Arrivals
 arrivalOptions =
   (&)
     <$> option
       (positive "a rate")
-      ( long "rate" <> metavar "PER-SECOND"
-          <> help "Open loop: send so many commands a second, whatever became of those before"
-      )
+      (described "rate" "PER-SECOND" "Open loop: send this many commands a second, without waiting")
     <*> (poisson <|> (rising <$> ramp) <|> pure Constant)
   where
-    poisson =
-      flag'
-        Poisson
-        ( long "poisson"
-            <> help
-              "With --rate: independent of each other, as those of many users, \
-              \and not at equal distances"
-        )
+    poisson = flag' Poisson (long "poisson" <> help "With --rate: at independent times, as of many users")
     ramp =
-      option
-        readRamp
-        ( long "ramp-to" <> metavar "PER-SECOND/SECONDS"
-            <> help "With --rate: rise or fall to this rate over so many seconds"
-        )
-    rising (to, seconds) from = Ramp from to seconds
+      option readRamp . described "ramp-to" "PER-SECOND/SECONDS" $
+        "With --rate: rise or fall to this rate over this time"
+    rising (to, duration) from = Ramp from to duration
 
 sweepOptions :: Parser Sweep
 sweepOptions =
-  option
-    readRates
-    ( long "sweep" <> metavar "STEPS|RATE,RATE,…"
-        <> help
-          "Open loop at one rate after the other: \
-          \these, or so many steps up to what a closed loop reaches; finds the knee"
-    )
+  option readRates . described "sweep" "STEPS|RATE,RATE,…" $
+    "Open loop at one rate after the other: \
+    \these, or this number of steps up to what a closed loop reaches; finds the knee"
 
 readWarmup :: ReadM Warmup
 readWarmup = eitherReader $ \case
   "auto" -> Right (WarmupUntilSteady 30)
   text -> case readMaybe text of
-    Just seconds | seconds >= 0 && seconds <= 1e7 -> Right (WarmupFor seconds)
+    Just length' | length' >= 0 && length' <= 1e7 -> Right (WarmupFor length')
     _ -> Left ("the warm-up is a number of seconds or auto, not " <> show text)
 
 readCount :: ReadM Int
-readCount = eitherReader $ \text -> case readNumber text of
-  Just number | number >= 1 && number <= 1e15 -> Right (round number)
-  _ -> Left ("not a number of commands: " <> show text)
+readCount =
+  readWith ("not a number of commands: " <>) $
+    fmap round . mfilter (\number -> number >= 1 && number <= 1e15) . readNumber
 
 positive :: String -> ReadM Double
-positive what = eitherReader $ \text -> case readNumber text of
-  Just number | number > 0 && number <= highestRate -> Right number
-  _ -> Left ("not " <> what <> " above 0 and at most 1000000000: " <> show text)
+positive what =
+  readWith (("not " <> what <> " above 0 and at most 1000000000: ") <>) $
+    mfilter (\number -> number > 0 && number <= highestRate) . readNumber
 
 -- Commands per second: one per nanosecond, the resolution of the times.
 highestRate :: Double
@@ -316,20 +260,15 @@ highestRate = 1e9
 -- Reads a number with an optional k or M.
 readNumber :: String -> Maybe Double
 readNumber text = case span (\letter -> isDigit letter || letter `elem` ("." :: String)) text of
-  (digits, "") -> readMaybe (padded digits)
-  (digits, "k") -> (* 1e3) <$> readMaybe (padded digits)
-  (digits, "M") -> (* 1e6) <$> readMaybe (padded digits)
-  _ -> Nothing
+  (digits, unit) -> (*) <$> lookup unit [("", 1), ("k", 1e3), ("M", 1e6)] <*> readMaybe (padded digits)
   where
-    padded digits = case digits of
-      '.' : _ -> '0' : digits
-      _ -> digits
+    padded digits = if take 1 digits == "." then '0' : digits else digits
 
 readRamp :: ReadM (Double, Double)
 readRamp = eitherReader $ \text -> case break (== '/') text of
-  (rate, '/' : seconds)
+  (rate, '/' : rest)
     | Just to <- readNumber rate,
-      Just span' <- readNumber seconds,
+      Just span' <- readNumber rest,
       to > 0,
       to <= highestRate,
       span' > 0 ->
@@ -337,45 +276,32 @@ readRamp = eitherReader $ \text -> case break (== '/') text of
   _ -> Left ("a ramp is RATE/SECONDS, not " <> show text)
 
 readRates :: ReadM Sweep
-readRates = eitherReader $ \text -> case traverse readNumber (split ',' text) of
+readRates = eitherReader $ \text -> case traverse readNumber (splitAll ',' text) of
   Just [steps]
     | steps >= 2, steps <= 100, Just whole <- readMaybe text -> Right (SweepSteps whole)
   Just rates@(_ : _ : _)
     | and (zipWith (<) rates (drop 1 rates)),
-      all
-        ( \rate ->
-            rate > 0
-              && rate <= highestRate
-        )
-        rates ->
+      all (\rate -> rate > 0 && rate <= highestRate) rates ->
       Right (SweepRates rates)
   _ -> Left ("a sweep is a number of steps (2 to 100) or ascending rates, not " <> show text)
-
-split :: Char -> String -> [String]
-split separator text = case break (== separator) text of
-  (first, _ : rest) -> first : split separator rest
-  (first, []) -> [first]
 
 readMoment :: ReadM Int
 readMoment = eitherReader $ \text -> case readMaybe text of
   -- Times after the year 2250 have no number of nanoseconds.
-  Just seconds | seconds > (0 :: Double) && seconds < 9e9 -> Right (nanosIn seconds)
+  Just since | since > (0 :: Double) && since < 9e9 -> Right (nanosIn since)
   _ -> case parseTimeM False defaultTimeLocale "%Y-%m-%dT%H:%M:%S%QZ" text of
     Just time
-      | seconds <- utcTimeToPOSIXSeconds time,
-        seconds > 0 && seconds < 9e9 ->
-        Right (sinceEpoch seconds)
+      | since <- utcTimeToPOSIXSeconds time, since > 0 && since < 9e9 -> Right (sinceEpoch since)
     _ -> Left ("a time is 2026-01-31T12:00:00Z or seconds since 1970, not " <> show text)
 
 -- | The problem of a combination of options, in one line.
 planProblem :: Plan -> Maybe String
 planProblem plan
-  | Just (Ramp _ _ seconds) <- planArrivals plan, seconds > 1e6 = Just "--ramp-to takes too long"
+  | Just (Ramp _ _ long') <- planArrivals plan, long' > 1e6 = Just "--ramp-to takes too long"
   | Just (Ramp {}) <- planArrivals plan,
     WarmupUntilSteady _ <- planWarmup plan =
     Just "--ramp-to is never steady: no --warmup auto"
-  | planIterations plan < 1 || planIterations plan > 1000 =
-    Just "--iterations must be from 1 to 1000"
+  | Just problem <- between "--iterations" 1 1000 (planIterations plan) = Just problem
   -- A steady warm-up ends with a slice.
   | WarmupUntilSteady _ <- planWarmup plan,
     planSlice plan > 1 =

@@ -5,14 +5,14 @@ module Tool.Options.Output
     formatOption,
     outputOptions,
     outputProblem,
+    sharedPath,
     toStandardOutput,
   )
 where
 
-import Control.Applicative (many)
-import Data.List (group, sort)
-import Options.Applicative (Parser, ReadM, eitherReader, option, str)
-import Tool.Options.Help (described, optionalOption)
+import Data.Maybe (listToMaybe)
+import Options.Applicative
+import Tool.Options.Common
 
 -- | The files to write.
 newtype Outputs = Outputs {outputsFiles :: [(Format, FilePath)]}
@@ -83,16 +83,17 @@ compat = eitherReader $ \text -> case break (== '=') text of
 
 -- | The problem of a combination of options, in one line.
 outputProblem :: Outputs -> Maybe String
-outputProblem (Outputs files) = case [path | path : _ : _ <- group (sort (map snd files))] of
-  "-" : _ -> Just "the standard output can take only one form (-)"
-  path : _ -> Just (path <> " is named twice")
-  []
-    | Just format <- lookup "-" [(path, format) | (format, path) <- files],
-      format == FormatHgrm ->
-      Just "--hgrm writes several files and cannot go to the standard output"
-  [] -> case filter ((== "") . snd) files of
-    (format, _) : _ -> Just (formatOption format <> " needs a file")
-    [] -> Nothing
+outputProblem (Outputs files)
+  | Just problem <- sharedPath (map snd files) = Just problem
+  | (FormatHgrm, "-") `elem` files =
+    Just "--hgrm writes several files and cannot go to the standard output"
+  | otherwise = listToMaybe [formatOption format <> " needs a file" | (format, "") <- files]
+
+-- | The problem of two outputs with the same path, in one line.
+sharedPath :: [FilePath] -> Maybe String
+sharedPath = fmap (\case "-" -> once; path -> path <> " is named twice") . namedTwice
+  where
+    once = "the standard output can take only one form (-)"
 
 -- | Whether one of the outputs goes to standard output.
 toStandardOutput :: Outputs -> Bool

@@ -10,24 +10,11 @@ module Tool.Options.Replay
   )
 where
 
-import Control.Applicative ((<|>))
+import Control.Monad (mfilter)
 import Options.Applicative
-  ( Parser,
-    eitherReader,
-    flag',
-    help,
-    long,
-    metavar,
-    option,
-    showDefaultWith,
-    strArgument,
-    strOption,
-    value,
-  )
 import Text.Read (readMaybe)
+import Tool.Options.Common
 import Tool.Options.Connection
-import Tool.Options.Help (described, optionalOption)
-import Tool.Options.Number (wholeNumber)
 import Tool.Options.Output (Outputs, outputOptions, outputProblem)
 import Tool.Span (parseSpan)
 
@@ -92,9 +79,9 @@ replayOptions =
       described "speed" "TIMES" "So many times as fast as it was recorded"
         <> value (PaceTimes 1)
         <> showDefaultWith (const "1")
-    pace = eitherReader $ \text -> case readMaybe text of
-      Just times | times > 0 && times <= 1e6 -> Right (PaceTimes times)
-      _ -> Left ("--speed is a number above 0, not " <> show text)
+    pace =
+      readWith ("--speed is a number above 0, not " <>) $
+        fmap PaceTimes . mfilter (\times -> times > 0 && times <= 1e6) . readMaybe
 
 -- | The problem of a combination of options, in one line.
 recordProblem :: RecordOptions -> Maybe String
@@ -103,7 +90,7 @@ recordProblem options
     Just "record needs --host: it records what others do to a server"
   | Just problem <- connectionProblem False (recordConnection options) = Just problem
   | Just count <- recordCount options, count < 1 = Just "--count must be 1 or more"
-  | Just seconds <- recordSeconds options, seconds <= 0 = Just "--for must be more than 0"
+  | Just time <- recordSeconds options, time <= 0 = Just "--for must be more than 0"
   | null (recordOut options) = Just "--out needs a file"
   | otherwise = Nothing
 

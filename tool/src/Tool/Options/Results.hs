@@ -13,11 +13,10 @@ module Tool.Options.Results
   )
 where
 
-import Control.Applicative (many, some)
-import Data.List (group, sort)
-import Options.Applicative (Parser, help, long, metavar, str, strArgument, strOption, switch)
+import Data.Maybe (catMaybes)
+import Options.Applicative
 import Tool.Compare.Rule (Bound (Relative), Rule (..), parseRule)
-import Tool.Options.Help (optionalOption)
+import Tool.Options.Common
 import Tool.Options.Output
 
 -- | The options for showing a document again.
@@ -58,23 +57,16 @@ compareOptions =
     <$> strArgument (metavar "BEFORE" <> help "Results as JSON")
     <*> strArgument (metavar "AFTER" <> help "Results as JSON, to hold against them")
     <*> many
-      ( strOption
-          ( long "fail-if" <> metavar "RULE"
-              <> help
-                "Exit with 1 if this holds for any run, \
-                \such as throughput<-5% (against BEFORE), p99>10%, p99>5ms or errors>0"
-          )
+      ( strOption . described "fail-if" "RULE" $
+          "Exit with 1 if this holds for any run, \
+          \such as throughput<-5% (against BEFORE), p99>10%, p99>5ms or errors>0"
       )
     <*> switch
       ( long "significant"
           <> help "Rules with % fail only where the difference is more than chance"
       )
     <*> optionalOption str "html" "FILE" "Write both, side by side, as a page of HTML"
-    <*> optionalOption
-      str
-      "json"
-      "FILE"
-      "Write the comparison as JSON (-: to the standard output)"
+    <*> optionalOption str "json" "FILE" "Write the comparison as JSON (-: to the standard output)"
 
 -- | The problem of the options, in one line.
 compareProblem :: CompareOptions -> Maybe String
@@ -84,18 +76,9 @@ compareProblem options = case [problem | Left problem <- map parseRule (compareR
     | compareSignificant options,
       null relative ->
       Just "--significant is for rules with %: no --fail-if has one"
-    | Just path <- compareHtml options,
-      compareJson options == Just path ->
-      Just
-        ( if path == "-"
-            then "the standard output can take only one form (-)"
-            else
-              path
-                <> " is named twice"
-        )
     | Just "" `elem` [compareHtml options, compareJson options] ->
       Just "--html and --json need a file"
-    | otherwise -> Nothing
+    | otherwise -> sharedPath (catMaybes [compareHtml options, compareJson options])
   where
     relative = [() | Right Rule {ruleBound = Relative _} <- map parseRule (compareRules options)]
 
@@ -122,6 +105,5 @@ mergeOptions =
 mergeProblem :: MergeOptions -> Maybe String
 mergeProblem options
   | length (mergeFiles options) < 2 = Just "bench merge needs at least two files"
-  | file : _ <- [file | file : _ : _ <- group (sort (mergeFiles options))] =
-    Just (file <> " is named twice")
+  | Just file <- namedTwice (mergeFiles options) = Just (file <> " is named twice")
   | otherwise = outputProblem (mergeOutputs options)

@@ -14,25 +14,12 @@ module Tool.Options.Workload
   )
 where
 
-import Control.Applicative (optional, (<|>))
 import Data.List (intercalate)
 import Data.List.NonEmpty (NonEmpty (..))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Options.Applicative
-  ( Parser,
-    ReadM,
-    eitherReader,
-    help,
-    long,
-    metavar,
-    option,
-    short,
-    showDefaultWith,
-    some,
-    value,
-  )
 import Tool.Bench.Workload.Distribution
 import Tool.Bench.Workload.Keys
 import Tool.Bench.Workload.Named (namedTests)
@@ -40,7 +27,7 @@ import Tool.Bench.Workload.Syntax
 import Tool.Bench.Workload.Task
 import Tool.Bench.Workload.Template (commandTemplate)
 import Tool.Bench.Workload.Values
-import Tool.Options.Number (numberOption)
+import Tool.Options.Common
 
 -- | The workload, without the number of keys and the seed, which belong to every load.
 data WorkloadOptions = WorkloadOptions
@@ -115,113 +102,81 @@ workloadOptions :: Parser WorkloadOptions
 workloadOptions =
   WorkloadOptions
     <$> selectionOptions
-    <*> optional
-      ( option
-          (syntax keyTemplate)
-          ( long "key-template" <> metavar "TEMPLATE"
-              <> help
-                "Form of keys: \
-                \text with {n}, {n:DIGITS}, {uuid:COUNT}, {hex:DIGITS} or {tag:TAG,TAG} in it \
-                \(default: key:000000000042 in --key-size bytes)"
-          )
-      )
+    <*> optionalOption
+      (syntax keyTemplate)
+      "key-template"
+      "TEMPLATE"
+      "Form of keys: text with {n}, {n:DIGITS}, {uuid:COUNT}, {hex:DIGITS} or {tag:TAG,TAG} in it \
+      \(default: key:000000000042 in --key-size bytes)"
     <*> option
       (syntax distribution)
-      ( long "distribution"
-          <> metavar "LAW"
-          <> value Uniform
-          <> showDefaultWith describeDistribution
-          <> help
-            "How keys are drawn: uniform, sequential, disjoint, \
-            \zipf[:EXPONENT], gaussian[:SHARE], hot:KEYS:DRAWS, latest[:EXPONENT]"
+      ( described "distribution" "LAW" laws <> value Uniform <> showDefaultWith describeDistribution
       )
     <*> option
       (syntax valueSizes)
       ( short 'd'
-          <> long "value-size"
-          <> metavar "SIZES"
+          <> described "value-size" "SIZES" "Bytes of a value: 512, 100-2000 or 32:5,1k:3"
           <> value (SizeFixed 512)
           <> showDefaultWith describeSizes
-          <> help "Bytes of a value: 512, 100-2000 or 32:5,1k:3"
       )
-    <*> optional
-      ( option
-          (syntax ratio)
-          ( long "compress-ratio"
-              <> metavar "SHARE"
-              <> help
-                "Share of each value that compresses to nothing; \
-                \the rest does not compress (default: letters)"
-          )
-      )
-    <*> optional
-      ( option
-          (syntax lifetimes)
-          ( long "expiry"
-              <> metavar "SECONDS|FROM-TO"
-              <> help "How long a key lives once it was set (setex, getex: 60)"
-          )
-      )
-    <*> optional
-      ( option
-          (syntax ratio)
-          ( long "hit-ratio"
-              <> metavar "SHARE"
-              <> help "Share of GETs that shall find something (default: all)"
-          )
-      )
-    <*> numberOption "subscribers" 10 "Who listens to what the test publish sends"
+    <*> optionalOption
+      (syntax ratio)
+      "compress-ratio"
+      "SHARE"
+      "Share of each value that compresses to nothing; \
+      \the rest does not compress (default: letters)"
+    <*> optionalOption
+      (syntax lifetimes)
+      "expiry"
+      "SECONDS|FROM-TO"
+      "Seconds that a key lives once it was set (setex, getex: 60)"
+    <*> optionalOption
+      (syntax ratio)
+      "hit-ratio"
+      "SHARE"
+      "Share of GETs that are to find something (default: all)"
+    <*> numberOption "subscribers" 10 "Number of subscribers to what the test publish sends"
+  where
+    laws =
+      "How keys are drawn: uniform, sequential, disjoint, \
+      \zipf[:EXPONENT], gaussian[:SHARE], hot:KEYS:DRAWS, latest[:EXPONENT]"
 
 selectionOptions :: Parser Selection
 selectionOptions =
   tests <|> mixture <|> commands <|> common
   where
     tests =
-      SelectTests
-        <$> option
-          (syntax (taskList >>= orNone))
-          ( long "test" <> metavar "NAME,NAME,…"
-              <> help
-                ( "A run for each of these tests, named as redis-benchmark names its own, \
-                  \or all: "
-                    <> intercalate ", " (map fst namedTests)
-                )
-          )
+      fmap SelectTests . option (syntax (taskList >>= orNone)) . described "test" "NAME,NAME,…" $
+        "A run for each of these tests, named as redis-benchmark names its own, or all: "
+          <> intercalate ", " (map fst namedTests)
     mixture =
       SelectMix
         <$> option
           (syntax mix)
-          ( short 'm' <> long "mix" <> metavar "WEIGHT:TEST,…"
-              <> help
+          ( short 'm'
+              <> described
+                "mix"
+                "WEIGHT:TEST,…"
                 "Tests and quoted commands in one run, drawn by weight: \
                 \70:get,20:set,10:'INCR counter:__rand_int__'"
           )
     commands =
-      SelectMix . equally
-        <$> some
-          ( option
-              (syntax (TaskCommand <$> rest <*> commandTemplate))
-              ( long "command" <> metavar "COMMAND"
-                  <> help
-                    "A command with placeholders: __rand_int__, __rand_1st__, __data__, {tag}; \
-                    \__key__; {key uniform|sequence|zipfian N}, {value N}, {rand N}, {range N W}. \
-                    \Several are drawn equally often"
-              )
-          )
+      fmap (SelectMix . equally) . some
+        . option (syntax (TaskCommand <$> rest <*> commandTemplate))
+        . described "command" "COMMAND"
+        $ "A command with placeholders: __rand_int__, __rand_1st__, __data__, {tag}; \
+          \__key__; {key uniform|sequence|zipfian N}, {value N}, {rand N}, {range N W}. \
+          \Several are drawn equally often"
     common =
       SelectOperation
         <$> option
-          (eitherReader operation)
-          ( long "operation" <> metavar "get|set|mixed" <> value OperationMixed
+          (eitherReader (choice "the operation is get, set or mixed" operationName [minBound ..]))
+          ( described "operation" "get|set|mixed" "Common commands; mixed: 80 % GET, 20 % SET"
+              <> value OperationMixed
               <> showDefaultWith operationName
-              <> help "Common commands; mixed: 80 % GET, 20 % SET"
           )
-    orNone = \case
-      [] -> complain "the name of a test is missing"
-      first : others -> pure (first :| others)
-    equally = \case
-      [] -> operationMix OperationMixed
-      first : others -> (1, first) :| map ((,) 1) others
+    orNone = maybe (complain "the name of a test is missing") pure . NonEmpty.nonEmpty
+    equally = maybe (operationMix OperationMixed) (NonEmpty.map ((,) 1)) . NonEmpty.nonEmpty
 
 syntax :: Syntax a -> ReadM a
 syntax = eitherReader . parse
@@ -240,26 +195,14 @@ lifetimes = do
     then complain "a key lives for a second at least,"
     else if to < from then complain "the range ends before it begins," else pure (from, to)
 
-operation :: String -> Either String Operation
-operation written =
-  maybe
-    (Left ("the operation is get, set or mixed, not " <> show written))
-    Right
-    (lookup written [(operationName known, known) | known <- [minBound .. maxBound]])
-
 -- | The problem of a combination of options, in one line. Takes the number of keys.
 workloadProblem :: Int -> WorkloadOptions -> Maybe String
 workloadProblem keys options
-  | workloadSubscribers options < 0 || workloadSubscribers options > 10000 =
-    Just ("--subscribers must be from 0 to 10000, not " <> show (workloadSubscribers options))
+  | Just problem <- between "--subscribers" 0 10000 (workloadSubscribers options) = Just problem
   | needsTable (workloadDistribution options) && keys > mostInTable =
-    Just
-      ( "--distribution "
-          <> describeDistribution (workloadDistribution options)
-          <> " is possible for "
-          <> show mostInTable
-          <> " keys at most"
-      )
+    Just . unwords $
+      ["--distribution", describeDistribution (workloadDistribution options)]
+        <> ["is possible for", show mostInTable, "keys at most"]
   | otherwise = workloadTemplate options >>= templateProblem keys
 
 -- | The problem of a template for this number of keys, in one line.

@@ -2,13 +2,13 @@ module Tool.Options.LoadSpec (spec) where
 
 import Test.Hspec
 import Tool.Bench.Arrivals (Arrivals (..))
-import Tool.Options (Mode (..), Outcome (..), parseArguments)
+import Tool.Options (Outcome (..), parseArguments)
 import Tool.Options.Bench
 import Tool.Options.Load
 
 planOf :: [String] -> Either String Plan
 planOf arguments = case parseArguments Nothing ("bench" : arguments) of
-  Run (Bench (BenchOnce options)) -> Right (loadPlan (benchLoad options))
+  Run (BenchOnce options) -> Right (loadPlan (benchLoad options))
   Reject problem -> Left problem
   _ -> Left "something else"
 

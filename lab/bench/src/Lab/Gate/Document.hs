@@ -1,3 +1,5 @@
+{-# OPTIONS_GHC -Wno-orphans #-}
+
 -- | A run of the gate as data, and as JSON: the machine and the programs, the arguments of every
 -- run, and every figure. Tables are made from this alone, so that they can be made again from
 -- stored runs.
@@ -74,7 +76,7 @@ rowsOf measured =
 measuredValue :: Measured -> Value
 measuredValue measured =
   documentObject
-    ["gate" .= codecWrite (codec manifest) measured, "rows" .= map rowObject (rowsOf measured)]
+    ["gate" .= codecWrite (measuredCodec manifest) measured, "rows" .= map rowObject (rowsOf measured)]
     Document {documentManifest = manifest, documentRuns = [], documentNotes = [], documentOrigins = []}
   where
     manifest = measuredManifest measured
@@ -96,21 +98,24 @@ readMeasured :: ByteString -> Either String Measured
 readMeasured bytes = do
   (value, document) <- decodeWritten bytes
   found <- parseEither (withObject "document" (.: "gate")) value
-  parseEither (codecRead (codec (documentManifest document))) found
+  parseEither (codecRead (measuredCodec (documentManifest document))) found
 
 -- The manifest is in the document.
-codec :: Manifest -> Codec Measured
-codec manifest =
+measuredCodec :: Manifest -> Codec Measured
+measuredCodec manifest =
   record "What the gate found." $
     build
-      <$> field "server" "The server." measuredServer text
-      <*> field "hiredis" "The version of hiredis." measuredHiredis text
-      <*> field "duration_sec" "Seconds of each run." measuredDuration number
-      <*> field "iterations" "Runs of each probe." measuredIterations int
-      <*> field "series" "The runs of each probe." measuredSeries (list series)
-      <*> field "memory_sec" "Seconds of the two runs whose memory is compared." measuredMemorySeconds (list number)
-      <*> field "memory" "Bytes after either." (Map.fromList . measuredMemory) (mapOf (list number))
-      <*> field "memory_problems" "Why these runs are not valid." measuredMemoryProblems (list text)
+      <$> field "server" "The server." measuredServer
+      <*> field "hiredis" "The version of hiredis." measuredHiredis
+      <*> field "duration_sec" "Seconds of each run." measuredDuration
+      <*> field "iterations" "Runs of each probe." measuredIterations
+      <*> field "series" "The runs of each probe." measuredSeries
+      <*> field
+        "memory_sec"
+        "Seconds of the two runs whose memory is compared."
+        measuredMemorySeconds
+      <*> field "memory" "Bytes after either." (Map.fromList . measuredMemory)
+      <*> field "memory_problems" "Why these runs are not valid." measuredMemoryProblems
   where
     build server hiredis duration iterations found seconds bytes problems =
       Measured
@@ -125,20 +130,20 @@ codec manifest =
           measuredMemoryProblems = problems
         }
 
-series :: Codec Series
-series =
-  record "The runs of one probe." $
-    Series
-      <$> field "probe" "Its name." seriesProbe text
-      <*> field "command" "Program and arguments." seriesCommand (list text)
-      <*> field "samples" "In the order of the iterations." seriesSamples (list sample)
+instance Coded Series where
+  codec =
+    record "The runs of one probe." $
+      Series
+        <$> field "probe" "Its name." seriesProbe
+        <*> field "command" "Program and arguments." seriesCommand
+        <*> field "samples" "In the order of the iterations." seriesSamples
 
-sample :: Codec Sample
-sample =
-  record "A run." $
-    Sample
-      <$> field "ops_per_sec" "Commands a second." sampleOps number
-      <*> field "cpu_ns_per_op" "Processor time per command, in nanoseconds." sampleCpu number
-      <*> field "late_p99_ns" "How late an open loop sent." sampleLate (nullable number)
-      <*> field "cpu_share" "The part of its cores that the client used." sampleShare (nullable number)
-      <*> field "problems" "Why the run is not valid." sampleProblems (list text)
+instance Coded Sample where
+  codec =
+    record "A run." $
+      Sample
+        <$> field "ops_per_sec" "Commands a second." sampleOps
+        <*> field "cpu_ns_per_op" "Processor time per command, in nanoseconds." sampleCpu
+        <*> field "late_p99_ns" "How late an open loop sent." sampleLate
+        <*> field "cpu_share" "The part of its cores that the client used." sampleShare
+        <*> field "problems" "Why the run is not valid." sampleProblems

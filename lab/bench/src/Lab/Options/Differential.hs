@@ -10,7 +10,7 @@ import Control.Applicative (optional, (<|>))
 import Data.List (intercalate, nub)
 import Lab.Differential.Table (Judged (..))
 import Options.Applicative (Parser, ReadM, auto, eitherReader, flag, help, long, metavar, option, showDefault, showDefaultWith, strOption, value)
-import Tool.Options.Number (between, wholeNumber)
+import Tool.Options.Common (between, wholeNumber)
 
 -- | What is compared with @redis-benchmark@, and how.
 data DifferentialOptions = DifferentialOptions

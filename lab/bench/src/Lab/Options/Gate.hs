@@ -9,7 +9,7 @@ where
 
 import Control.Applicative (optional, (<|>))
 import Options.Applicative (Parser, help, long, metavar, option, showDefault, strOption, value)
-import Tool.Options.Number (between, seconds, wholeNumber)
+import Tool.Options.Common (between, seconds, wholeNumber)
 
 -- | The options of the speed gate.
 data GateOptions = GateOptions

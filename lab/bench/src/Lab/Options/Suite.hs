@@ -7,7 +7,7 @@ module Lab.Options.Suite
 where
 
 import Options.Applicative (Parser)
-import Tool.Options.Number (seconds)
+import Tool.Options.Common (seconds)
 import Tool.Options.Output (Outputs, outputOptions, outputProblem)
 
 -- | The options of the standard set of runs.

@@ -1,27 +1,19 @@
+{-# LANGUAGE FlexibleInstances #-}
+
 -- | JSON described once and used three times: a 'Codec' writes a value, reads it back, and states
 -- the JSON schema of what it writes. So the three cannot drift apart, and the published schema is
 -- generated from the code.
 --
 -- A record is put together field by field, in the order of its constructor:
 --
--- > point = record "A place." $ Point
--- >   <$> field "x" "Metres." pointX number
--- >   <*> field "y" "Metres." pointY number
+-- > codec = record "A place." $ Point <$> field "x" "Metres." pointX <*> field "y" "Metres." pointY
 --
 -- A 'derived' field is written for the convenience of other programs and ignored when reading,
 -- because it follows from the rest.
 module Tool.Bench.Document.Codec
   ( -- * Values
     Codec (..),
-    text,
-    int,
-    integer,
-    word64,
-    number,
-    bool,
-    list,
-    mapOf,
-    nullable,
+    Coded (..),
     oneOf,
     Variant,
     variant,
@@ -34,6 +26,7 @@ module Tool.Bench.Document.Codec
     record,
     field,
     derived,
+    constant,
   )
 where
 
@@ -68,6 +61,65 @@ data Codec a = Codec
     codecRead :: Value -> Parser a
   }
 
+-- | Types with one form in JSON.
+class Coded a where
+  codec :: Codec a
+
+instance Coded Text where
+  codec = plain "string"
+
+instance Coded Int where
+  codec = plain "integer"
+
+instance Coded Integer where
+  codec = plain "integer"
+
+instance Coded Word64 where
+  codec = plain "integer"
+
+instance Coded Bool where
+  codec = plain "boolean"
+
+-- | Infinity and not-a-number (0/0) are written as 0.
+instance Coded Double where
+  codec = (plain "number") {codecWrite = toJSON . finite}
+    where
+      finite x = if isNaN x || isInfinite x then 0 else x
+
+instance Coded a => Coded [a] where
+  codec =
+    Codec
+      { codecSchema = object ["type" .= ("array" :: Text), "items" .= codecSchema (codec @a)],
+        codecDefinitions = codecDefinitions (codec @a),
+        codecWrite = toJSON . map (codecWrite codec),
+        codecRead = listParser (codecRead codec)
+      }
+
+instance Coded a => Coded (Map Text a) where
+  codec =
+    Codec
+      { codecSchema =
+          object ["type" .= ("object" :: Text), "additionalProperties" .= codecSchema (codec @a)],
+        codecDefinitions = codecDefinitions (codec @a),
+        codecWrite = toJSON . fmap (codecWrite codec),
+        codecRead = \value -> parseJSON value >>= Map.traverseWithKey inside
+      }
+    where
+      inside name value = codecRead codec value <?> Aeson.Key (Key.fromText name)
+
+-- | @null@ for 'Nothing'.
+instance Coded a => Coded (Maybe a) where
+  codec =
+    Codec
+      { codecSchema =
+          object ["anyOf" .= [codecSchema (codec @a), object ["type" .= ("null" :: Text)]]],
+        codecDefinitions = codecDefinitions (codec @a),
+        codecWrite = maybe Null (codecWrite codec),
+        codecRead = \case
+          Null -> pure Nothing
+          value -> Just <$> codecRead codec value
+      }
+
 plain :: (FromJSON a, ToJSON a) => Text -> Codec a
 plain name =
   Codec
@@ -77,79 +129,13 @@ plain name =
       codecRead = parseJSON
     }
 
--- | A string.
-text :: Codec Text
-text = plain "string"
-
--- | A whole number.
-int :: Codec Int
-int = plain "integer"
-
--- | A whole number of any size.
-integer :: Codec Integer
-integer = plain "integer"
-
--- | A 64-bit whole number that is not negative.
-word64 :: Codec Word64
-word64 = plain "integer"
-
--- | A number. Infinity and not-a-number (0/0) are written as 0.
-number :: Codec Double
-number = (plain "number") {codecWrite = toJSON . finite}
-  where
-    finite x = if isNaN x || isInfinite x then 0 else x
-
--- | Yes or no.
-bool :: Codec Bool
-bool = plain "boolean"
-
--- | A list, in order.
-list :: Codec a -> Codec [a]
-list one =
-  Codec
-    { codecSchema = object ["type" .= ("array" :: Text), "items" .= codecSchema one],
-      codecDefinitions = codecDefinitions one,
-      codecWrite = toJSON . map (codecWrite one),
-      codecRead = listParser (codecRead one)
-    }
-
--- | An object with any field names.
-mapOf :: Codec a -> Codec (Map Text a)
-mapOf one =
-  Codec
-    { codecSchema =
-        object
-          [ "type" .= ("object" :: Text),
-            "additionalProperties" .= codecSchema one
-          ],
-      codecDefinitions = codecDefinitions one,
-      codecWrite = toJSON . fmap (codecWrite one),
-      codecRead = \value -> parseJSON value >>= Map.traverseWithKey inside
-    }
-  where
-    inside name value = codecRead one value <?> Aeson.Key (Key.fromText name)
-
--- | @null@ for 'Nothing'.
-nullable :: Codec a -> Codec (Maybe a)
-nullable one =
-  Codec
-    { codecSchema = object ["anyOf" .= [codecSchema one, object ["type" .= ("null" :: Text)]]],
-      codecDefinitions = codecDefinitions one,
-      codecWrite = maybe Null (codecWrite one),
-      codecRead = \case
-        Null -> pure Nothing
-        value -> Just <$> codecRead one value
-    }
-
 -- | A codec for the same JSON with another type in the program. The conversion when reading may
 -- fail with an error message.
 refined :: (a -> Either String b) -> (b -> a) -> Codec a -> Codec b
-refined to from codec =
-  Codec
-    { codecSchema = codecSchema codec,
-      codecDefinitions = codecDefinitions codec,
-      codecWrite = codecWrite codec . from,
-      codecRead = \value -> codecRead codec value >>= either fail pure . to
+refined to from inner =
+  inner
+    { codecWrite = codecWrite inner . from,
+      codecRead = \value -> codecRead inner value >>= either fail pure . to
     }
 
 -- | One of a few values, each written as a string.
@@ -168,10 +154,10 @@ constants known =
 
 -- | The codec, with its schema stored under a name and referred to wherever it occurs.
 named :: Text -> Codec a -> Codec a
-named name codec =
-  codec
+named name inner =
+  inner
     { codecSchema = object ["$ref" .= ("#/$defs/" <> name)],
-      codecDefinitions = Map.insert name (codecSchema codec) (codecDefinitions codec)
+      codecDefinitions = Map.insert name (codecSchema inner) (codecDefinitions inner)
     }
 
 -- | One way in which a type can be written.
@@ -184,12 +170,12 @@ data Variant a = Variant
 
 -- | A variant for the values for which the first function returns a result.
 variant :: (a -> Maybe b) -> (b -> a) -> Codec b -> Variant a
-variant from to codec =
+variant from to inner =
   Variant
-    { variantSchema = codecSchema codec,
-      variantDefinitions = codecDefinitions codec,
-      variantWrite = fmap (codecWrite codec) . from,
-      variantRead = fmap to . codecRead codec
+    { variantSchema = codecSchema inner,
+      variantDefinitions = codecDefinitions inner,
+      variantWrite = fmap (codecWrite inner) . from,
+      variantRead = fmap to . codecRead inner
     }
 
 -- | Writes and reads with the first variant that fits. Together the variants must fit every value.
@@ -232,24 +218,31 @@ instance Applicative (Fields r) where
 
 -- | A field: its name, its description, how to get it from the record. A field that may be @null@
 -- may also be absent when reading.
-field :: Text -> Text -> (r -> a) -> Codec a -> Fields r a
-field name about get codec =
+field :: Coded a => Text -> Text -> (r -> a) -> Fields r a
+field name about get = fieldAs name about get codec
+
+fieldAs :: Text -> Text -> (r -> a) -> Codec a -> Fields r a
+fieldAs name about get inner =
   Fields
-    { fieldsSchema = [(name, described about (codecSchema codec))],
-      fieldsDefinitions = codecDefinitions codec,
-      fieldsWrite = \r -> [Key.fromText name .= codecWrite codec (get r)],
+    { fieldsSchema = [(name, described about (codecSchema inner))],
+      fieldsDefinitions = codecDefinitions inner,
+      fieldsWrite = \r -> [Key.fromText name .= codecWrite inner (get r)],
       fieldsRead = \whole ->
         (whole .:? Key.fromText name :: Parser (Maybe Value)) >>= \case
           -- Absent or null: fine for a codec that reads null.
-          Nothing -> codecRead codec Null <|> present whole
+          Nothing -> codecRead inner Null <|> present whole
           Just _ -> present whole
     }
   where
-    present whole = explicitParseField (codecRead codec) whole (Key.fromText name)
+    present whole = explicitParseField (codecRead inner) whole (Key.fromText name)
 
 -- | A field that is only written.
-derived :: Text -> Text -> (r -> a) -> Codec a -> Fields r ()
-derived name about get codec = (void (field name about get codec)) {fieldsRead = const (pure ())}
+derived :: Coded a => Text -> Text -> (r -> a) -> Fields r ()
+derived name about get = (void (field name about get)) {fieldsRead = const (pure ())}
+
+-- | A field that always has this value, by which variants differ.
+constant :: Text -> Text -> Text -> Fields r ()
+constant name about value = void (fieldAs name about (const value) (constants [(value, value)]))
 
 -- | The finished record, with a sentence that describes it.
 record :: Text -> Fields r r -> Codec r
