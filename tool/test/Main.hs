@@ -52,8 +52,8 @@ import Tool.RecordSpec qualified
 import Tool.RelaySpec qualified
 import Tool.ReplaySpec qualified
 import Tool.SpanSpec qualified
+import Tool.Startup (useUtf8)
 import Tool.StatisticsSpec qualified
-import Tool.Utf8 (useUtf8)
 
 main :: IO ()
 main =

@@ -14,7 +14,7 @@ import Redis.TestKit.Wait (within)
 import System.Environment (lookupEnv)
 import System.Exit (exitWith)
 import Test.Hspec (around_, hspec)
-import Tool.Utf8 (useUtf8)
+import Tool.Startup (useUtf8)
 
 main :: IO ()
 main =

@@ -1,18 +1,14 @@
 -- | The mode @bench@: one run, a campaign, a recording, and more.
 module Tool.Bench
   ( bench,
-    conclude,
   )
 where
 
-import Data.Foldable (for_)
 import Data.Maybe (fromMaybe)
-import Data.Text (Text)
 import Data.Text qualified as Text
 import GHC.Conc (getNumCapabilities)
 import System.Directory (getTemporaryDirectory)
 import System.Exit (ExitCode (..))
-import System.IO (hPutStrLn, stderr, stdout)
 import Tool.Bench.Disk (probeDisk)
 import Tool.Bench.Document
 import Tool.Bench.Driver (lanes)
@@ -20,7 +16,7 @@ import Tool.Bench.Environment (manifest)
 import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (newProgress)
 import Tool.Bench.Report (details, report)
-import Tool.Bench.Reports (compareReports, exitOf, mergeReports, printSchema, showReport)
+import Tool.Bench.Reports (compareReports, conclude, mergeReports, printSchema, showReport)
 import Tool.Bench.Run (measure, measureWith)
 import Tool.Bench.Sink (withOutputs)
 import Tool.Bench.Sweep (sweep)
@@ -33,7 +29,6 @@ import Tool.Hint (withHint)
 import Tool.Options.Bench
 import Tool.Options.Connection (ConnectionOptions (..), TlsOptions (..), namesServer)
 import Tool.Options.Load (Plan (..), planSweep)
-import Tool.Options.Output (Outputs, toStandardOutput)
 import Tool.Options.Replay (RecordOptions (recordConnection), ReplayOptions (replayConnection))
 import Tool.Record (record)
 import Tool.Replay (replay)
@@ -64,14 +59,13 @@ once options = withOutputs (benchOutputs options) $ \write -> do
     either invalidRun pure chosen >>= traverse (runsOf progress target)
   disk <- if planBrief (loadPlan load) then pure Nothing else getTemporaryDirectory >>= probeDisk
   let results = concatMap fst found
+      notes = concatMap snd found
       introduction = concatMap (concatMap details . take 1 . fst) found
   conclude
     (benchOutputs options)
     write
-    about {manifestDisk = disk}
-    (concatMap snd found)
-    introduction
-    results
+    (introduction <> [""] <> report results <> map Text.unpack notes)
+    (documentOf about {manifestDisk = disk} results) {documentNotes = notes}
   where
     load = benchLoad options
     runsOf progress target workload =
@@ -99,27 +93,3 @@ withTargetOf options action
         { targetDatabase = fromMaybe 0 (connectionDatabase options),
           targetProtocol = targetProtocol (targetOf options)
         }
-
--- | Prints and writes the results. The exit code says whether all of them are valid. The table goes
--- to standard error if a file goes to standard output.
-conclude ::
-  Outputs ->
-  (Document -> IO ()) ->
-  Manifest ->
-  [Text] ->
-  [String] ->
-  [Run] ->
-  IO ExitCode
-conclude outputs write about notes introduction results = do
-  for_ (introduction <> [""] <> report results <> map Text.unpack notes) (hPutStrLn handle)
-  let document =
-        Document
-          { documentManifest = about,
-            documentRuns = results,
-            documentNotes = notes,
-            documentOrigins = []
-          }
-  write document
-  pure (exitOf document)
-  where
-    handle = if toStandardOutput outputs then stderr else stdout

@@ -1,24 +1,20 @@
 -- | @bench campaign@: how the speed of servers depends on how and where they keep their data, on
--- the commands, on the number of callers, and on the distance.
---
--- Plans the measurements ("Tool.Campaign.Design", "Tool.Campaign.Plan"), makes those that are
--- missing in its directory ("Tool.Campaign.Store"), one at a time ("Tool.Campaign.Measure"), and
--- writes the report ("Tool.Campaign.Report"). It can be interrupted at any moment and continued
--- later; only the current measurement is lost.
+-- the commands, on the number of clients, and on the distance. It can be interrupted at any
+-- moment and continued later; only the current measurement is lost.
 module Tool.Campaign
   ( campaign,
   )
 where
 
 import Control.Exception (bracket_)
-import Control.Monad (filterM, unless, when)
+import Control.Monad (filterM, unless)
 import Data.Foldable (for_)
 import Data.List (intercalate, nub, sort)
 import Data.List.NonEmpty (NonEmpty (..))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (catMaybes, isNothing)
+import Data.Maybe (catMaybes, isJust)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import System.Directory
@@ -42,14 +38,14 @@ import Tool.Campaign.Design
 import Tool.Campaign.Measure
 import Tool.Campaign.Plan
 import Tool.Campaign.Report (writeReport)
-import Tool.Campaign.Server (Delayer (..), Surroundings (..), delayer)
+import Tool.Campaign.Server (Delayer (..), delayer)
 import Tool.Campaign.Store
 import Tool.Campaign.Workload (Workload (..), carriesValue, findWorkload)
 import Tool.Failure (exitInvalid, invalidRun, unavailable)
 import Tool.Options.Campaign
 import Tool.Options.Load (checkName)
 import Tool.Span (renderSpan, roughly)
-import Tool.Text (duration, thousands)
+import Tool.Text (duration, shown, thousands)
 
 -- | Runs a campaign; blocks for hours if the options say so. The exit code is a failure if a cell
 -- could not be measured, or a measurement is not valid.
@@ -66,7 +62,7 @@ campaign options = do
       store <- openStore (campaignResume options) (settings options axes delaying) (campaignOut options)
       -- Before the load: it has the time and the load of the machine at the start.
       about <- manifest
-      failures <- measureAll store (measuringOf options delaying) planned
+      failures <- measureAll store delaying (campaignMeasuring options) planned
       conclude store options (about, delaying) planned failures
 
 axesOf :: CampaignOptions -> IO Axes
@@ -74,7 +70,7 @@ axesOf options = do
   servers <- maybe found pure (NonEmpty.nonEmpty (campaignServers options))
   for_ servers $ \server -> do
     exists <- findExecutable (namedPath server)
-    when (isNothing exists) $
+    unless (isJust exists) $
       unavailable ("--spawn " <> namedPath server <> ": there is no such program")
   temporary <- getTemporaryDirectory
   pure
@@ -109,21 +105,9 @@ planOf options axes = plan costs (campaignBudget options) (campaignIterations op
         | soak <- nub (campaignSoaks options),
           (_, cell) <- take 1 cells
       ]
-    referenced =
-      campaignReference options
-        && any hasReference (campaignWorkloads options)
-    hasReference = maybe False ((/= Nothing) . workloadReference) . findWorkload
-    costs =
-      Costs
-        { costsWarmup = campaignWarmup options,
-          costsDuration = campaignDuration options,
-          costsOverhead = 0.6,
-          costsReference = if referenced then campaignDuration options + 0.5 else 0,
-          costsDurability =
-            if campaignDurability options > 0
-              then 2 + 4 * campaignDurability options
-              else 0
-        }
+    referenced = any hasReference (campaignWorkloads options)
+    hasReference = maybe False (isJust . workloadReference) . findWorkload
+    costs = costsOf (campaignMeasuring options) referenced
 
 -- Finds a place where servers cannot write before anything is measured.
 usablePlace :: Place -> IO ()
@@ -135,38 +119,20 @@ usablePlace place = do
   tried <- tryIOError (bracket_ (createDirectory probe) (removeDirectory probe) (pure ()))
   either (const (invalidRun ("--dir " <> placePath place <> ": cannot be written"))) pure tried
 
-measuringOf :: CampaignOptions -> Delayer -> Measuring
-measuringOf options delaying =
-  Measuring
-    { measuringSurroundings =
-        Surroundings
-          { surroundingsCores = campaignServerCores options,
-            surroundingsDelayer = delaying
-          },
-      measuringCores = campaignClientCores options,
-      measuringWarmup = campaignWarmup options,
-      measuringDuration = campaignDuration options,
-      measuringKeys = campaignKeys options,
-      measuringKeyForm = campaignKeyForm options,
-      measuringReference = campaignReference options,
-      measuringAllowed = nub (campaignAllowed options),
-      measuringDurability = campaignDurability options
-    }
-
 -- The settings that must be the same for all measurements of a directory. The programs and places
 -- are those that are used: without options they depend on the search path and the environment.
 settings :: CampaignOptions -> Axes -> Delayer -> Map Text Text
 settings options axes delaying =
   Map.fromList
-    [ ("warm-up", span' (campaignWarmup options)),
-      ("duration", span' (campaignDuration options)),
-      ("keys", Text.pack (show (campaignKeys options))),
-      ("form of keys", maybe "usual" Text.pack (campaignKeyForm options)),
-      ("server cores", cores (campaignServerCores options)),
-      ("client cores", cores (campaignClientCores options)),
-      ("reference", if campaignReference options then "redis-benchmark" else "none"),
+    [ ("warm-up", span' (measuringWarmup measuring)),
+      ("duration", span' (measuringDuration measuring)),
+      ("keys", shown (measuringKeys measuring)),
+      ("form of keys", maybe "usual" Text.pack (measuringKeyForm measuring)),
+      ("server cores", cores (measuringServerCores measuring)),
+      ("client cores", cores (measuringCores measuring)),
+      ("reference", if measuringReference measuring then "redis-benchmark" else "none"),
       ("allowed", if null allowed then "nothing" else listed (map checkName (sort allowed))),
-      ("durability", span' (campaignDurability options)),
+      ("durability", span' (measuringDurability measuring)),
       ( "programs",
         listed [label <> "=" <> path | Named label path <- NonEmpty.toList (axesServers axes)]
       ),
@@ -176,14 +142,15 @@ settings options axes delaying =
       ("round trips by", case delaying of DelayerNetem -> "netem"; DelayerRelay _ -> "relay")
     ]
   where
-    allowed = nub (campaignAllowed options)
+    measuring = campaignMeasuring options
+    allowed = measuringAllowed measuring
     span' = Text.pack . renderSpan
     cores list = if null list then "all" else listed (map show list)
     listed = Text.pack . intercalate ","
 
 -- Measures what is missing. Returns the measurements that failed, by the names of their steps.
-measureAll :: Store -> Measuring -> Plan -> IO [(FilePath, String)]
-measureAll store measuring planned = do
+measureAll :: Store -> Delayer -> Measuring -> Plan -> IO [(FilePath, String)]
+measureAll store delaying measuring planned = do
   -- A broken file is found now, and not after hours of measuring the others.
   found <- traverse (\step -> (,) step <$> recall store (stepName step)) (steps planned)
   for_ found $ \(step, kept) ->
@@ -193,16 +160,13 @@ measureAll store measuring planned = do
       total = length missing
       left number = sum (map (stepSeconds (planCosts planned)) (drop number missing))
   unless (total == length (steps planned)) $
-    say
-      ( show (length (steps planned) - total)
-          <> " measurements are there already, "
-          <> show total
-          <> " are missing"
-      )
+    say . unwords $
+      [show (length (steps planned) - total), "measurements are there already,", show total]
+        <> ["are missing"]
   catMaybes <$> traverse (one total left) (zip [1 ..] missing)
   where
     one total left (number, step) = do
-      outcome <- measureStep measuring step
+      outcome <- measureStep delaying measuring step
       let prefix = show (number :: Int) <> "/" <> show total <> " " <> stepName step <> ": "
           suffix = ", about " <> renderSpan (roughly (left number)) <> " left"
       case outcome of
@@ -211,16 +175,9 @@ measureAll store measuring planned = do
           pure (Just (stepName step, problem))
         Right document -> do
           keep store (stepName step) document
-          let rates =
-                [ thousands (round (iterationRate it))
-                  | run <- documentRuns document,
-                    it <- runIterations run
-                ]
-              invalid =
-                [ Text.unpack problem
-                  | run <- documentRuns document,
-                    problem <- runProblems run
-                ]
+          let runs = documentRuns document
+              rates = map (thousands . round . iterationRate) (concatMap runIterations runs)
+              invalid = map Text.unpack (concatMap runProblems runs)
           say
             ( prefix
                 <> intercalate ", " rates
@@ -246,17 +203,9 @@ conclude store options (start, delaying) planned failures = do
   disks <- traverse (\place -> (,) (placeLabel place) <$> probeDisk (placePath place)) places
   let about = described disks start
   cells <- traverse (together . iterationsOf . snd) (planCells planned)
-  soaks <-
-    traverse
-      (\(soak, cell) -> together [StepSoak cell (soakSeconds soak)])
-      (planSoaks planned)
+  soaks <- traverse (\(soak, cell) -> together [StepSoak cell (soakSeconds soak)]) (planSoaks planned)
   let document =
-        Document
-          { documentManifest = about,
-            documentRuns = catMaybes cells <> map soaked (catMaybes soaks),
-            documentNotes = notes,
-            documentOrigins = []
-          }
+        (documentOf about (catMaybes cells <> map soaked (catMaybes soaks))) {documentNotes = notes}
   if null (documentRuns document)
     then invalidRun "nothing could be measured"
     else do
@@ -267,6 +216,7 @@ conclude store options (start, delaying) planned failures = do
           then ExitSuccess
           else ExitFailure exitInvalid
   where
+    measuring = campaignMeasuring options
     described disks facts =
       facts
         { manifestDisk = firstOf disks,
@@ -339,6 +289,6 @@ conclude store options (start, delaying) planned failures = do
              ]
           <> [ "server and load share all processors: \
                \neither number is that of a machine of its own"
-               | null (campaignServerCores options) || null (campaignClientCores options)
+               | null (measuringServerCores measuring) || null (measuringCores measuring)
              ]
           <> ["not measured: " <> name <> ": " <> problem | (name, problem) <- failures]

@@ -1,19 +1,9 @@
--- | Finds where a series changes its level: the phases of a long run.
---
--- A disk that is fast until its credit is spent, a server that begins to swap: such a run has two
--- speeds, and its mean is neither. This module finds the phases, so that a report can give each its
--- own number.
---
--- Of all ways to cut the series, it takes the one with the smallest sum of squared distances from
--- the phases' means plus a penalty for each cut (optimal partitioning; Jackson et al., 2005). The
--- penalty is the usual one, three times the noise's variance times the logarithm of the length. The
--- noise is estimated from the differences between neighbours, which a change of level hardly
--- touches. Before that a running median of five removes what lasts one or two slices, because a
--- stall is an event and not a phase. Real throughput drifts, which no such penalty expects. So
--- phases that differ by less than a given share of their level are joined again.
---
--- The alternative was to cut in two again and again. That is cheaper, but misses a short phase in
--- the middle of a long one.
+-- | Finds where a series changes its level. Of all ways to cut the series, it takes the one with
+-- the smallest sum of squared distances from the phases' means plus a penalty for each cut
+-- (optimal partitioning; Jackson et al., 2005): three times the noise's variance times the
+-- logarithm of the length. A running median of five first removes what lasts one or two slices,
+-- and phases that differ by less than a given share of their level are joined again. To cut in
+-- two again and again misses a short phase in a long one.
 module Tool.ChangePoint
   ( Sensitivity (..),
     defaultSensitivity,
@@ -25,6 +15,7 @@ where
 import Data.List (sort)
 import Data.List qualified as List
 import Data.Primitive.PrimArray (PrimArray, indexPrimArray, primArrayFromList, sizeofPrimArray)
+import Tool.Statistics (mean, median)
 
 -- | What counts as a change of level.
 data Sensitivity = Sensitivity
@@ -142,11 +133,11 @@ joinSimilar shift values = go
 -- The variance of the noise, from the median of the differences between neighbours. It is at least
 -- that of a thousandth of the level, so that a constant series has some noise.
 noiseVariance :: [Double] -> Double
-noiseVariance list = max (deviation * deviation) (smallest * smallest)
+noiseVariance list = max (noise * noise) (smallest * smallest)
   where
     distances = zipWith (\one other -> abs (other - one)) list (drop 1 list)
     -- The factor 1.4826 makes a deviation of a median; a difference has twice the variance.
-    deviation = 1.4826 * median distances / sqrt 2
+    noise = 1.4826 * median distances / sqrt 2
     smallest = max 1e-12 (abs (median list) / 1000)
 
 -- Replaces each group of neighbours by the value in their middle. Their mean would not do: in a
@@ -166,18 +157,3 @@ runningMedian series = [median (around index) | index <- [0 .. size - 1]]
 
 slice :: PrimArray Double -> Int -> Int -> [Double]
 slice values from to = map (indexPrimArray values) [from .. to - 1]
-
-mean :: [Double] -> Double
-mean list = case List.foldl' add (0, 0 :: Int) list of
-  (_, 0) -> 0
-  (total, held) -> total / fromIntegral held
-  where
-    add (total, held) value = (total + value, held + 1)
-
-median :: [Double] -> Double
-median list = case drop ((size - 1) `div` 2) (sort list) of
-  low : high : _ | even size -> (low + high) / 2
-  low : _ -> low
-  [] -> 0
-  where
-    size = length list

@@ -1,25 +1,11 @@
--- | Charts as data, drawn as SVG and nothing else: no script, no network, no fonts. Other modules
--- describe a chart with these types. A page shows it with 'figure'; 'standalone' makes a file of
--- its own.
---
--- Colours are in a style sheet ('styleSheet') with a light and a dark scheme. In a page each chart
--- is drawn twice, wide and narrow, and the style sheet shows the one that fits: in a chart that is
--- only shrunk to a phone, nobody can read the letters.
+-- | Charts as data, drawn as SVG and nothing else: no script, no network, no fonts. In a page each
+-- chart is drawn twice, wide and narrow, and the style sheet shows the one that fits: letters of
+-- a chart that is only shrunk to a phone cannot be read.
 module Tool.Chart
   ( -- * Charts
-    Chart (..),
-    Plot (..),
-    Lines (..),
-    Line (..),
-    LineStyle (..),
-    line,
-    Band (..),
-    Bars (..),
-    Group (..),
-    Bar (..),
-    bar,
-    Heats (..),
-    Heat (..),
+    module Tool.Chart.Types,
+    lineChart,
+    barChart,
 
     -- * Axes
     Axis (..),
@@ -37,14 +23,30 @@ module Tool.Chart
 where
 
 import Data.ByteString.Lazy qualified as Lazy
-import Tool.Chart.Bars qualified as Bars
-import Tool.Chart.Frame (Drawing (..), Size (..), label, px)
-import Tool.Chart.Heat qualified as Heat
-import Tool.Chart.Lines qualified as Lines
+import Data.Text (Text)
+import Tool.Chart.Draw
 import Tool.Chart.Scale
 import Tool.Chart.Style (chartStyle)
 import Tool.Chart.Types
 import Tool.Markup (Markup, element, raw, render, text, (.=))
+
+-- | Curves over two axes. Takes title and explanation.
+lineChart :: Text -> Text -> (Axis, Axis) -> [Line] -> Chart
+lineChart title about (x, y) curves =
+  Chart
+    { chartTitle = title,
+      chartAbout = about,
+      chartPlot = LinePlot Lines {linesX = x, linesY = y, linesAll = curves, linesBands = []}
+    }
+
+-- | Bars in groups. Takes title and explanation, the axis, and the names of the bars of each group.
+barChart :: Text -> Text -> Axis -> [Text] -> [Group] -> Chart
+barChart title about value series groups =
+  Chart
+    { chartTitle = title,
+      chartAbout = about,
+      chartPlot = BarPlot Bars {barsValue = value, barsSeries = series, barsGroups = groups}
+    }
 
 -- | A chart for a page that has the 'styleSheet': title, explanation, and the drawing in two
 -- widths.
@@ -90,6 +92,6 @@ svg extra titled size chart =
   where
     top = if titled then 26 else 0
     drawing = case chartPlot chart of
-      LinePlot curves -> Lines.draw size top curves
-      BarPlot bars -> Bars.draw size top bars
-      HeatPlot heats -> Heat.draw size top heats
+      LinePlot curves -> drawLines size top curves
+      BarPlot bars -> drawBars size top bars
+      HeatPlot heats -> drawHeats size top heats

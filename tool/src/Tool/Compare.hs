@@ -1,13 +1,7 @@
--- | Compares two documents, cell by cell: what changed, and whether the change is more than chance.
---
--- A cell is a run that both documents have under the same name. The comparison uses one number for
--- each iteration. A run of a single iteration is cut into its seconds instead, with a note, because
--- neighbouring seconds are not independent. Processor time, memory and misses are known only of a
--- whole window: a single one decides nothing about them, unless the misses are equal.
---
--- A difference is significant if the 95 % intervals of the means have no point in common and the
--- rank test gives p < 0.05 as well. With fewer than four iterations on each side no rank test can
--- give that, and Welch's test replaces it.
+-- | Compares two documents run by run. One number for each iteration is compared; a run of a single
+-- iteration is cut into its seconds. A difference is significant if the 95 % intervals of the
+-- means have no point in common and the rank test gives p < 0.05. With fewer than four iterations
+-- on each side Welch's test replaces that.
 module Tool.Compare
   ( Comparison (..),
     Cell (..),
@@ -38,6 +32,7 @@ import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Chart (Unit (..))
 import Tool.Statistics
+import Tool.Text (shown)
 
 -- | The comparison of two documents.
 data Comparison = Comparison
@@ -61,7 +56,6 @@ data Cell = Cell
   }
   deriving stock (Eq, Show)
 
--- | The change of one metric.
 data Change = Change
   { changeMetric :: Metric,
     changeBefore :: Double,
@@ -99,7 +93,6 @@ data Metric
   | Misses
   deriving stock (Eq, Ord, Show)
 
--- | The name in rules.
 metricName :: Metric -> Text
 metricName = \case
   Throughput -> "throughput"
@@ -111,9 +104,8 @@ metricName = \case
   Errors -> "errors"
   Misses -> "misses"
   where
-    trimmed shown = fromMaybe shown (Text.stripSuffix ".0" shown)
+    trimmed written = fromMaybe written (Text.stripSuffix ".0" written)
 
--- | The metric of that name.
 metricByName :: Text -> Maybe Metric
 metricByName name =
   List.lookup
@@ -124,7 +116,6 @@ metricByName name =
             <> map Latency [50, 75, 90, 95, 99, 99.9, 99.99, 99.999]
     ]
 
--- | The unit in which a metric is written.
 metricUnit :: Metric -> Unit
 metricUnit = \case
   Throughput -> Thousands
@@ -133,7 +124,6 @@ metricUnit = \case
   Misses -> Plain
   _ -> Nanoseconds
 
--- | Whether a higher value is better.
 higherIsBetter :: Metric -> Bool
 higherIsBetter = (== Throughput)
 
@@ -174,7 +164,6 @@ cell before after =
         | any ((== 1) . length . runIterations) [before, after]
       ]
 
--- | The change of one metric of a cell.
 changeOf :: Run -> Run -> Metric -> Change
 changeOf before after metric =
   Change
@@ -228,14 +217,12 @@ parts metric run = case (runIterations run, slicePart metric) of
 -- would look like many measurements without any spread.
 slicePart :: Metric -> Maybe (Slice -> Double)
 slicePart = \case
-  Throughput -> Just (\slice -> fromIntegral (sliceOps slice) / max 1e-9 (sliceSpan slice))
+  Throughput -> Just sliceRate
   Errors -> Just (fromIntegral . sum . fmap sliceErrors . sliceCommands)
   Cpu -> Nothing
   MemoryPeak -> Nothing
   Misses -> Nothing
-  latency -> Just (ofLatencies latency . foldMap latencies . sliceCommands)
-  where
-    latencies stats = fromMaybe (sliceService stats) (sliceResponse stats)
+  latency -> Just (ofLatencies latency . sliceLatencies)
 
 ofLatencies :: Metric -> Histogram -> Double
 ofLatencies metric histogram = case metric of
@@ -254,8 +241,6 @@ specNotes before after =
   ]
   where
     spec get = get . runSpec
-    shown :: Show a => a -> Text
-    shown = Text.pack . show
     facts =
       [ ("server", serverName . runServer),
         ("nodes", shown . serverNodes . runServer),

@@ -26,6 +26,7 @@ module Tool.Connect
 
     -- * Questions to the servers
     CommandCounts (..),
+    counted,
     serverCalls,
     nodeCalls,
     nodeCpu,
@@ -49,8 +50,6 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, isJust, listToMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
-import Data.Text.Encoding qualified as Text
-import Data.Text.Encoding.Error qualified as Text
 import Data.Word (Word16)
 import Redis
   ( Client,
@@ -72,12 +71,12 @@ import Redis.TestKit.Cluster.View qualified as View
 import Redis.TestKit.Command (CommandCalls (callsRun), commandCalls, infoFields, nameAndVersion)
 import System.Directory (doesFileExist)
 import Text.Read (readMaybe)
-import Tool.Bench.Counts (CommandCounts (..))
-import Tool.Bench.Cpu (Nanos)
 import Tool.Bench.Document (TargetKind (..))
+import Tool.Bench.Time (Nanos)
 import Tool.Failure (unavailable)
 import Tool.Options.Connection
 import Tool.Span (nanosIn)
+import Tool.Text (shown, utf8)
 
 -- | A server or a cluster, and how to connect to it.
 data Target = Target
@@ -86,7 +85,7 @@ data Target = Target
     targetHost :: ByteString,
     targetPort :: Word16,
     targetUser :: Maybe ByteString,
-    targetPassword :: Maybe ByteString,
+    targetPassword :: Maybe Config.Secret,
     targetTls :: Maybe TlsOptions,
     -- | The path of its Unix socket on this machine, instead of host and port.
     targetSocket :: Maybe FilePath,
@@ -117,7 +116,7 @@ plainTarget host port =
 -- | The target that the options name. Default host: @127.0.0.1@.
 targetOf :: ConnectionOptions -> Target
 targetOf options = case connectionUrl options of
-  Just config ->
+  Just (Url config) ->
     placed
       config
       said
@@ -150,7 +149,6 @@ targetOf options = case connectionUrl options of
       TcpEndpoint host port -> target {targetHost = host, targetPort = port}
       UnixEndpoint path -> target {targetSocket = Just path}
 
--- | Whether the target is a cluster.
 targetIsCluster :: Target -> Bool
 targetIsCluster target = targetKind target == TargetCluster
 
@@ -161,7 +159,6 @@ targetIsLocal target =
     || "127." `Char8.isPrefixOf` targetHost target
     || targetHost target `elem` ["localhost", "::1"]
 
--- | Whether connections to the target use TLS.
 targetUsesTls :: Target -> Bool
 targetUsesTls = isJust . Config.getTls . targetConfig quiet
 
@@ -183,9 +180,9 @@ targetNodeName :: Target -> Text
 targetNodeName target = case targetSocket target of
   Just path -> Text.pack path
   Nothing ->
-    Text.decodeUtf8With Text.lenientDecode (targetHost target)
+    utf8 (targetHost target)
       <> ":"
-      <> Text.pack (show (targetPort target))
+      <> shown (targetPort target)
 
 -- | Ends the program if a TLS file that the options name does not exist.
 needFiles :: ConnectionOptions -> IO ()
@@ -204,7 +201,6 @@ needFiles options =
   where
     tls = connectionTls options
 
--- | The tuning of connections.
 data Tuning = Tuning
   { -- | Connections per node. 'Nothing' means the library's default.
     tuningMuxCount :: Maybe Int,
@@ -215,7 +211,6 @@ data Tuning = Tuning
 withTarget :: Tuning -> Target -> (Client -> IO a) -> IO a
 withTarget tuning target = Redis.withClient (targetConfig tuning target)
 
--- | The configuration of a client of the target.
 targetConfig :: Tuning -> Target -> Config
 targetConfig tuning target = tuned (said (fromMaybe (credentials target base) (targetUrl target)))
   where
@@ -248,7 +243,7 @@ credentials target =
       pure
         Config.Credentials
           { Config.credentialsUser = targetUser target,
-            Config.credentialsPassword = Config.toSecret password
+            Config.credentialsPassword = password
           }
     tlsConfig tls =
       Config.defaultTlsConfig
@@ -333,6 +328,27 @@ each nodeSet client command =
 text :: [ByteString] -> Command ByteString
 text question = Redis.raw question `decodedBy` Decode.bytes
 
+-- | Calls by command, named as in @INFO commandstats@. A command that is not in the map has no
+-- calls.
+newtype CommandCounts = CommandCounts {countsByName :: Map Text Int}
+  deriving stock (Show)
+
+-- | A count of zero equals a missing one.
+instance Eq CommandCounts where
+  one == other = present one == present other
+    where
+      present = Map.filter (/= 0) . countsByName
+
+instance Semigroup CommandCounts where
+  CommandCounts one <> CommandCounts other = CommandCounts (Map.unionWith (+) one other)
+
+instance Monoid CommandCounts where
+  mempty = CommandCounts Map.empty
+
+-- | What one operation adds, times this number.
+counted :: Int -> [(Text, Int)] -> CommandCounts
+counted times = CommandCounts . Map.fromListWith (+) . map (fmap (* times))
+
 -- | How often each command ran, by its name in @INFO commandstats@: on all primaries, and on their
 -- replicas. Throws the server's error if INFO is not allowed.
 serverCalls :: Target -> IO (CommandCounts, CommandCounts)
@@ -352,7 +368,7 @@ calledCommands = counts <$> text ["INFO", "commandstats"]
   where
     counts =
       CommandCounts
-        . Map.mapKeys (Text.decodeUtf8With Text.lenientDecode)
+        . Map.mapKeys utf8
         . fmap callsRun
         . commandCalls
 

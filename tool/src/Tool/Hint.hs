@@ -1,9 +1,6 @@
--- | Adds a hint to the error if the server may only expect TLS, or no TLS.
---
--- The library reports what it saw: silence, or the end of a connection. With TLS on a port without
--- it there is only silence, because the server waits for the end of a line that never comes. With
--- plain text on a port with TLS, the connection ends. Both have other causes too, so the hint is a
--- question.
+-- | Adds a hint to the error if the server may only expect TLS, or no TLS. With TLS on a port
+-- without it there is only silence; with plain text on a port with TLS, the connection ends. Both
+-- have other causes too, so the hint is a question.
 module Tool.Hint
   ( withHint,
     hintFor,
@@ -29,7 +26,7 @@ withHint options action
       maybe (throwIO problem) (unavailable . line problem) (hintFor tls problem)
   | otherwise = action
   where
-    tls = tlsWanted (connectionTls options) || maybe False (isJust . getTls) (connectionUrl options)
+    tls = tlsWanted (connectionTls options) || maybe False (isJust . getTls . urlConfig) (connectionUrl options)
     line problem hint = place problem <> serverProblem problem <> "; " <> hint
     place = \case
       Redis.TimeoutError Redis.TimeoutFailure {Redis.timeoutConnecting = Nothing} -> Text.unpack (targetNodeName (targetOf options)) <> ": "

@@ -1,11 +1,6 @@
--- | Merges documents of runs that were started together on several machines, as if one machine had
--- made the whole load.
---
--- Counts and histograms add up without loss: percentiles are those of all samples. Rates do not add
--- up like this, because a generator may have begun or ended before another. So the rate covers only
--- the time that all windows have in common, on one clock. The clocks are compared through the
--- server, which each generator asked for the time. Without that they are assumed to be equal, and a
--- note says so.
+-- | Merges documents of runs that were started together on several machines. Counts and histograms
+-- add up without loss. The rate covers only the time that all windows have in common, on one
+-- clock; the clocks are compared through the server, or assumed to be equal, with a note.
 module Tool.Merge
   ( mergeDocuments,
     mergeIterations,
@@ -24,6 +19,7 @@ import Tool.Bench.Document
 import Tool.Bench.Document.Totals
 import Tool.Chart (Unit (Nanoseconds), format)
 import Tool.Span (nanosIn, secondsIn)
+import Tool.Text (shown)
 
 -- | A part of a merged run: the name of its document, how many nanoseconds its clock is ahead of
 -- the first document's, and the run.
@@ -54,7 +50,7 @@ mergeDocuments documents@((firstName, first) :| others)
           documentRuns = mapMaybe (fmap mergeRuns . NonEmpty.nonEmpty . partsOf) shared,
           documentNotes =
             concat
-              [ [ "Merged from " <> Text.pack (show (length documents))
+              [ [ "Merged from " <> shown (length documents)
                     <> " documents. \
                        \Latencies are those of all samples; \
                        \rates are counted over the time that all of them have in common."
@@ -144,7 +140,7 @@ mergeRuns parts@(first :| _) =
       | common <= 0 =
         Just
           ( "window "
-              <> Text.pack (show number)
+              <> shown number
               <> ": the generators measured at different times and have no moment in common"
           )
       | otherwise = Nothing
@@ -204,7 +200,7 @@ mergeIterations windows =
             [ (begin - from, iterationSeries one)
               | (begin, one) <- NonEmpty.toList placed
             ],
-        iterationNodes = Map.unionsWith nodes (map iterationNodes iterations),
+        iterationNodes = Map.unionsWith (<>) (map iterationNodes iterations),
         iterationSamples = maybe [] samplesOf observer,
         iterationEvents = maybe [] eventsOf observer,
         iterationCpu = sum (map iterationCpu iterations),
@@ -241,11 +237,6 @@ mergeIterations windows =
           }
         | each <- iterationEvents one
       ]
-    nodes one other =
-      NodeStats
-        { nodeErrors = Map.unionWith (+) (nodeErrors one) (nodeErrors other),
-          nodeService = nodeService one <> nodeService other
-        }
     -- A slice that lies only partly in the common part counts in proportion.
     opsInCommon (begin, one) = case iterationSeries one of
       [] -> fromIntegral (iterationOps one) * within 0 (iterationSeconds one)

@@ -1,10 +1,7 @@
--- | The text of @MONITOR@: the lines with which a server shows the commands that it runs, and which
--- of these commands can be run again.
+-- | The lines of @MONITOR@, and which of their commands can be run again. Times are the server's,
+-- in microseconds.
 --
 -- > 1339518083.107412 [0 127.0.0.1:60866] "set" "greeting" "hello"
---
--- A recording is a file of such lines, like the output of @redis-cli monitor > file@. Times are the
--- server's, in microseconds. Some commands cannot be replayed: see 'Obstacle'.
 module Tool.Monitor
   ( -- * Lines
     Observed (..),
@@ -218,64 +215,20 @@ obstacle observed
 connectionState, administration, blocking, streams :: Set ByteString
 connectionState =
   Set.fromList
-    [ "multi",
-      "exec",
-      "discard",
-      "watch",
-      "unwatch",
-      "subscribe",
-      "unsubscribe",
-      "psubscribe",
-      "punsubscribe",
-      "ssubscribe",
-      "sunsubscribe",
-      "monitor",
-      "select",
-      "asking",
-      "readonly",
-      "readwrite"
-    ]
+    ( Char8.words
+        "multi exec discard watch unwatch subscribe unsubscribe psubscribe punsubscribe \
+        \ssubscribe sunsubscribe monitor select asking readonly readwrite"
+    )
 administration =
   Set.fromList
-    [ "auth",
-      "hello",
-      "quit",
-      "reset",
-      "client",
-      "config",
-      "acl",
-      "info",
-      "command",
-      "cluster",
-      "debug",
-      "slowlog",
-      "latency",
-      "memory",
-      "module",
-      "shutdown",
-      "failover",
-      "replicaof",
-      "slaveof",
-      "replconf",
-      "psync",
-      "sync",
-      "save",
-      "bgsave",
-      "bgrewriteaof",
-      "lastsave",
-      "swapdb"
-    ]
+    ( Char8.words
+        "auth hello quit reset client config acl info command cluster debug slowlog latency \
+        \memory module shutdown failover replicaof slaveof replconf psync sync save bgsave \
+        \bgrewriteaof lastsave swapdb"
+    )
 blocking =
   Set.fromList
-    [ "blpop",
-      "brpop",
-      "blmove",
-      "blmpop",
-      "brpoplpush",
-      "bzpopmin",
-      "bzpopmax",
-      "bzmpop",
-      "wait",
-      "waitaof"
-    ]
+    ( Char8.words
+        "blpop brpop blmove blmpop brpoplpush bzpopmin bzpopmax bzmpop wait waitaof"
+    )
 streams = Set.fromList ["xread", "xreadgroup"]

@@ -1,13 +1,7 @@
--- | The command line.
---
--- Modes are words; options may stand before, between and after them. For example
--- @redis-client -c -h H bench --operation get@ is
--- @redis-client bench -c -h H --operation get@. A command line that is parsed
--- from left to right cannot do that. So this first finds the words and moves them to the front.
--- That takes no guess: the parsers know which options take a value, and a word that is such a value
--- is not a mode (@-u bench@).
---
--- @-h@ is the host; help is @--help@ only.
+-- | The command line. Modes are words; options may stand before, between and after them. So this
+-- first moves the words of the mode to the front: the parsers know which options take a value,
+-- and a word that is such a value is not a mode (@-u bench@). @-h@ is the host; help is @--help@
+-- only.
 module Tool.Options
   ( Outcome (..),
     parseArguments,

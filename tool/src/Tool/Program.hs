@@ -13,9 +13,8 @@ import System.IO (BufferMode (LineBuffering), hFlush, hPutStrLn, hSetBuffering, 
 import Tool.Bench (bench)
 import Tool.Failure (Failure (..), describe, exitInvalid)
 import Tool.Options (Outcome (..), completions, parseArguments)
-import Tool.Signals (unwindOnSignals)
+import Tool.Startup (unwindOnSignals, useUtf8)
 import Tool.Text (argumentBytes)
-import Tool.Utf8 (useUtf8)
 
 -- | Does what the arguments say. When it returns, everything that it started has ended, also after
 -- Ctrl-C, SIGTERM and SIGHUP.

@@ -1,11 +1,6 @@
--- | @bench record@: records the commands that a server runs.
---
--- @MONITOR@ sends every command to whoever asked, which costs the server about
--- as much as answering the command. It is for a minute of a quiet server, not for a day of a busy one.
---
--- In a cluster each node shows only the commands that it ran itself. So this asks all primaries at
--- once, and records each into a file of its own. In the end it merges the lines by the times that
--- the nodes gave them, which are as good as the nodes' clocks.
+-- | @bench record@: records the commands that a server runs, by @MONITOR@, which costs the server
+-- about as much as answering them. In a cluster it records each primary into a file of its own,
+-- and merges the lines by their times in the end.
 module Tool.Record
   ( record,
     mergeByTime,
@@ -40,21 +35,19 @@ import System.IO
   )
 import System.IO.Error (ioeSetFileName, modifyIOError, tryIOError)
 import System.Timeout (timeout)
-import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Sink (cannotWrite, isSpecial, refuseFolder)
+import Tool.Bench.Time (monotonic)
 import Tool.Connect (Target, targetNodes, targetOf)
 import Tool.Failure (Failure, exitUnavailable)
 import Tool.Options.Replay (RecordOptions (..))
-import Tool.Record.Lines (Unfinished, feed)
-import Tool.Record.Probe (isMark, newMark, probe, sendWord)
-import Tool.Record.Wire (Wire (wireName), ask, blame, receive, withConnected)
+import Tool.Record.Wire (Unfinished, Wire (wireName), ask, blame, feed, isMark, newMark, probe, receive, sendWord, withConnected)
 import Tool.Span (microsIn, renderSpan, secondsIn)
 import Tool.Text (thousands)
 
 -- | Records until the time or the number is reached, or Ctrl-C. The file appears when it is
 -- complete. If a server closes its connection earlier, the file has what it had shown by then, and
 -- the exit code is a failure. Ends the program if a server's lines could not be read back
--- ("Tool.Record.Probe").
+-- ("Tool.Record.Wire").
 record :: RecordOptions -> IO ExitCode
 record options = withPlace (recordOut options) $ \place -> do
   nodes <- targetNodes (targetOf (recordConnection options))

@@ -1,9 +1,6 @@
--- | A recording: the commands that a server ran and their times, in a file that can be replayed.
---
--- The file is the text of @MONITOR@ ("Tool.Monitor"), one command per line, so recordings of other
--- programs can be replayed too. Commands that cannot be replayed are left out and counted by
--- reason. The others keep their distance in time from the first command, and the order of their
--- client.
+-- | A recording: the text of @MONITOR@ ("Tool.Monitor"), one command per line. Commands that cannot
+-- be replayed are left out and counted by reason; the others keep their distance in time and the
+-- order of their client.
 module Tool.Recording
   ( Recording (..),
     Recorded (..),
@@ -33,7 +30,6 @@ data Recording = Recording
   }
   deriving stock (Eq, Show)
 
--- | One command.
 data Recorded = Recorded
   { -- | Microseconds after the first command.
     recordedAt :: Int,

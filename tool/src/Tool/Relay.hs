@@ -1,16 +1,8 @@
--- | A TCP relay that delays every byte by a fixed time: a longer round trip where the kernel cannot
--- make one.
---
--- Each connection has a thread per direction, which receives bytes and stamps them with the moment
--- at which they are due. One thread for all connections sends the bytes that are due: with the same
--- delay for all they stay in one order. So a single queue is enough, and a single sleeper, which is
--- exact to tens of microseconds ("Tool.Bench.Sleep"). The relay delays, but does not limit
--- throughput: however many bytes are on their way, each leaves when it is due.
---
--- It is no network: it loses nothing, reorders nothing, has no congestion window and no limit of
--- bandwidth, acknowledges at once, and takes processor time of its own, some tens of microseconds
--- per round trip. A peer that stops reading stops all connections once its buffers are full.
--- Results that were measured through it say so.
+-- | A TCP relay that delays every byte by a fixed time. Each connection has a thread per direction,
+-- which stamps bytes with the moment at which they are due; one thread for all sends what is due,
+-- as with the same delay for all one queue is enough. It loses nothing, has no congestion window,
+-- and takes some tens of microseconds of processor time per round trip. A peer that stops reading
+-- stops all connections once its buffers are full.
 module Tool.Relay
   ( Relay,
     relayPort,
@@ -52,8 +44,7 @@ import Network.Socket (Socket)
 import Network.Socket qualified as Socket
 import Network.Socket.ByteString qualified as Socket.ByteString
 import Redis.TestKit.Address (Address (..), connectTo, listenOn)
-import Tool.Bench.Cpu (Nanos, monotonic)
-import Tool.Bench.Sleep (sleepUntilExactly)
+import Tool.Bench.Time (Nanos, monotonic, sleepUntilExactly)
 
 -- | A relay in front of one server, on @127.0.0.1@.
 data Relay = Relay

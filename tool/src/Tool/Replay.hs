@@ -1,14 +1,7 @@
--- | @bench replay@: sends the commands of a recording again, at their recorded times, or several
--- times as fast.
---
--- One thread submits, in the order and at the times of the recording, whatever has happened to the
--- earlier commands: an open loop. There is one connection per node, so each server runs its
--- commands in their order. Other threads wait for the replies, one per recorded client, but at most
--- 'lanes'. The numbers of every command are stored separately, and the report is computed from them
--- afterwards.
---
--- Nothing is preloaded, and a read that finds nothing is no error: its key may have been written
--- before the recording began.
+-- | @bench replay@: sends the commands of a recording again, at their recorded times or several
+-- times as fast. One thread submits, whatever has happened to the earlier commands, on one
+-- connection per node, so each server runs its commands in their order; others wait for the
+-- replies. Nothing is preloaded, and a read that finds nothing is no error.
 module Tool.Replay
   ( replay,
   )
@@ -18,7 +11,6 @@ import Control.Concurrent.Async (forConcurrently_, withAsync)
 import Control.Concurrent.STM (TQueue, atomically, newTQueueIO, readTQueue, writeTQueue)
 import Control.Exception (try)
 import Control.Monad (forM_, void, when)
-import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.Foldable (for_)
 import Data.IORef (IORef, atomicModifyIORef', newIORef, readIORef)
@@ -29,36 +21,32 @@ import Data.Map.Strict qualified as Map
 import Data.Primitive.ByteArray (MutableByteArray, newByteArray, readByteArray, setByteArray, writeByteArray)
 import Data.Text (Text)
 import Data.Text qualified as Text
-import Data.Text.Encoding qualified as Text
-import Data.Text.Encoding.Error qualified as Text
 import GHC.Conc (getNumCapabilities)
 import GHC.Exts (RealWorld)
 import Redis (Client, Pending, Value)
 import Redis qualified
 import Redis.Commands qualified as Commands
 import Redis.Error (Error)
-import System.Exit (ExitCode (..))
+import System.Exit (ExitCode)
 import System.FilePath (takeFileName)
-import System.IO (hPutStrLn, stderr, stdout)
-import Tool.Bench.Cpu (Nanos, monotonic, ownCpu)
 import Tool.Bench.Document
-import Tool.Bench.Document.Totals (judged, runValid)
+import Tool.Bench.Document.Totals (judged)
 import Tool.Bench.Environment (manifest, memory, wallClock)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Outage (outageNotes, unlessAway, withObserved)
 import Tool.Bench.Reconcile (countsBefore, reconcile)
 import Tool.Bench.Report (report)
+import Tool.Bench.Reports (conclude)
 import Tool.Bench.Sink (withOutputs)
-import Tool.Bench.Sleep (sleepUntilExactly)
 import Tool.Bench.Tally (errorClass)
+import Tool.Bench.Time (Nanos, monotonic, ownCpu, sleepUntilExactly)
 import Tool.Connect
-import Tool.Failure (exitInvalid, invalidRun)
+import Tool.Failure (invalidRun)
 import Tool.Monitor
-import Tool.Options.Output (toStandardOutput)
 import Tool.Options.Replay
 import Tool.Recording
 import Tool.Span (renderSpan, secondsIn)
-import Tool.Text (fixed, thousands)
+import Tool.Text (fixed, shown, thousands, utf8)
 
 -- | Replays a file. Blocks as long as that takes. The exit code is a failure if commands failed.
 replay :: ReplayOptions -> IO ExitCode
@@ -69,17 +57,9 @@ replay options = withOutputs (replayOutputs options) $ \write -> do
     invalidRun (replayFile options <> ": nothing in it can be replayed")
   about <- manifest
   run <- judged <$> played options recording
-  for_ (map Text.unpack (runNotes run) <> [""] <> report [run]) (hPutStrLn handle)
-  write
-    Document
-      { documentManifest = about,
-        documentRuns = [run],
-        documentNotes = [],
-        documentOrigins = []
-      }
-  pure (if runValid run then ExitSuccess else ExitFailure exitInvalid)
+  conclude (replayOutputs options) write (map Text.unpack (runNotes run) <> [""] <> report [run]) $
+    documentOf about [run]
   where
-    handle = if toStandardOutput (replayOutputs options) then stderr else stdout
     unreadable (number, LineProblem at expected) =
       replayFile options
         <> ":"
@@ -231,9 +211,9 @@ played options recording = do
           specWorkload =
             Text.intercalate
               ","
-              [ decoded name
+              [ utf8 name
                   <> ":"
-                  <> Text.pack (show held)
+                  <> shown held
                 | (name, held) <- Map.toList (recordingNames recording)
               ],
           specSeed = 0,
@@ -329,7 +309,7 @@ rowOf rows failures (row, one) = do
       let times = Times {timesIntended = intended, timesSent = sent, timesDone = done}
       pure (Finished name done (Right times))
   where
-    name = decoded (recordedName one)
+    name = utf8 (recordedName one)
 
 service, response :: Times -> Int
 service times = timesDone times - timesSent times
@@ -376,6 +356,3 @@ seriesOf paced begun seconds finished =
                 if paced then Just (Histogram.fromValues (map response times)) else Nothing,
               sliceErrors = length outcomes - length times
             }
-
-decoded :: ByteString -> Text
-decoded = Text.decodeUtf8With Text.lenientDecode

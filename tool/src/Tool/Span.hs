@@ -98,15 +98,12 @@ nanosIn seconds = round (seconds * 1e9)
 microsIn :: Double -> Int
 microsIn seconds = ceiling (seconds * 1e6)
 
--- | Nanoseconds in seconds.
 secondsIn :: Int -> Double
 secondsIn nanos = fromIntegral nanos / 1e9
 
--- | Nanoseconds in milliseconds.
 inMillis :: Double -> Double
 inMillis nanos = nanos / 1e6
 
--- | Nanoseconds in microseconds.
 inMicros :: Double -> Double
 inMicros nanos = nanos / 1e3
 

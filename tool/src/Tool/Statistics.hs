@@ -4,6 +4,9 @@ module Tool.Statistics
   ( Summary (..),
     summarise,
     summariseRatios,
+    mean,
+    median,
+    deviation,
     overlap,
     rankTest,
     rankTestFloor,
@@ -53,25 +56,40 @@ summariseFrom lowest values = case List.sort values of
   [] -> Nothing
   sorted ->
     let count = length sorted
-        mean = sum sorted / fromIntegral count
-        variance = sum [(value - mean) ^ (2 :: Int) | value <- sorted] / fromIntegral (count - 1)
-        sd = if count > 1 then sqrt variance else 0
+        middle = mean sorted
+        sd = deviation sorted
         reach =
           quantile (studentT (fromIntegral (count - 1))) 0.975 * sd / sqrt (fromIntegral count)
      in Just
           Summary
             { summaryCount = count,
-              summaryMean = mean,
-              summaryMedian = middle count sorted,
+              summaryMean = middle,
+              summaryMedian = median sorted,
               summarySd = sd,
               summaryInterval =
-                if count > 2 then Just (max lowest (mean - reach), mean + reach) else Nothing
+                if count > 2 then Just (max lowest (middle - reach), middle + reach) else Nothing
             }
+
+-- | The mean; 0 of nothing.
+mean :: [Double] -> Double
+mean [] = 0
+mean values = sum values / fromIntegral (length values)
+
+-- | The median; 0 of nothing. \(O(n \log n)\).
+median :: [Double] -> Double
+median values = case drop ((length values - 1) `div` 2) (List.sort values) of
+  one : other : _ | even (length values) -> (one + other) / 2
+  one : _ -> one
+  [] -> 0
+
+-- | The standard deviation of a sample; 0 for fewer than two numbers.
+deviation :: [Double] -> Double
+deviation values
+  | length values < 2 = 0
+  | otherwise = sqrt (sum squares / fromIntegral (length values - 1))
   where
-    middle count sorted = case drop ((count - 1) `div` 2) sorted of
-      one : other : _ | even count -> (one + other) / 2
-      one : _ -> one
-      [] -> 0
+    squares = [(value - middle) ^ (2 :: Int) | value <- values]
+    middle = mean values
 
 -- | Whether two intervals have a point in common.
 overlap :: (Double, Double) -> (Double, Double) -> Bool

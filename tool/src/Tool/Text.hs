@@ -1,6 +1,8 @@
--- | Numbers in readable form, tables, and words of the command line as bytes.
+-- | Numbers in readable form, tables, and text from and to bytes.
 module Tool.Text
   ( argumentBytes,
+    shown,
+    utf8,
     fixed,
     thousands,
     duration,
@@ -15,6 +17,10 @@ import Data.ByteString.Builder qualified as Builder
 import Data.ByteString.Lazy qualified as Lazy
 import Data.Char (ord)
 import Data.List (intercalate, transpose)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Data.Text.Encoding qualified as Text
+import Data.Text.Encoding.Error qualified as Text
 import Numeric (showFFloat)
 
 -- | The bytes of a word from the command line or the environment, in UTF-8. The runtime passes on
@@ -27,6 +33,14 @@ argumentBytes = Lazy.toStrict . Builder.toLazyByteString . foldMap one
       | character >= '\xDC80' && character <= '\xDCFF' =
         Builder.word8 (fromIntegral (ord character - 0xDC00))
       | otherwise = Builder.charUtf8 character
+
+-- | A value as 'show' writes it.
+shown :: Show a => a -> Text
+shown = Text.pack . show
+
+-- | Bytes as text. What is not UTF-8 becomes the replacement character.
+utf8 :: ByteString -> Text
+utf8 = Text.decodeUtf8With Text.lenientDecode
 
 -- | A number with this many digits after the point.
 fixed :: Int -> Double -> String

@@ -25,12 +25,11 @@ import System.IO (IOMode (WriteMode), withFile)
 import System.IO.Temp (withSystemTempDirectory)
 import System.Process
 import Test.Hspec
-import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Document hiding (Spec)
 import Tool.Bench.Document.Json (decodeDocument, documentValue)
 import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram qualified as Histogram
-import Tool.Bench.Sleep (sleepUntilExactly)
+import Tool.Bench.Time (monotonic, sleepUntilExactly)
 import Tool.ProgramSpec (oneLine, program, run')
 
 -- | Runs the program with JSON and HTML. Returns the exit code, the output, the only run, and the

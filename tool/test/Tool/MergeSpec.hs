@@ -27,13 +27,13 @@ import System.Process (CreateProcess (env), proc, readCreateProcessWithExitCode)
 import Test.Hspec
 import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
 import Test.QuickCheck hiding (sample)
-import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Document hiding (Spec)
 import Tool.Bench.Document.Json (decodeDocument, documentValue)
 import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Histogram.Recorder (drain, newRecorder, record)
+import Tool.Bench.Time (monotonic)
 import Tool.Merge
 
 -- | An environment variable that makes a process of these tests take samples and write them down.

@@ -1,10 +1,9 @@
 module Tool.OptionsSpec (spec) where
 
-import Data.ByteString (ByteString)
 import Data.Char (isUpper)
 import Data.List (isInfixOf, isPrefixOf, nub)
 import Data.List.NonEmpty (NonEmpty (..))
-import Redis.Config (ReadFrom (..))
+import Redis.Config (ReadFrom (..), toSecret)
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck hiding (once)
@@ -78,7 +77,7 @@ spec = describe "Tool.Options" $ do
                 { connectionHost = Just "s",
                   connectionPort = Just 1,
                   connectionUser = Just "n",
-                  connectionPassword = Just "p",
+                  connectionPassword = Just (toSecret "p"),
                   connectionTls =
                     TlsOptions
                       { tlsWanted = True,
@@ -223,9 +222,9 @@ spec = describe "Tool.Options" $ do
   it "takes the password of the environment only where none is given" $ do
     let password arguments =
           connectionPassword . benchConnection <$> once (parseArguments (Just "env") (words arguments))
-    password "bench -h s" `shouldBe` Just (Just "env")
-    password "bench -h s -a own" `shouldBe` Just (Just "own")
-    password "bench" `shouldBe` Just (Nothing :: Maybe ByteString)
+    password "bench -h s" `shouldBe` Just (Just (toSecret "env"))
+    password "bench -h s -a own" `shouldBe` Just (Just (toSecret "own"))
+    password "bench" `shouldBe` Just Nothing
 
   it "never shows a password" $
     show (parse "bench -h s -a hunter2") `shouldSatisfy` (not . ("hunter2" `isInfixOf`))

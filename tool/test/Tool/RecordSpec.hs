@@ -31,7 +31,7 @@ import Test.Hspec.QuickCheck (modifyMaxSize, prop)
 import Test.QuickCheck
 import Tool.Monitor
 import Tool.ProgramSpec (oneLine, program, run')
-import Tool.Record.Probe (Probed (..), withoutProbe)
+import Tool.Record.Wire (Probed (..), withoutProbe)
 
 -- | How a peer behaves.
 data Manner = Manner

@@ -13,7 +13,7 @@ import Redis.TestKit.Command
 import Redis.TestKit.Server (defaultServerOptions, serverAddress, withServer)
 import System.IO.Error (tryIOError)
 import Test.Hspec
-import Tool.Bench.Cpu (monotonic)
+import Tool.Bench.Time (monotonic)
 import Tool.Relay
 
 throughRelay :: Double -> (Relay -> Connection -> IO a) -> IO a

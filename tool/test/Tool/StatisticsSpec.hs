@@ -49,11 +49,11 @@ spec = describe "Tool.Statistics" $ do
   it "gives the geometric mean of ratios, and an interval that their inverses share" $ do
     let near' = near 1e-9
     case (summariseRatios [1, 1, 1, 1, 3], summariseRatios (map recip [1, 1, 1, 1, 3])) of
-      (Just (mean, Just (low, high)), Just (mean', Just (low', high'))) -> do
-        log mean `shouldSatisfy` near' (log 3 / 5)
+      (Just (middle, Just (low, high)), Just (middle', Just (low', high'))) -> do
+        log middle `shouldSatisfy` near' (log 3 / 5)
         -- No ratio is below 1, and yet the mean may be.
         low `shouldSatisfy` (< 0.7)
-        [mean * mean', low * high', high * low'] `shouldSatisfy` all (near' 1)
+        [middle * middle', low * high', high * low'] `shouldSatisfy` all (near' 1)
       other -> expectationFailure (show other)
     summariseRatios [2] `shouldBe` Just (2, Nothing)
     map summariseRatios [[], [1, 0], [0 / 0]] `shouldBe` [Nothing, Nothing, Nothing]

@@ -3,7 +3,7 @@ module Compare (main) where
 
 import Compare.Run (runCommand)
 import System.Environment (getArgs)
-import Tool.Signals (unwindOnSignals)
+import Tool.Startup (unwindOnSignals)
 
 main :: IO ()
 main = unwindOnSignals >> getArgs >>= runCommand

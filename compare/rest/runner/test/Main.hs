@@ -17,7 +17,7 @@ import SpreadSpec qualified
 import Support (Case (..), Kind (..), serviceCases)
 import System.FilePath (takeDirectory)
 import Test.Hspec
-import Tool.Utf8 (useUtf8)
+import Tool.Startup (useUtf8)
 
 main :: IO ()
 main = do

@@ -36,9 +36,9 @@ import System.FilePath ((</>))
 import System.Process (CreateProcess (..), proc, readCreateProcessWithExitCode)
 import System.Timeout (timeout)
 import Text.Printf (printf)
-import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Document (Reference (..))
 import Tool.Bench.RedisBenchmark (RedisBenchmark (..), runRedisBenchmark)
+import Tool.Bench.Time (monotonic)
 import Tool.Span (inMicros, microsIn, remaining, secondsIn)
 
 -- | The measurements to make.

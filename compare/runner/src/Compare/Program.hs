@@ -34,8 +34,7 @@ import System.Environment (getArgs)
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
 import System.IO (BufferMode (..), hPutStrLn, hSetBuffering, stderr, stdout)
-import Tool.Signals (unwindOnSignals)
-import Tool.Utf8 (useUtf8)
+import Tool.Startup (unwindOnSignals, useUtf8)
 
 -- | Reads the command line and carries it out. Blocks for as long as that takes.
 runProgram :: IO ExitCode

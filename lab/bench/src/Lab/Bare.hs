@@ -24,7 +24,7 @@ import Data.Word (Word16)
 import Redis qualified
 import Redis.Commands qualified as Commands
 import System.Exit (ExitCode (..))
-import Tool.Bench.Cpu (monotonic, ownCpu)
+import Tool.Bench.Time (monotonic, ownCpu)
 import Tool.Bench.Workload (workloadKey, workloadKeys)
 import Tool.Bench.Workload.Chosen (newWorkload)
 import Tool.Bench.Workload.Random (below, newStream, step, upper)

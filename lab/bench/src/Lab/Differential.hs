@@ -29,7 +29,6 @@ import Redis.Commands qualified as Commands
 import Redis.TestKit.Process (onCores)
 import System.Directory (findExecutable)
 import System.Exit (ExitCode (..))
-import Tool.Bench.Counts (countsByName)
 import Tool.Bench.Document
 import Tool.Bench.Document.Json (documentObject)
 import Tool.Bench.Document.Totals (runRate)
@@ -38,7 +37,7 @@ import Tool.Bench.Itself (runItself, targetArguments)
 import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (Progress, announce)
 import Tool.Bench.RedisBenchmark (RedisBenchmark (..), runRedisBenchmark)
-import Tool.Connect (Target (..), nodeCalls, nodeCpu, primaries, quiet, serverMisses, serverVersion, withTarget)
+import Tool.Connect (Target (..), countsByName, nodeCalls, nodeCpu, primaries, quiet, serverMisses, serverVersion, withTarget)
 import Tool.Failure (exitGateMissed, exitInvalid, unavailable)
 import Tool.Span (nanosIn, perSecond)
 import Tool.Text (Align (..), fixed, table)
@@ -60,7 +59,9 @@ differential options progress write = do
   write $
     documentObject
       ["differential" .= differentialObject server options found]
-      Document {documentManifest = about, documentRuns = [], documentNotes = [], documentOrigins = []}
+      documentOf
+      about
+      []
   pure (verdict (map rowVerdict rows))
   where
     verdict verdicts

@@ -23,7 +23,7 @@ import System.Directory (createDirectoryIfMissing)
 import System.Environment (getArgs)
 import System.Exit (ExitCode (..))
 import System.FilePath (takeDirectory, (</>))
-import Tool.Bench (conclude)
+import Tool.Bench.Document (documentNotes, documentOf)
 import Tool.Bench.Environment (manifest)
 import Tool.Bench.Progress (newProgress)
 import Tool.Bench.Sink (withOutputs, withSinks)
@@ -51,7 +51,8 @@ act = \case
     progress <- newProgress
     about <- manifest
     (notes, results) <- suite progress options
-    conclude (suiteOutputs options) write about [] notes results
+    conclude (suiteOutputs options) write ("" : report results <> map Text.unpack notes) $
+      (documentOf about results) {documentNotes = notes}
   Differential options -> writing (differentialJson options) $ differential options
   Bare options -> bare options
   where

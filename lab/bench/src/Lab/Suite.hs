@@ -16,16 +16,15 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Map.Strict qualified as Map
 import Data.Text qualified as Text
 import Lab.Options.Suite (SuiteOptions (..))
-import Tool.Bench.Counts (countsByName)
-import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Document
 import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (Progress, announce)
 import Tool.Bench.RedisBenchmark
 import Tool.Bench.Run (measure)
+import Tool.Bench.Time (Nanos, monotonic)
 import Tool.Bench.Workload.Chosen (newWorkload)
 import Tool.Bench.Workload.Keys (KeyPart (..), KeyTemplate (..), describeKeyTemplate)
-import Tool.Connect (Target (..), nodeCalls, primaries, quiet, randomKeys, serverKeys, targetIsCluster, withTarget)
+import Tool.Connect (Target (..), countsByName, nodeCalls, primaries, quiet, randomKeys, serverKeys, targetIsCluster, withTarget)
 import Tool.Options.Bench
 import Tool.Options.Connection (TlsOptions (..))
 import Tool.Options.Load (Check (..), Plan (..), defaultPlan)

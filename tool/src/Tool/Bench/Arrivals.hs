@@ -1,13 +1,7 @@
--- | The times at which commands are due in an open loop: a plan that does not wait for replies.
---
--- A closed loop sends its next command when the last one is answered. So a server that stalls gets
--- fewer commands, and the stall is counted once. A plan goes on: a command that was due during a
--- stall has waited, and its latency shows that, because it is taken from the time at which the
--- command was due.
---
--- A plan is a list of times, made as it is consumed, the same for the same seed. Several threads
--- share it: at a constant rate each takes every n-th arrival, so that together they are as even as
--- one thread; and independent Poisson processes add up to a Poisson process.
+-- | The times at which commands are due in an open loop. A closed loop sends fewer commands to a
+-- server that stalls; a plan goes on, so that the latency of a command shows how long it waited.
+-- Several threads share a plan: at a constant rate each takes every n-th arrival, and Poisson
+-- processes add up to one.
 module Tool.Bench.Arrivals
   ( Arrivals (..),
     arrivals,
@@ -21,7 +15,7 @@ where
 
 import Data.Bits (shiftR)
 import Data.Word (Word64)
-import Tool.Bench.Cpu (Nanos)
+import Tool.Bench.Time (Nanos)
 import Tool.Bench.Workload.Random (gamma, mix)
 import Tool.Text (fixed)
 
@@ -95,7 +89,6 @@ expectedAtLeast plan from to = case plan of
   where
     mean = expected plan from to
 
--- | The arrivals in words.
 describeArrivals :: Arrivals -> String
 describeArrivals = \case
   Constant rate -> describeRate rate <> " at equal distances"

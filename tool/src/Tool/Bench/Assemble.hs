@@ -40,7 +40,6 @@ data Leniency = Leniency
   }
   deriving stock (Eq, Show)
 
--- | The leniency that a plan asks for.
 leniencyOf :: Plan -> Leniency
 leniencyOf plan = Leniency {lenientChecks = planAllowed plan, lenientBehind = False}
 

@@ -9,9 +9,8 @@ module Tool.Bench.Disk
 where
 
 import Control.Exception (IOException, bracket, try)
-import Data.ByteString qualified as ByteString
+import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Either (fromRight)
 import Data.List (isPrefixOf, maximumBy)
 import Data.Ord (comparing)
 import Data.Text (Text)
@@ -22,17 +21,17 @@ import System.IO (openBinaryTempFile)
 import System.Posix.IO (closeFd, fdWrite, handleToFd)
 import System.Posix.Types (Fd)
 import System.Posix.Unistd (fileSynchroniseDataOnly)
-import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Document (Disk (..))
+import Tool.Bench.Environment (contents)
 import Tool.Bench.Histogram (fromValues)
+import Tool.Bench.Time (Nanos, monotonic)
 
 -- | Appends a hundred bytes and synchronises, up to two hundred times or for half a second, in a
 -- file of its own in that folder. 'Nothing' if it cannot write there. Blocks for up to half a
 -- second and one synchronisation.
 probeDisk :: FilePath -> IO (Maybe Disk)
 probeDisk folder = do
-  mounts <-
-    fromRight ByteString.empty <$> try @IOException (ByteString.readFile "/proc/self/mounts")
+  mounts <- contents "/proc/self/mounts"
   outcome <- try @IOException $ do
     place <- canonicalizePath folder
     allowed <- writable <$> getPermissions place
@@ -65,7 +64,7 @@ measured folder =
 
 -- | The type and the options of the file system that a folder lies on, from the
 -- text of @/proc/self/mounts@; the longest mount point wins.
-filesystemOf :: ByteString.ByteString -> FilePath -> Text
+filesystemOf :: ByteString -> FilePath -> Text
 filesystemOf mounts folder = case mountPoints of
   [] -> "unknown"
   found ->

@@ -8,6 +8,7 @@
 module Tool.Bench.Document
   ( -- * The whole
     Document (..),
+    documentOf,
     Manifest (..),
     Disk (..),
     Origin (..),
@@ -53,6 +54,16 @@ data Document = Document
     documentOrigins :: [Origin]
   }
   deriving stock (Eq, Show)
+
+-- | A document that was measured, without notes.
+documentOf :: Manifest -> [Run] -> Document
+documentOf about runs =
+  Document
+    { documentManifest = about,
+      documentRuns = runs,
+      documentNotes = [],
+      documentOrigins = []
+    }
 
 -- | Where a document comes from: a number without its machine is a rumour.
 data Manifest = Manifest
@@ -243,12 +254,19 @@ together (service, response) (service', response') = case (response, response') 
   (_, Nothing) | Histogram.count service' == 0 -> response
   _ -> Nothing
 
--- | The replies of one node.
 data NodeStats = NodeStats
   { nodeErrors :: Map Text Int,
     nodeService :: Histogram
   }
   deriving stock (Eq, Show)
+
+-- | Adds two parts of the replies of the same node.
+instance Semigroup NodeStats where
+  one <> other =
+    NodeStats
+      { nodeErrors = Map.unionWith (+) (nodeErrors one) (nodeErrors other),
+        nodeService = nodeService one <> nodeService other
+      }
 
 -- | A part of the window.
 data Slice = Slice

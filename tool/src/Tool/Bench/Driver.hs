@@ -1,14 +1,7 @@
--- | The measured part of a run: threads, one client, one clock.
---
--- Each thread draws commands from its own stream and counts into the tally of its capability, so
--- that cores share nothing but the client. Threads run "Tool.Bench.Driver.Closed" or
--- "Tool.Bench.Driver.Open". This module starts them together, watches them, and adds up their
--- counts slice by slice.
---
--- Commands that end between the end of the warm-up and the end of the window are measured: the rate
--- is a number of replies in a known span, and nothing is measured while the load builds up or runs
--- out. If the window ends after a number of commands and not after a time, the warm-up is a run of
--- its own, and the window ends with the last reply.
+-- | The measured part of a run: threads that share one client and one clock, but nothing else.
+-- Commands that end between the end of the warm-up and the end of the window are measured. If the
+-- window ends after a number of commands, the warm-up is a run of its own, and the window ends
+-- with the last reply.
 module Tool.Bench.Driver
   ( Course (..),
     Drive (..),
@@ -30,7 +23,6 @@ import GHC.Conc (getNumCapabilities)
 import Redis (Client)
 import System.Timeout (timeout)
 import Tool.Bench.Arrivals (Arrivals (..), arrivals)
-import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Document (Memory)
 import Tool.Bench.Driver.Closed (Goal (..), closed)
 import Tool.Bench.Driver.Lane (Lane (..))
@@ -40,9 +32,9 @@ import Tool.Bench.Nodes (Nodes, nodeCount)
 import Tool.Bench.Outage (Outages, unlessAway, whenGone)
 import Tool.Bench.Part
 import Tool.Bench.Progress (Progress, State (..), tick)
-import Tool.Bench.Sleep (sleepUntil, sleepUntilExactly)
 import Tool.Bench.Steady (untilSteady)
 import Tool.Bench.Tally
+import Tool.Bench.Time (Nanos, monotonic, sleepUntil, sleepUntilExactly)
 import Tool.Bench.Usage (Usage, usage, usedSince)
 import Tool.Bench.Window
 import Tool.Bench.Workload (Workload, kinds, newStream)
@@ -62,7 +54,6 @@ data Course = Course
     courseBegin :: Maybe Nanos
   }
 
--- | The results of a drive.
 data Drive = Drive
   { -- | The counts by slice. The first slice of the window has the number 'driveFirst'.
     driveParts :: Parts,

@@ -7,6 +7,7 @@ module Tool.Bench.Environment
     clocks,
     memory,
     isVirtualMachine,
+    contents,
   )
 where
 
@@ -14,31 +15,37 @@ import Control.Exception (IOException, try)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
+import Data.Either (fromRight)
 import Data.List (find, isPrefixOf)
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Text (Text)
 import Data.Text qualified as Text
-import Data.Text.Encoding qualified as Text
-import Data.Text.Encoding.Error qualified as Text
 import Data.Time.Clock.POSIX (getPOSIXTime)
 import Data.Version (showVersion)
 import GHC.Conc (getNumCapabilities, getNumProcessors)
 import GHC.Environment (getFullArgs)
 import GHC.Stats (RTSStats (max_live_bytes, max_mem_in_use_bytes), getRTSStats, getRTSStatsEnabled)
 import Paths_redis_client_tool (version)
-import System.Environment (getArgs)
+import System.Directory (listDirectory)
+import System.Environment (getArgs, getExecutablePath, lookupEnv)
+import System.Exit (ExitCode (..))
+import System.FilePath (takeDirectory, (</>))
 import System.Info (arch, compilerName, fullCompilerVersion, os)
 import System.Mem (performMajorGC)
-import Tool.Bench.Cpu (Nanos, monotonic)
+import System.Process (proc, readCreateProcessWithExitCode)
 import Tool.Bench.Document (Manifest (..), Memory (..))
-import Tool.Bench.Machine (machineFacts, revision)
+import Tool.Bench.Time (Nanos, monotonic)
 import Tool.Span (sinceEpoch)
+import Tool.Text (utf8)
 
 -- | Describes the machine, the kernel, the compiler and the runtime.
 manifest :: IO Manifest
 manifest = do
   cpuInfo <- contents "/proc/cpuinfo"
   memoryInfo <- contents "/proc/meminfo"
-  kernel <- contents "/proc/sys/kernel/osrelease"
-  clock <- contents "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+  kernel <- textOf "/proc/sys/kernel/osrelease"
+  clock <- textOf "/sys/devices/system/clocksource/clocksource0/current_clocksource"
   processors <- getNumProcessors
   capabilities <- getNumCapabilities
   virtual <- isVirtualMachine
@@ -55,12 +62,12 @@ manifest = do
         manifestCommand = map Text.pack (withoutSecrets arguments),
         manifestOs = Text.pack os,
         manifestArchitecture = Text.pack arch,
-        manifestKernel = text kernel,
-        manifestCpu = text <$> field "model name" cpuInfo,
+        manifestKernel = kernel,
+        manifestCpu = stripped <$> field "model name" cpuInfo,
         manifestProcessors = processors,
         manifestMemory = (* 1024) . fst <$> (field "MemTotal" memoryInfo >>= Char8.readInt),
         manifestVirtual = virtual,
-        manifestClockSource = text clock,
+        manifestClockSource = clock,
         manifestCompiler = Text.pack (compilerName <> "-" <> showVersion fullCompilerVersion),
         manifestCapabilities = capabilities,
         manifestRtsArguments =
@@ -68,8 +75,6 @@ manifest = do
         manifestDisk = Nothing,
         manifestFacts = facts
       }
-  where
-    text = Text.strip . Text.decodeUtf8With Text.lenientDecode
 
 -- | Nanoseconds since 1970.
 wallClock :: IO Int
@@ -126,10 +131,7 @@ memory = do
   status <- contents "/proc/self/status"
   performMajorGC
   enabled <- getRTSStatsEnabled
-  (inUse, live) <-
-    if enabled
-      then sizes <$> getRTSStats
-      else pure (0, 0)
+  (inUse, live) <- if enabled then sizes <$> getRTSStats else pure (0, 0)
   pure
     Memory
       { memoryPeakResident = maybe 0 ((* 1024) . fst) (field "VmHWM" status >>= Char8.readInt),
@@ -145,9 +147,73 @@ field name whole = do
   line <- find (name `ByteString.isPrefixOf`) (Char8.lines whole)
   pure (Char8.dropWhile (`elem` (" \t:" :: String)) (Char8.dropWhile (/= ':') line))
 
--- Empty if there is no such file.
+-- | The bytes of a file; empty if it cannot be read.
 contents :: FilePath -> IO ByteString
-contents path = either nothing id <$> try (ByteString.readFile path)
+contents path = fromRight ByteString.empty <$> try @IOException (ByteString.readFile path)
+
+textOf :: FilePath -> IO Text
+textOf path = stripped <$> contents path
+
+stripped :: ByteString -> Text
+stripped = Text.strip . utf8
+
+-- Facts that make the same program fast or slow on a machine, beside the name of its processor. Leaves
+-- out what the kernel does not tell.
+machineFacts :: IO (Map Text Text)
+machineFacts = do
+  found <- traverse fact files
+  flaws <- mitigations
+  wsl <- Text.isInfixOf "microsoft" . Text.toLower <$> textOf "/proc/sys/kernel/osrelease"
+  pure . Map.fromList $
+    filter (not . Text.null . snd) found
+      <> [("mitigations", flaws) | not (Text.null flaws)]
+      <> [("hypervisor", "WSL") | wsl]
   where
-    nothing :: IOException -> ByteString
-    nothing _ = ByteString.empty
+    fact (name, path) = (,) name <$> textOf path
+    files =
+      [ ("cpu_governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        ("cpu_no_turbo", "/sys/devices/system/cpu/intel_pstate/no_turbo"),
+        ("smt", "/sys/devices/system/cpu/smt/control"),
+        ("numa_nodes", "/sys/devices/system/node/online"),
+        ("transparent_hugepages", "/sys/kernel/mm/transparent_hugepage/enabled"),
+        ("hypervisor", "/sys/class/dmi/id/sys_vendor"),
+        ("machine", "/sys/class/dmi/id/product_name"),
+        ("cgroup_cpu_max", "/sys/fs/cgroup/cpu.max"),
+        ("cgroup_memory_max", "/sys/fs/cgroup/memory.max"),
+        ("overcommit_memory", "/proc/sys/vm/overcommit_memory"),
+        ("swappiness", "/proc/sys/vm/swappiness"),
+        ("somaxconn", "/proc/sys/net/core/somaxconn"),
+        ("load_average_at_start", "/proc/loadavg")
+      ]
+
+-- The processor flaws that the kernel mitigates, and how.
+mitigations :: IO Text
+mitigations =
+  try @IOException (listDirectory folder) >>= \case
+    Left _ -> pure ""
+    Right names -> do
+      states <- traverse (\name -> ((Text.pack name <> ": ") <>) <$> textOf (folder </> name)) names
+      let flawed = filter (not . ("Not affected" `Text.isSuffixOf`)) states
+      pure (Text.intercalate "; " flawed)
+  where
+    folder = "/sys/devices/system/cpu/vulnerabilities"
+
+-- The revision of the sources that the program was built from: the value of
+-- the variable @REDIS_CLIENT_REVISION@, or, for a program that lies in a working copy, git's answer, with
+-- @-dirty@ if there are changes.
+revision :: IO (Maybe Text)
+revision =
+  lookupEnv "REDIS_CLIENT_REVISION" >>= \case
+    Just told -> pure (Just (Text.pack told))
+    Nothing -> do
+      self <- getExecutablePath
+      outcome <- try @IOException (readCreateProcessWithExitCode (describe (takeDirectory self)) "")
+      pure $ case outcome of
+        Right (ExitSuccess, output, _)
+          | text <- Text.strip (Text.pack output),
+            not (Text.null text) ->
+            Just text
+        _ -> Nothing
+  where
+    describe folder =
+      proc "git" ["-C", folder, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]

@@ -1,8 +1,5 @@
--- | Events on the servers, found in the samples that are taken each second.
---
--- If a counter grew between two samples, the event happened somewhere in between. A state that
--- several samples show lasted at least from the first to the last of them. So events are as exact
--- as the samples are close.
+-- | Events on the servers, found in the samples that are taken each second. They are as exact as
+-- the samples are close.
 module Tool.Bench.Events
   ( eventsOf,
     stalls,
@@ -18,6 +15,7 @@ import Data.Text qualified as Text
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals (sliceRate)
 import Tool.Bench.Histogram qualified as Histogram
+import Tool.Statistics (median)
 import Tool.Text (duration, fixed)
 
 -- | The events of all nodes, in order of time.
@@ -81,12 +79,10 @@ stalls slices =
         eventText = stalled (slowest slice)
       }
     | slice <- slices,
-      sliceRate slice < 0.1 * median
+      sliceRate slice < 0.1 * usual
   ]
   where
-    median = case drop (length slices `div` 2) (sortOn id (map sliceRate slices)) of
-      middle : _ -> middle
-      [] -> 0
+    usual = median (map sliceRate slices)
     slowest slice = foldr (max . Histogram.maximumValue . sliceService) 0 (sliceCommands slice)
     stalled :: Int -> Text
     stalled 0 = "no command was answered"

@@ -1,17 +1,7 @@
--- | The distribution of latencies: counts in buckets whose width grows with the value, so that
--- every value keeps at least three significant digits.
---
--- The layout is that of HDR histograms. Values below 1024 have a bucket each. Above, every power of
--- two is divided into 512 buckets of equal width. The middle stands for all values of a bucket: it
--- differs from them by at most 1 part in 1024. The range is all of 'Int', so no value is clamped:
--- one nanosecond, an hour, a year.
---
--- This is the finished form: immutable and a 'Monoid'. Merging adds counts, and loses nothing: the
--- result is what one recorder would have given that saw all values. "Tool.Bench.Histogram.Recorder"
--- is the mutable form, for recording while the clock runs.
---
--- Percentiles of percentiles mean nothing. To combine runs, merge their histograms and take the
--- percentile of the result.
+-- | The distribution of latencies, with the layout of HDR histograms: values below 1024 have a
+-- bucket each, and above that each power of two has 512 buckets of equal width, so that a
+-- bucket's middle differs from its values by at most 1 part in 1024. Immutable and a 'Monoid':
+-- merging loses nothing. "Tool.Bench.Histogram.Recorder" is the mutable form.
 module Tool.Bench.Histogram
   ( -- * Histograms
     Histogram,

@@ -7,6 +7,9 @@ module Tool.Bench.Html
     tableOf,
     factsOf,
     manifestSection,
+    titled,
+    paragraph,
+    bullets,
   )
 where
 
@@ -23,34 +26,30 @@ import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Html.Charts
 import Tool.Bench.Trust (waitedEachSecond)
-import Tool.Chart (Chart, Unit (Bytes, Nanoseconds), figure, format, styleSheet)
+import Tool.Chart (Unit (Bytes, Nanoseconds), figure, format, styleSheet)
 import Tool.Markup (Markup, element, raw, render, text, (.=))
 import Tool.Markup qualified as Markup
 import Tool.Span (dated)
 import Tool.Statistics (Summary (..), summarise)
-import Tool.Text (fixed, percent, thousands)
+import Tool.Text (fixed, percent, shown, thousands)
 
 -- | The whole report: the results, each run with its charts, and the machine that measured them.
 report :: Document -> ByteString
 report document =
   page "Benchmark report" $
     concat
-      [ [ element "p" ["class" .= "lead"] [text (headline runs)],
+      [ [ paragraph "lead" (headline runs),
           summaryTable runs
         ],
-        map note (documentNotes document),
-        problems runs,
-        if length runs > 1 then charts (throughputs runs <> loadCurve runs <> overlay) else [],
+        map (paragraph "note") (documentNotes document),
+        bullets "bad" [runName run <> ": " <> problem | run <- runs, problem <- runProblems run],
+        if length runs > 1 then map figure (throughputs runs <> loadCurve runs <> overlay) else [],
         [contents runs | length runs > 3],
         concat (zipWith section [1 ..] runs),
         [manifestSection "Where it was measured" (documentManifest document)],
-        [ element
-            "section"
-            []
-            [ element "h2" [] [text ("Merged: " <> originName origin)],
-              element "p" [] [text (clockSays origin)],
-              manifestFacts' (originManifest origin)
-            ]
+        [ titled
+            ("Merged: " <> originName origin)
+            [element "p" [] [text (clockSays origin)], manifestFacts' (originManifest origin)]
           | origin <- documentOrigins document
         ]
       ]
@@ -69,12 +68,7 @@ page title content =
         "head"
         []
         [ element "meta" ["charset" .= "utf-8"] [],
-          element
-            "meta"
-            [ "name" .= "viewport",
-              "content" .= "width=device-width,initial-scale=1"
-            ]
-            [],
+          element "meta" ["name" .= "viewport", "content" .= "width=device-width,initial-scale=1"] [],
           element "title" [] [text title],
           element "style" [] [pageStyle, styleSheet]
         ],
@@ -142,7 +136,6 @@ headline = \case
     where
       invalid = length (filter (not . runValid) runs)
   where
-    shown = Text.pack . show
 
 summaryTable :: [Run] -> Markup
 summaryTable runs =
@@ -185,13 +178,6 @@ summaryTable runs =
     beside run reference =
       Text.pack (fixed 2 (runRate run / referenceOpsPerSecond reference)) <> "\215"
 
-problems :: [Run] -> [Markup]
-problems runs =
-  [element "ul" [] (map bad found) | not (null found)]
-  where
-    found = [(runName run, problem) | run <- runs, problem <- runProblems run]
-    bad (name, problem) = element "li" ["class" .= "bad"] [text (name <> ": " <> problem)]
-
 contents :: [Run] -> Markup
 contents runs =
   element
@@ -205,7 +191,7 @@ contents runs =
       element "li" [] [element "a" ["href" .= ("#" <> anchor place)] [text (runName run)]]
 
 anchor :: Int -> Text
-anchor place = "run-" <> Text.pack (show place)
+anchor place = "run-" <> shown place
 
 section :: Int -> Run -> [Markup]
 section place run =
@@ -213,9 +199,9 @@ section place run =
       "section"
       ["id" .= anchor place]
       ( element "h2" [] [text (runName run)] :
-        element "p" ["class" .= "note"] [text (describe run)] :
-        map note (runNotes run)
-          <> charts (runCharts run <> spectra "Latency spectrum" [(runName run, run)])
+        paragraph "note" (describe run) :
+        map (paragraph "note") (runNotes run)
+          <> map figure (runCharts run <> spectra "Latency spectrum" [(runName run, run)])
           <> [ element "h3" [] [text "By command"],
                tableOf
                  commandHeading
@@ -226,7 +212,7 @@ section place run =
           <> [ tableOf
                  ["window", "commands/s", "p50", "p99", "p99.9", "max"]
                  [ map text $
-                     Text.pack (show number) :
+                     shown number :
                      Text.pack (thousands (round (iterationRate iteration))) :
                      latencyCells [50, 99, 99.9, 100] (iterationLatencies iteration)
                    | (number, iteration) <- zip [1 :: Int ..] (runIterations run)
@@ -266,9 +252,7 @@ section place run =
                 sum (commandErrors stats)
               ]
           ]
-    answeredBy node = (nodeService node, sum (nodeErrors node) `seq` [nodeErrors node])
-    byNode = Map.unionsWith (<>) (map (fmap answeredBy . iterationNodes) (runIterations run))
-    nodes = case Map.toList byNode of
+    nodes = case Map.toList (runNodes run) of
       [] -> []
       found ->
         [ element "h3" [] [text "By node"],
@@ -276,10 +260,10 @@ section place run =
             ["node", "answered", "p50", "p99", "p99.9", "max", "errors"]
             [ map text $
                 name :
-                Text.pack (thousands (Histogram.count histogram)) :
-                latencyCells [50, 99, 99.9, 100] histogram
-                  <> [Text.pack (thousands (sum (map sum errors)))]
-              | (name, (histogram, errors)) <- found
+                Text.pack (thousands (Histogram.count (nodeService node))) :
+                latencyCells [50, 99, 99.9, 100] (nodeService node)
+                  <> [Text.pack (thousands (sum (nodeErrors node)))]
+              | (name, node) <- found
             ]
         ]
 
@@ -317,7 +301,6 @@ describe run =
           <> ")"
       -- The limit of the connections, whatever the threads.
       _ -> "at most " <> shown (specInFlight spec) <> " in flight, " <> threads
-    shown = Text.pack . show :: Int -> Text
 
 loopText :: Loop -> Text
 loopText = \case
@@ -333,7 +316,7 @@ loopText = \case
 specFacts :: Run -> [(Text, Text)]
 specFacts run =
   [ ("workload", specWorkload spec),
-    ("seed", Text.pack (show (specSeed spec))),
+    ("seed", shown (specSeed spec)),
     ("key size", shown (specKeySize spec) <> " B"),
     ("connections per node", maybe "one per capability" shown (specMuxCount spec)),
     ("polling", if specPolling spec then "yes" else "no"),
@@ -346,7 +329,6 @@ specFacts run =
     <> Map.toList (specAxes spec)
   where
     spec = runSpec run
-    shown = Text.pack . show :: Int -> Text
 
 trustFacts :: Run -> [(Text, Text)]
 trustFacts run =
@@ -376,14 +358,14 @@ trustFacts run =
     format' value = Text.pack (fixed 1 value) <> " %"
     -- The least and the greatest value, if the windows differ.
     between :: (Double -> Text) -> (Trust -> Maybe Double) -> Maybe Text
-    between shown part = case mapMaybe part trusts of
+    between written part = case mapMaybe part trusts of
       [] -> Nothing
       found
         | least == greatest -> Just least
         | otherwise -> Just (least <> " to " <> greatest)
         where
-          least = shown (minimum found)
-          greatest = shown (maximum found)
+          least = written (minimum found)
+          greatest = written (maximum found)
     steady :: Maybe Text
     steady = case mapMaybe trustSteady trusts of
       [] -> Nothing
@@ -394,13 +376,8 @@ trustFacts run =
     size = Text.pack . show . length :: [Bool] -> Text
     counted :: Map Text Int -> Text
     counted counts =
-      Text.intercalate
-        ", "
-        [ Text.pack (thousands held)
-            <> " "
-            <> Text.toUpper name
-          | (name, held) <- Map.toList counts
-        ]
+      Text.intercalate ", " $
+        [Text.pack (thousands held) <> " " <> Text.toUpper name | (name, held) <- Map.toList counts]
 
 serverFacts :: Run -> [(Text, Text)]
 serverFacts run =
@@ -423,7 +400,7 @@ clockText clock =
 -- | A section about the machine and the program.
 manifestSection :: Text -> Manifest -> Markup
 manifestSection title manifest =
-  element "section" [] [element "h2" [] [text title], manifestFacts' manifest]
+  titled title [manifestFacts' manifest]
 
 manifestFacts' :: Manifest -> Markup
 manifestFacts' manifest =
@@ -471,14 +448,20 @@ manifestFacts' manifest =
          ]
       <> Map.toList (manifestFacts manifest)
   where
-    shown = Text.pack . show :: Int -> Text
     time = Text.pack (dated "%Y-%m-%d %H:%M:%S UTC" (manifestStarted manifest))
 
-note :: Text -> Markup
-note said = element "p" ["class" .= "note"] [text said]
+-- | A section with this title.
+titled :: Text -> [Markup] -> Markup
+titled title content = element "section" [] (element "h2" [] [text title] : content)
 
-charts :: [Chart] -> [Markup]
-charts = map figure
+-- | A paragraph of this class.
+paragraph :: Text -> Text -> Markup
+paragraph kind said = element "p" ["class" .= kind] [text said]
+
+-- | A list whose items have this class; nothing if there are none.
+bullets :: Text -> [Text] -> [Markup]
+bullets kind items =
+  [element "ul" [] [element "li" ["class" .= kind] [text item] | item <- items] | not (null items)]
 
 -- | A table that scrolls by itself if it is too wide.
 tableOf :: [Text] -> [[Markup]] -> Markup

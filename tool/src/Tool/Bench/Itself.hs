@@ -1,7 +1,8 @@
 -- | Runs this program again in a process of its own, so that its processor time and memory are
 -- those of the run alone, and it can be pinned to cores.
 module Tool.Bench.Itself
-  ( runItself,
+  ( measureApart,
+    runItself,
     pinnedTo,
     targetArguments,
   )
@@ -20,39 +21,40 @@ import System.Process (proc, readCreateProcessWithExitCode)
 import Tool.Bench.Document (Document (..), Run, TargetKind (..))
 import Tool.Bench.Document.Json (decodeDocument)
 import Tool.Connect (Target (..))
-import Tool.Failure (invalidRun, unavailable)
+import Tool.Failure (invalidRun)
 import Tool.Options.Connection (TlsOptions (..))
 
--- | Measures in a new process. Takes the cores (an empty list means all), the arguments of @bench@,
--- and the arguments of the runtime. Returns the only run that the process wrote, valid or not. Ends
--- the program if there is none. Blocks as long as the run takes.
-runItself :: [Int] -> [String] -> [String] -> IO Run
-runItself cores arguments runtime = withFolder "redis-client-run" $ \folder -> do
+-- | Measures in a new process, which writes its results to a file. Takes the cores (an empty list
+-- means all), and the arguments, which get the option for that file. 'Left' says in one line why
+-- there are no results. Blocks as long as the run takes.
+measureApart :: [Int] -> ([String] -> [String]) -> IO (Either String Document)
+measureApart cores arguments = withFolder "redis-client-run" $ \folder -> do
   self <- getExecutablePath
   let file = folder </> "run.json"
-      (program, words') =
-        pinnedTo cores self (["bench"] <> arguments <> ["--json", file] <> withRuntime)
+      (program, words') = pinnedTo cores self (arguments ["--json", file])
   outcome <- try (readCreateProcessWithExitCode (proc program words') "")
   written <- doesFileExist file
   case outcome of
-    Left problem -> unavailable (program <> " cannot be run: " <> show (problem :: IOException))
-    Right _ | written -> do
-      text <- ByteString.readFile file
-      case documentRuns <$> decodeDocument text of
-        Right [found] -> pure found
-        Right _ -> invalidRun "a run wrote no result"
-        Left problem -> invalidRun ("a run's result cannot be read: " <> problem)
-    Right (code, output, problem) ->
-      invalidRun $
-        "a run ended with " <> number code <> ": "
-          <> case reverse (lines (problem <> output)) of
-            line : _ -> line
-            [] -> "it printed nothing"
+    Left problem -> pure (Left (program <> " cannot be run: " <> show (problem :: IOException)))
+    Right _
+      | written ->
+        either (Left . ("its result cannot be read: " <>)) Right . decodeDocument
+          <$> ByteString.readFile file
+    Right (code, _, said) -> pure . Left $ case (code, reverse (lines said)) of
+      (_, line : _) -> line
+      (ExitFailure number, []) -> "the load ended with " <> show number
+      (ExitSuccess, []) -> "the load wrote nothing"
+
+-- | Measures in a new process. Takes the cores, the arguments of @bench@, and the arguments of the
+-- runtime. Returns the only run, valid or not. Ends the program if there is none.
+runItself :: [Int] -> [String] -> [String] -> IO Run
+runItself cores arguments runtime =
+  measureApart cores (\out -> ["bench"] <> arguments <> out <> withRuntime) >>= \case
+    Right Document {documentRuns = [found]} -> pure found
+    Right _ -> invalidRun "a run wrote no result"
+    Left problem -> invalidRun ("a run failed: " <> problem)
   where
     withRuntime = if null runtime then [] else ["+RTS"] <> runtime <> ["-RTS"]
-    number = \case
-      ExitSuccess -> "0"
-      ExitFailure code -> show code
 
 -- | A program and its arguments, pinned to these cores; not pinned if the list is empty.
 pinnedTo :: [Int] -> FilePath -> [String] -> (FilePath, [String])

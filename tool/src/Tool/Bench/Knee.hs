@@ -11,10 +11,10 @@ where
 
 import Data.List (sort)
 import Data.Maybe (fromMaybe, listToMaybe)
-import Tool.Bench.Cpu (Nanos)
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals (runRate, runResponse)
 import Tool.Bench.Histogram qualified as Histogram
+import Tool.Bench.Time (Nanos)
 
 -- | The result at one rate.
 data Step = Step

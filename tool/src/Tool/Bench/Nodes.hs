@@ -1,8 +1,5 @@
--- | The node that a command goes to, as far as its key shows. So a slow node is visible as one
--- node, and not as the tail of all latencies.
---
--- The client routes by its own map. This is a copy for counting, taken before the run. If slots
--- move meanwhile, their commands still count for the node that had them.
+-- | The node that a command goes to, as far as its key shows, so that a slow node is visible. This
+-- is a copy of the client's map for counting, taken before the run.
 module Tool.Bench.Nodes
   ( Nodes,
     noNodes,

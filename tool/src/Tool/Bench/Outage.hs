@@ -1,10 +1,6 @@
--- | Servers that cannot be connected to while a load runs, and the reasons that they give.
---
--- A command waits for its server until its time is over, seconds later. While the load runs, that
--- wait is part of the measurement. After the end of the window nobody waits for a server that is
--- away: the commands that were not sent to it fail at once. Commands that were sent are waited for
--- as ever, because a late reply is the one that a measurement must not lose. A load of a number of
--- commands has no such end, and gets one when its server stays away.
+-- | Servers that cannot be connected to while a load runs, and why. After the end of the window,
+-- commands that were not sent to a server that is away fail at once; those that were sent are
+-- waited for. A load of a number of commands gets an end when its server stays away.
 module Tool.Bench.Outage
   ( Outages,
     withObserved,
@@ -27,7 +23,7 @@ import Redis qualified
 import Redis.Config qualified as Config
 import Redis.Error (ConnectionCause, renderCause)
 import System.Timeout (timeout)
-import Tool.Bench.Cpu (monotonic)
+import Tool.Bench.Time (monotonic)
 import Tool.Connect (Target, Tuning, nodeName, targetConfig)
 
 -- | A client, and what is known of the servers that it could not connect to.

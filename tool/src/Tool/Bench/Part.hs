@@ -30,14 +30,12 @@ data Part = Part
   }
   deriving stock (Eq, Show)
 
--- | The counts of one kind of command.
 data KindCounts = KindCounts
   { kindService :: Histogram,
     -- | From the time the command was due to its reply; empty in a closed loop.
     kindResponse :: Histogram,
     kindHits :: Int,
     kindMisses :: Int,
-    -- | Errors by class.
     kindErrors :: Map Text Int
   }
   deriving stock (Eq, Show)

@@ -15,12 +15,10 @@ import Redis (Client, onNode)
 import Redis qualified
 import Redis.Command (Command)
 import Redis.Error (Error)
-import Tool.Bench.Counts (CommandCounts, counted)
-import Tool.Bench.Cpu (Nanos, monotonic)
-import Tool.Bench.Sleep (sleepUntil)
+import Tool.Bench.Time (Nanos, monotonic, sleepUntil)
 import Tool.Bench.Workload (Outcome (..), Workload, workloadSteps)
 import Tool.Bench.Workload.Ground (Step (..), StepPlace (..))
-import Tool.Connect (Target, primaries, replicasBehind, serverKeys)
+import Tool.Connect (CommandCounts, Target, counted, primaries, replicasBehind, serverKeys)
 import Tool.Failure (invalidRun)
 
 -- | Runs the workload's steps, and checks that the servers hold the keys. Returns the counts of the

@@ -17,9 +17,9 @@ where
 import Control.Monad (when)
 import Data.IORef (IORef, newIORef, readIORef, writeIORef)
 import System.IO (hFlush, hIsTerminalDevice, hPutStr, hPutStrLn, stderr)
-import Tool.Bench.Cpu (Nanos)
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
+import Tool.Bench.Time (Nanos)
 import Tool.Span (perSecond, secondsIn)
 import Tool.Text (duration, fixed, thousands)
 

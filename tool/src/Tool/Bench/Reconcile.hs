@@ -1,10 +1,7 @@
--- | Compares the counts of the client with those of the servers. A count that only the client has
--- seen proves nothing: so this reads the servers' own statistics before the first command and after
--- the last, and they must have grown by exactly the number of commands that were sent.
---
--- Where reads go to replicas, the replica that runs a read counts it, and every replica counts a
--- write again when it repeats it. So for each command either the primaries' count must be right, or
--- the count of all servers together.
+-- | Compares the counts of the client with those of the servers, which must have grown by exactly
+-- the number of commands that were sent. Where reads go to replicas, every replica counts a write
+-- again: so for each command either the primaries' count must be right, or that of all servers
+-- together.
 module Tool.Bench.Reconcile
   ( CountsBefore,
     countsBefore,
@@ -19,9 +16,8 @@ import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Redis.Error (Error)
-import Tool.Bench.Counts (CommandCounts (..))
 import Tool.Bench.Document (Agreement (..))
-import Tool.Connect (Target, serverCalls)
+import Tool.Connect (CommandCounts (..), Target, serverCalls)
 
 -- | How often each command ran, on primaries and on replicas.
 type Calls = (CommandCounts, CommandCounts)

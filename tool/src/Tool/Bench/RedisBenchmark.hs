@@ -1,13 +1,12 @@
--- | @redis-benchmark@, the yardstick that everybody has. It runs beside our generator with the same
--- sizes, so that a slow machine is not mistaken for a slow client.
---
--- Its length is a number of commands and not of seconds, so a short run first finds how many
--- commands fill the time. Its processor time is that of its whole process, start included.
+-- | @redis-benchmark@ beside our generator with the same sizes, so that a slow machine is not
+-- mistaken for a slow client. Its length is a number of commands, so a short run first finds how
+-- many fill the time. Its processor time is that of its whole process.
 module Tool.Bench.RedisBenchmark
   ( RedisBenchmark (..),
     ReferenceTls (..),
     runRedisBenchmark,
     runCounted,
+    runBriefly,
 
     -- * Parts
     referenceArgs,
@@ -21,15 +20,14 @@ import Control.Exception (IOException, try)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (find)
+import Data.Text qualified as Text
 import System.Exit (ExitCode (..))
 import System.Process (proc, readCreateProcessWithExitCode)
-import Data.Text qualified as Text
 import Text.Read (readMaybe)
-import Tool.Bench.Cpu (Nanos, endedChildrenCpu)
 import Tool.Bench.Document (Reference (..))
+import Tool.Bench.Time (Nanos, endedChildrenCpu)
 import Tool.Span (microsIn, perSecond)
 
--- | The run of redis-benchmark.
 data RedisBenchmark = RedisBenchmark
   { redisBenchmarkHost :: String,
     redisBenchmarkPort :: Int,
@@ -82,6 +80,15 @@ runRedisBenchmark serverCount seconds benchmark =
       | otherwise = 100000
     enough rate long = max probe (ceiling (rate * long))
 
+-- | Like 'runRedisBenchmark', after a very short run first, because the server may synchronise its
+-- disk for each command.
+runBriefly :: Double -> RedisBenchmark -> IO (Either String Reference)
+runBriefly seconds benchmark =
+  runCounted (max 200 (redisBenchmarkClients benchmark * 40)) benchmark >>= \case
+    Left problem -> pure (Left problem)
+    Right short ->
+      runCounted (max 1000 (ceiling (referenceOpsPerSecond short * seconds))) benchmark
+
 -- Replaces the rate by what the servers count for this number of seconds while redis-benchmark
 -- runs.
 watched ::
@@ -116,10 +123,7 @@ runCounted commands benchmark = do
   after <- endedChildrenCpu
   pure $ case outcome of
     Left problem ->
-      Left
-        ( "redis-benchmark cannot be run: "
-            <> firstLine (show (problem :: IOException))
-        )
+      Left ("redis-benchmark cannot be run: " <> firstLine (show (problem :: IOException)))
     Right (ExitFailure code, output, problem) ->
       Left ("redis-benchmark ended with " <> show code <> ": " <> firstLine (problem <> output))
     Right (ExitSuccess, output, problem) -> case parseCsv (Char8.pack output) of
@@ -173,10 +177,7 @@ parseCsv output = do
   heading <- find ("\"test\"" `Char8.isPrefixOf`) rows
   values <-
     find
-      ( \row ->
-          row /= heading
-            && "\"" `Char8.isPrefixOf` row
-      )
+      (\row -> row /= heading && "\"" `Char8.isPrefixOf` row)
       (reverse (dropWhile (/= heading) rows))
   let cells = zip (cellsOf heading) (cellsOf values)
       number name = lookup name cells >>= readMaybe . Char8.unpack

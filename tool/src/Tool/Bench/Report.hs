@@ -7,7 +7,7 @@ where
 
 import Data.List (intercalate)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (isJust, mapMaybe)
+import Data.Maybe (fromMaybe, isJust)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Bench.Arrivals (describeRate)
@@ -88,25 +88,16 @@ report results =
              | result <- results,
                share result > cpuLimit
            ]
-    share result =
-      maximum
-        ( 0 :
-            [ used
-              | iteration <- runIterations result,
-                Just used <- [trustCpuShare (iterationTrust iteration)]
-            ]
-        )
+    share = fromMaybe 0 . highestTrust trustCpuShare
     failures result =
       [ Text.unpack (runName result) <> ": " <> whose <> ": " <> listed id errors
         | (whose, errors) <- ("errors", runErrors result) : nodesErrors result,
           not (Map.null errors)
       ]
     nodesErrors result =
-      [ ("errors of " <> Text.unpack node, found)
-        | (node, found) <- Map.toList (errorsByNode result)
+      [ ("errors of " <> Text.unpack node, nodeErrors found)
+        | (node, found) <- Map.toList (runNodes result)
       ]
-    errorsByNode =
-      Map.unionsWith (Map.unionWith (+)) . map (fmap nodeErrors . iterationNodes) . runIterations
     complaint result =
       [ "INVALID: " <> Text.unpack (runName result <> ": " <> problem)
         | problem <- runProblems result
@@ -214,9 +205,7 @@ details result =
       "; all its threads together waited " <> upTo <> Text.unpack (waitedEachSecond share)
         <> " for a core that others had"
     upTo = if length (runIterations result) > 1 then "up to " else ""
-    highest part = case mapMaybe (part . iterationTrust) (runIterations result) of
-      [] -> Nothing
-      found -> Just (maximum found)
+    highest part = highestTrust part result
     refused = ["the server did not tell: " <> Text.unpack reason | reason <- serverRefused server]
     noted = map (("note: " <>) . Text.unpack) (runNotes result)
     connections count

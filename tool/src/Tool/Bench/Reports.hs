@@ -4,6 +4,7 @@ module Tool.Bench.Reports
     compareReports,
     mergeReports,
     printSchema,
+    conclude,
     readDocument,
     exitOf,
   )
@@ -26,28 +27,29 @@ import Tool.Bench.Document.Totals (runValid)
 import Tool.Bench.Report (report)
 import Tool.Bench.Sink (withOutputs, withSinks)
 import Tool.Compare (Cell (..), Comparison (..), compareDocuments)
-import Tool.Compare.Json (comparisonValue)
 import Tool.Compare.Rule (broken, parseRule)
-import Tool.Compare.Show (comparisonLines, comparisonPage)
+import Tool.Compare.Show (comparisonLines, comparisonPage, comparisonValue)
 import Tool.Failure (exitGateMissed, exitInvalid, invalidRun)
 import Tool.Merge (mergeDocuments)
-import Tool.Options.Output (toStandardOutput)
+import Tool.Options.Output (Outputs, toStandardOutput)
 import Tool.Options.Results
 
 -- | Prints the table of a document, and writes it in other formats.
 showReport :: ReportOptions -> IO ExitCode
-showReport options = withOutputs outputs $ \write -> do
+showReport options = withOutputs (reportOutputs options) $ \write -> do
   document <- readDocument (reportFile options)
-  for_
-    ( map Text.unpack (documentNotes document)
-        <> report (documentRuns document)
-    )
-    (hPutStrLn handle)
+  conclude (reportOutputs options) write (notesAndTable document) document
+
+notesAndTable :: Document -> [String]
+notesAndTable document = map Text.unpack (documentNotes document) <> report (documentRuns document)
+
+-- | Prints these lines and writes the document. The lines go to standard error if a file goes to
+-- standard output. The exit code says whether all runs are valid.
+conclude :: Outputs -> (Document -> IO ()) -> [String] -> Document -> IO ExitCode
+conclude outputs write said document = do
+  mapM_ (hPutStrLn (if toStandardOutput outputs then stderr else stdout)) said
   write document
   pure (exitOf document)
-  where
-    outputs = reportOutputs options
-    handle = if toStandardOutput outputs then stderr else stdout
 
 -- | Prints a verdict for each run that both documents have, and the rules that are broken. Numbers
 -- of invalid runs are not compared by rules: invalid runs decide the exit code first.
@@ -87,39 +89,20 @@ compareReports options = withSinks sinks $ \write -> do
 
 -- | Adds up the results of several generators.
 mergeReports :: MergeOptions -> IO ExitCode
-mergeReports options = withOutputs outputs $ \write -> do
-  documents <-
-    traverse
-      ( \path ->
-          (,) (Text.pack (takeFileName path))
-            <$> readDocument path
-      )
-      (mergeFiles options)
-  merged <-
-    maybe
-      (invalidRun "there is nothing to merge")
-      ( either invalidRun pure
-          . mergeDocuments
-      )
-      (NonEmpty.nonEmpty documents)
-  for_ (map Text.unpack (documentNotes merged) <> report (documentRuns merged)) (hPutStrLn handle)
-  write merged
-  pure (exitOf merged)
+mergeReports options = withOutputs (mergeOutputs options) $ \write -> do
+  documents <- traverse named (mergeFiles options)
+  merged <- maybe nothing (either invalidRun pure . mergeDocuments) (NonEmpty.nonEmpty documents)
+  conclude (mergeOutputs options) write (notesAndTable merged) merged
   where
-    outputs = mergeOutputs options
-    handle = if toStandardOutput outputs then stderr else stdout
+    named path = (,) (Text.pack (takeFileName path)) <$> readDocument path
+    nothing = invalidRun "there is nothing to merge"
 
 -- | Reads a document from a file. Runs whose numbers contradict each other become invalid. Ends the
 -- program if the file cannot be read.
 readDocument :: FilePath -> IO Document
 readDocument path = do
   bytes <- ByteString.readFile path
-  either
-    (\problem -> invalidRun (path <> ": " <> problem))
-    ( pure
-        . uncurry checked
-    )
-    (decodeWritten bytes)
+  either (invalidRun . ((path <> ": ") <>)) (pure . uncurry checked) (decodeWritten bytes)
 
 -- | The exit code that says whether all runs are valid.
 exitOf :: Document -> ExitCode

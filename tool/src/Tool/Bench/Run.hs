@@ -20,8 +20,6 @@ import Redis.Config qualified as Config
 import Redis.Error (Error, renderEndpoint)
 import Tool.Bench.Arrivals (Arrivals (..), describeArrivals, describeRate)
 import Tool.Bench.Assemble
-import Tool.Bench.Counts (counted)
-import Tool.Bench.Cpu (Nanos)
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals (iterationOps, judged)
 import Tool.Bench.Driver (Course (..), Drive (..), drive, lanes)
@@ -34,6 +32,7 @@ import Tool.Bench.Progress (Progress, announce, finish)
 import Tool.Bench.Reconcile (CountsBefore, countsBefore, reconcile)
 import Tool.Bench.Sampler (Sampler, refusals, taken, withSampler)
 import Tool.Bench.ServerFacts (Found (..), serverFacts)
+import Tool.Bench.Time (Nanos)
 import Tool.Bench.Usage (usableCores)
 import Tool.Bench.Workload
 import Tool.Bench.Workload.Audience (Heard (..), withAudience)

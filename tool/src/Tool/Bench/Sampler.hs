@@ -1,9 +1,6 @@
--- | Asks each node for its state every second while the load runs. Charts show what the server did
--- under what the client saw.
---
--- Each node has a connection and a thread of its own, so that a node that does not answer does not
--- delay the others. A server that refuses INFO, as some providers' servers do, is not asked again;
--- the report says so.
+-- | Asks each node for its state every second while the load runs, on a connection and a thread of
+-- its own, so that a node that does not answer does not delay the others. A server that refuses
+-- INFO is not asked again.
 module Tool.Bench.Sampler
   ( withSampler,
     Sampler,
@@ -26,17 +23,15 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Text qualified as Text
-import Data.Text.Encoding qualified as Text
-import Data.Text.Encoding.Error qualified as Text
 import Redis qualified
 import Redis.Commands qualified as Commands
 import Redis.Error (Error (..))
 import Text.Read (readMaybe)
-import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Document (ServerSample (..))
-import Tool.Bench.Sleep (sleepUntil)
+import Tool.Bench.Time (Nanos, monotonic, sleepUntil)
 import Tool.Connect (Target, nodeName, primaries, quiet, withTarget)
 import Tool.Span (nanosIn, secondsIn)
+import Tool.Text (utf8)
 
 -- | The samples and refusals so far.
 data Sampler = Sampler
@@ -119,16 +114,7 @@ sampleValuesOf fields = Map.fromList (concatMap value fields)
     -- Leaves out commands that ask about the server.
     ofLoad command =
       Char8.takeWhile (/= '|') command
-        `notElem` [ "info",
-                    "config",
-                    "client",
-                    "hello",
-                    "auth",
-                    "cluster",
-                    "command",
-                    "dbsize",
-                    "time"
-                  ]
+        `notElem` Char8.words "info config client hello auth cluster command dbsize time"
     inside parts name text =
       [ (utf8 name <> "." <> utf8 part, number)
         | assignment <- Char8.split ',' text,
@@ -136,7 +122,6 @@ sampleValuesOf fields = Map.fromList (concatMap value fields)
           part `elem` (parts :: [ByteString]),
           Just number <- [numberOf (Char8.drop 1 rest)]
       ]
-    utf8 = Text.decodeUtf8With Text.lenientDecode
 
 numberOf :: ByteString -> Maybe Double
 numberOf text = case Char8.readInt text of
@@ -147,46 +132,15 @@ numberOf text = case Char8.readInt text of
 -- from these.
 wanted :: [ByteString]
 wanted =
-  [ "uptime_in_seconds",
-    "connected_clients",
-    "blocked_clients",
-    "used_memory",
-    "used_memory_rss",
-    "used_memory_peak",
-    "mem_fragmentation_ratio",
-    "mem_aof_buffer",
-    "loading",
-    "rdb_changes_since_last_save",
-    "rdb_bgsave_in_progress",
-    "rdb_last_cow_size",
-    "aof_enabled",
-    "aof_rewrite_in_progress",
-    "aof_current_size",
-    "aof_base_size",
-    "aof_buffer_length",
-    "aof_pending_bio_fsync",
-    "aof_delayed_fsync",
-    "total_connections_received",
-    "total_commands_processed",
-    "instantaneous_ops_per_sec",
-    "total_net_input_bytes",
-    "total_net_output_bytes",
-    "instantaneous_input_kbps",
-    "instantaneous_output_kbps",
-    "rejected_connections",
-    "expired_keys",
-    "evicted_keys",
-    "keyspace_hits",
-    "keyspace_misses",
-    "latest_fork_usec",
-    "total_forks",
-    "total_error_replies",
-    "connected_slaves",
-    "master_repl_offset",
-    "used_cpu_sys",
-    "used_cpu_user",
-    "used_cpu_sys_children",
-    "used_cpu_user_children",
-    "used_cpu_sys_main_thread",
-    "used_cpu_user_main_thread"
-  ]
+  Char8.words
+    "uptime_in_seconds connected_clients blocked_clients used_memory used_memory_rss \
+    \used_memory_peak mem_fragmentation_ratio mem_aof_buffer loading \
+    \rdb_changes_since_last_save rdb_bgsave_in_progress rdb_last_cow_size aof_enabled \
+    \aof_rewrite_in_progress aof_current_size aof_base_size aof_buffer_length \
+    \aof_pending_bio_fsync aof_delayed_fsync total_connections_received \
+    \total_commands_processed instantaneous_ops_per_sec total_net_input_bytes \
+    \total_net_output_bytes instantaneous_input_kbps instantaneous_output_kbps \
+    \rejected_connections expired_keys evicted_keys keyspace_hits keyspace_misses \
+    \latest_fork_usec total_forks total_error_replies connected_slaves \
+    \master_repl_offset used_cpu_sys used_cpu_user used_cpu_sys_children \
+    \used_cpu_user_children used_cpu_sys_main_thread used_cpu_user_main_thread"

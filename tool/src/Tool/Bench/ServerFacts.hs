@@ -1,12 +1,6 @@
 -- | Identifies the server: name and version, the program file's hash, the settings that are not the
--- default, and the difference between its clock and ours.
---
--- Only the program itself knows its defaults. So this module starts a server of the same program
--- file without any settings and asks it. That needs the file, so it only works for servers on this
--- machine. For other servers the facts have the settings that matter to a measurement, default or
--- not.
---
--- Providers refuse INFO or CONFIG. That is no error: the facts are incomplete then, and say what
+-- default, and the difference between its clock and ours. A server of the same program file
+-- without settings tells the defaults, so they are known on this machine only. The facts say what
 -- the server refused.
 module Tool.Bench.ServerFacts
   ( serverFacts,
@@ -38,8 +32,6 @@ import Data.Set (Set)
 import Data.Set qualified as Set
 import Data.Text (Text)
 import Data.Text qualified as Text
-import Data.Text.Encoding qualified as Text
-import Data.Text.Encoding.Error qualified as Text
 import Data.Time.Clock (UTCTime)
 import Data.Time.Clock.POSIX (utcTimeToPOSIXSeconds)
 import Redis (Client, onNode)
@@ -55,11 +47,12 @@ import Redis.TestKit.Server (findBinary)
 import Redis.TestKit.Wait (eventuallyJust)
 import System.Directory (doesFileExist, findExecutable, getSymbolicLinkTarget)
 import System.FilePath (takeFileName, (</>))
-import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Document (Clock (..), ServerFacts (..))
 import Tool.Bench.Environment (wallClock)
+import Tool.Bench.Time (monotonic)
 import Tool.Connect
 import Tool.Span (sinceEpoch)
+import Tool.Text (utf8)
 
 -- | The facts that were found.
 data Found = Found
@@ -124,9 +117,6 @@ asked what client command =
       pure (Left (what <> ": " <> Text.pack (displayException problem)))
     Left problem -> throwIO problem
 
-utf8 :: ByteString -> Text
-utf8 = Text.decodeUtf8With Text.lenientDecode
-
 -- Our clock minus the server's: the best of five readings. A reading is uncertain by half its round
 -- trip.
 clockOf :: Client -> Command UTCTime -> IO (Maybe Clock)
@@ -172,10 +162,7 @@ programFile fields = case (Map.lookup "process_id" fields, Map.lookup "executabl
         -- The name matters too: one file is both server and checker, depending on its name.
         matching <-
           traverse
-            ( \path ->
-                (,) path
-                  <$> hashOf path
-            )
+            (\path -> (,) path <$> hashOf path)
             [path | path <- catMaybes candidates, "server" `isInfixOf` takeFileName path]
         pure (listToMaybe [(path, hash) | (path, Just hash) <- matching, Just hash == running])
       else pure Nothing
@@ -229,54 +216,22 @@ differing config defaults = Map.filterWithKey notable config
 telling :: Set Text
 telling =
   Set.fromList
-    [ "appendfsync",
-      "appendonly",
-      "aof-use-rdb-preamble",
-      "auto-aof-rewrite-min-size",
-      "auto-aof-rewrite-percentage",
-      "cluster-enabled",
-      "hz",
-      "io-threads",
-      "io-threads-do-reads",
-      "latency-tracking",
-      "lazyfree-lazy-expire",
-      "maxclients",
-      "maxmemory",
-      "maxmemory-policy",
-      "no-appendfsync-on-rewrite",
-      "save",
-      "slowlog-log-slower-than",
-      "tcp-backlog"
-    ]
+    ( Text.words
+        "appendfsync appendonly aof-use-rdb-preamble auto-aof-rewrite-min-size \
+        \auto-aof-rewrite-percentage cluster-enabled hz io-threads io-threads-do-reads \
+        \latency-tracking lazyfree-lazy-expire maxclients maxmemory maxmemory-policy \
+        \no-appendfsync-on-rewrite save slowlog-log-slower-than tcp-backlog"
+    )
 
 private :: Text -> Bool
 private name =
-  any
-    (`Text.isInfixOf` name)
-    [ "pass",
-      "auth",
-      "-file",
-      "file-",
-      "dir",
-      "user",
-      "socket",
-      "replicaof",
-      "slaveof",
-      "announce"
-    ]
-    || name
-      `elem` [ "port",
-               "tls-port",
-               "cluster-port",
-               "bind",
-               "bind-source-addr",
-               "logfile",
-               "pidfile",
-               "aclfile",
-               "dbfilename",
-               "server-cpulist",
-               "syslog-ident"
-             ]
+  any (`Text.isInfixOf` name) (Text.words "pass auth -file file- dir user socket replicaof slaveof announce")
+    || name `elem` places
+  where
+    places =
+      Text.words
+        "port tls-port cluster-port bind bind-source-addr logfile pidfile aclfile dbfilename \
+        \server-cpulist syslog-ident"
 
 -- | How the server keeps its data: from @appendonly@, @appendfsync@ and @save@.
 persistenceOf :: Map Text Text -> Text

@@ -7,7 +7,8 @@ module Tool.Bench.Steady
   )
 where
 
-import Tool.Bench.Cpu (Nanos)
+import Tool.Bench.Time (Nanos)
+import Tool.Statistics (deviation, mean)
 
 -- | Whether the last four of these rates are close to each other: each within 8 % of their mean.
 -- 'False' for fewer than four rates. Decides whether a warm-up may end.
@@ -44,15 +45,3 @@ startedSteady rates
     (early, late) = splitAt (max 1 (length rates `div` 4)) rates
     uncertainty = deviation late * sqrt (1 / size early + 1 / size late)
     size = fromIntegral . length
-
-mean :: [Double] -> Double
-mean [] = 0
-mean values = sum values / fromIntegral (length values)
-
-deviation :: [Double] -> Double
-deviation values
-  | length values < 2 = 0
-  | otherwise = sqrt (sum squares / fromIntegral (length values - 1))
-  where
-    squares = [(value - middle) ^ (2 :: Int) | value <- values]
-    middle = mean values

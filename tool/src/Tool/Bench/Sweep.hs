@@ -1,10 +1,6 @@
 {-# LANGUAGE MultiWayIf #-}
 
--- | Measures one rate after the other, to show how latency grows with load, and where it begins to
--- grow without bound.
---
--- A single latency says little: it belongs to one load. "Tool.Bench.Knee" finds the load that a
--- server can take.
+-- | Measures one rate after the other, to show where latency begins to grow without bound.
 module Tool.Bench.Sweep
   ( sweep,
   )

@@ -1,20 +1,11 @@
--- | The counters of one capability's threads, slice by slice.
+-- | The counters of one capability's threads, slice by slice. Every addition is atomic
+-- ("Tool.Bench.Atomic"): counting takes no lock and loses nothing.
 --
--- The threads take turns on one core, so the words they share stay in its near cache. Every
--- addition is atomic (see "Tool.Bench.Atomic"): counting takes no lock and loses nothing. Threads
--- of different capabilities share nothing.
---
--- Whatever the length of a run, a tally has two sides: threads count on one side, and the other
--- holds the slice before. The first thread that finds the clock past the end of a slice changes
--- sides, by writing one word. Half a slice later the old side is handed over as a 'Part', once in
--- each slice. Other threads pick up the parts when they like.
---
--- All counts of a command belong to the same slice, wherever the runtime or the system stops a
--- thread: while a thread counts, it is entered on its side, and a side is handed over only when no
--- thread is entered there. A thread that is stopped in between delays the handover until it goes
--- on, and the current slice lasts until then. The alternative was to save these two additions and
--- trust the compiler not to let a thread stop there. But they are cheap, and unoptimised code
--- allocates everywhere, and so can be stopped everywhere.
+-- A tally has two sides: threads count on one, and the other holds the slice before. The first
+-- thread that finds the clock past the end of a slice changes sides; half a slice later the old
+-- side is handed over as a 'Part'. A thread is entered on its side while it counts, and a side is
+-- handed over only when no thread is entered there, so all counts of a command belong to the same
+-- slice.
 module Tool.Bench.Tally
   ( Tally,
     Shape (..),
@@ -69,12 +60,12 @@ import Redis.Error
   )
 import Redis.Error qualified as Redis
 import Tool.Bench.Atomic qualified as Atomic
-import Tool.Bench.Cpu (Nanos)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Histogram.Recorder (Recorder, drain, newRecorder, record, recorded)
 import Tool.Bench.Part
+import Tool.Bench.Time (Nanos)
 import Tool.Bench.Window
-import Tool.Bench.Workload.Drawn (Outcome (..))
+import Tool.Bench.Workload.Ground (Outcome (..))
 
 -- | The sizes of a tally.
 data Shape = Shape

@@ -1,9 +1,7 @@
--- | Decides whether the generator was fast enough for its numbers to be about the server.
---
--- A generator without spare processor time sends late and reads late, and reports that as latency.
--- So a run in which it used more than four fifths of its cores is invalid, unless the generator
--- itself is what the user wants to measure. The other checks find clocks and counts that cannot be
--- right.
+-- | Decides whether the generator was fast enough for its numbers to be about the server. A
+-- generator without spare processor time reports its own delay as latency, so a run in which it
+-- used more than four fifths of its cores is invalid, unless the generator itself is to be
+-- measured.
 module Tool.Bench.Trust
   ( Evidence (..),
     trustOf,

@@ -16,9 +16,7 @@ where
 import Control.Exception (IOException, try)
 import Control.Monad (unless)
 import Data.ByteString (ByteString)
-import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.Either (fromRight)
 import Data.List (isPrefixOf)
 import Data.Maybe (mapMaybe)
 import GHC.Conc (getNumCapabilities, getNumProcessors, setNumCapabilities)
@@ -26,7 +24,8 @@ import GHC.Environment (getFullArgs)
 import GHC.Stats (RTSStats (gc_cpu_ns), getRTSStats, getRTSStatsEnabled)
 import System.Directory (listDirectory)
 import System.FilePath ((</>))
-import Tool.Bench.Cpu (Nanos, monotonic, ownCpu)
+import Tool.Bench.Environment (contents)
+import Tool.Bench.Time (Nanos, monotonic, ownCpu)
 
 -- | Usage since the process began or, as a difference, between two moments.
 data Usage = Usage
@@ -67,8 +66,7 @@ usedSince before after =
 usableCores :: IO Double
 usableCores = do
   cores <- min <$> getNumCapabilities <*> getNumProcessors
-  limit <-
-    fromRight ByteString.empty <$> try @IOException (ByteString.readFile "/sys/fs/cgroup/cpu.max")
+  limit <- contents "/sys/fs/cgroup/cpu.max"
   pure (maybe id min (quotaOf limit) (fromIntegral cores))
 
 -- | Lets this process use all cores, up to four, unless its command line sets a number (@+RTS -N@).
@@ -85,13 +83,7 @@ queued =
   try @IOException (listDirectory tasks) >>= \case
     Left _ -> pure Nothing
     Right threads -> do
-      texts <-
-        traverse
-          ( \thread ->
-              fromRight ByteString.empty
-                <$> try @IOException (ByteString.readFile (tasks </> thread </> "schedstat"))
-          )
-          threads
+      texts <- traverse (\thread -> contents (tasks </> thread </> "schedstat")) threads
       pure $ case mapMaybe queuedNanos texts of
         [] -> Nothing
         found -> Just (sum found)

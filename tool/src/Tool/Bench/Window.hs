@@ -1,10 +1,6 @@
--- | The measured window and its slices.
---
--- Slices are numbered from the anchor, the moment at which measuring was planned to begin. Slices
--- before it belong to the warm-up and have negative numbers. The window is a range of slices, and
--- the last may be shorter than the others. Its end may not be known beforehand: when a warm-up
--- waits until the rate is steady, or when the load ends after a number of commands. Then it is set
--- while the workers run; they read it before each round.
+-- | The measured window and its slices, which are numbered from the anchor; those before it belong
+-- to the warm-up. The end of the window may be set while the workers run; they read it before
+-- each round.
 module Tool.Bench.Window
   ( Window,
     newWindow,
@@ -21,7 +17,7 @@ where
 
 import Data.Primitive.ByteArray (MutableByteArray, newByteArray, readByteArray, writeByteArray)
 import GHC.Exts (RealWorld)
-import Tool.Bench.Cpu (Nanos)
+import Tool.Bench.Time (Nanos)
 
 -- | A window, shared by all workers of a run.
 data Window = Window
@@ -40,7 +36,6 @@ newWindow anchor size = do
   writeByteArray limit 8 never
   pure Window {windowAnchor = anchor, windowSpan = max 1 size, windowLimit = limit}
 
--- | Sets the end of the window.
 endAt :: Window -> Nanos -> IO ()
 endAt window = writeByteArray (windowLimit window) 8
 
@@ -57,7 +52,6 @@ sliceOf window time = (time - windowAnchor window) `div` windowSpan window
 sliceStart :: Window -> Int -> Nanos
 sliceStart window slice = windowAnchor window + slice * windowSpan window
 
--- | The end of a slice. \(O(1)\).
 sliceEnd :: Window -> Int -> Nanos
 sliceEnd window slice = sliceStart window (slice + 1)
 

@@ -1,12 +1,6 @@
--- | What a run sends: which command, which key, which value, from a seed.
---
--- A generator must cost next to nothing beside what it measures. So a draw is one step of a 64-bit
--- generator: the lower half chooses the kind of operation, the upper half is for the use of that
--- kind, both without a division. Keys and values are slices. The choices of a thread depend only on
--- the seed and its number: the same run sends the same commands again.
---
--- The reply is compared with the value of the key, in the decoder of the command or by 'verdict':
--- see 'Outcome'.
+-- | What a run sends: which command, which key, which value, from a seed. A draw is one step of a
+-- 64-bit generator: the lower half chooses the kind of operation, the upper half is for the use
+-- of that kind. The choices of a thread depend only on the seed and its number.
 module Tool.Bench.Workload
   ( Workload,
     makeWorkload,
@@ -53,7 +47,6 @@ import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Word (Word64)
 import Tool.Bench.Workload.Custom (NotACommand (..), custom)
-import Tool.Bench.Workload.Drawn
 import Tool.Bench.Workload.Ground
 import Tool.Bench.Workload.Keys
 import Tool.Bench.Workload.Named (allKeys, named, namedTests)
@@ -61,6 +54,7 @@ import Tool.Bench.Workload.Random (Stream, lower, step)
 import Tool.Bench.Workload.Random qualified as Random
 import Tool.Bench.Workload.Task
 import Tool.Bench.Workload.Values
+import Tool.Text (shown)
 
 -- | Immutable data that all threads of a run share.
 data Workload = Workload
@@ -125,7 +119,6 @@ marks weights =
 workloadShape :: Workload -> Shape
 workloadShape = groundShape . workloadGround
 
--- | The number of keys.
 workloadKeys :: Workload -> Int
 workloadKeys = shapeKeys . workloadShape
 
@@ -148,7 +141,7 @@ workloadNotes workload =
     | workloadKeys workload == 1
   ]
     <> [ "misses are wanted: a share of "
-           <> Text.pack (show ratio)
+           <> shown ratio
            <> " of the GETs finds something"
          | Just ratio <- [shapeHitRatio (workloadShape workload)]
        ]
@@ -185,7 +178,7 @@ workloadSubscribers workload
 -- share, or @misses@ and why they are no fault. If it is empty, no look-up may miss.
 missesWanted :: Workload -> Map Text Text
 missesWanted workload
-  | Just ratio <- shapeHitRatio shape = Map.singleton "hit_ratio" (Text.pack (show ratio))
+  | Just ratio <- shapeHitRatio shape = Map.singleton "hit_ratio" (shown ratio)
   | isJust (shapeExpiry shape) = Map.singleton "misses" "keys expire"
   | any (`elem` ["lpop", "rpop", "spop", "zpopmin"]) found =
     Map.singleton "misses" "what is taken is gone"

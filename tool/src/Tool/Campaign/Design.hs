@@ -1,13 +1,7 @@
--- | The cells that a campaign measures.
---
--- A campaign asks how the speed depends on several things: the axes. All combinations would soon be
--- a thousand cells and take days, most of them spent on questions that nobody has. So the design is
--- a star unless the user requests the full product: a baseline cell, each axis varied alone, and
--- the pairs of axes that are known to affect each other. The baseline has the first value of each
--- axis.
---
--- Pure. The cells are in order of importance, so that a smaller budget leaves out the last ones
--- ("Tool.Campaign.Plan").
+-- | The cells that a campaign measures, in order of importance. All combinations would take days,
+-- so the design is a star unless the user requests the full product: a baseline of the first
+-- value of each axis, each axis varied alone, and the pairs of axes that are known to affect each
+-- other.
 module Tool.Campaign.Design
   ( -- * Axes
     Axes (..),
@@ -167,68 +161,41 @@ star carriesValue axes = firsts (map (fmap (settled carriesValue axes)) cells)
   where
     base = baseline axes
     cells =
-      concat
-        [ [(ReasonBaseline, base)],
-          [ (ReasonAxis "persistence", base {cellPersistence = each})
-            | each <- rest axesPersistence
-          ],
-          [(ReasonAxis "workload", base {cellWorkload = each}) | each <- rest axesWorkloads],
-          [(ReasonAxis "payload", base {cellPayload = each}) | each <- rest axesPayloads],
-          [(ReasonAxis "clients", base {cellClients = each}) | each <- rest axesClients],
-          [(ReasonAxis "net", base {cellNet = each}) | each <- rest axesNets],
-          [(ReasonAxis "place", base {cellPlace = each}) | each <- rest axesPlaces],
-          [(ReasonAxis "server", base {cellServer = each}) | each <- rest axesServers],
-          -- The cost of a synchronised file depends on the number of callers that share one
-          -- synchronisation, on the disk, and on the distance of the callers.
-          [ ( ReasonPair "persistence × clients",
-              base {cellPersistence = persistence, cellClients = clients}
-            )
-            | persistence <- logs,
-              clients <- rest axesClients
-          ],
-          [ ( ReasonPair "persistence × place",
-              base {cellPersistence = persistence, cellPlace = place}
-            )
-            | persistence <- logs,
-              place <- rest axesPlaces
-          ],
-          [ ( ReasonPair "persistence × net × clients",
-              base
-                { cellPersistence = PersistAofAlways,
-                  cellNet = net,
-                  cellClients = clients
-                }
-            )
-            | PersistAofAlways `elem` axesPersistence axes,
-              net <- rest axesNets,
-              clients <- NonEmpty.toList (axesClients axes)
-          ],
-          [ ( ReasonPair "persistence × payload",
-              base {cellPersistence = persistence, cellPayload = payload}
-            )
-            | persistence <- logs,
-              payload <- rest axesPayloads
-          ],
-          [ ( ReasonPair "persistence × workload",
-              base {cellPersistence = persistence, cellWorkload = workload}
-            )
-            | persistence <- logs,
-              workload <- rest axesWorkloads
-          ],
-          [ ( ReasonPair "workload × payload",
-              base {cellWorkload = workload, cellPayload = payload}
-            )
-            | workload <- rest axesWorkloads,
-              payload <- rest axesPayloads
+      [(ReasonBaseline, base)]
+        <> concat
+          [ alone "persistence" persistences,
+            alone "workload" workloads,
+            alone "payload" payloads,
+            alone "clients" clients,
+            alone "net" nets,
+            alone "place" places,
+            alone "server" [\cell -> cell {cellServer = each} | each <- rest axesServers],
+            -- The cost of a synchronised file depends on the number of clients that share one
+            -- synchronisation, on the disk, and on the distance of the clients.
+            together "persistence × clients" logs clients,
+            together "persistence × place" logs places,
+            together "persistence × net × clients" synchronised ((.) <$> nets <*> (id : clients)),
+            together "persistence × payload" logs payloads,
+            together "persistence × workload" logs workloads,
+            together "workload × payload" workloads payloads
           ]
-        ]
-    rest :: (Axes -> NonEmpty a) -> [a]
-    rest axis = NonEmpty.drop 1 (axis axes)
+    alone name changes = [(ReasonAxis name, change base) | change <- changes]
+    together name ones others = [(ReasonPair name, other (one base)) | one <- ones, other <- others]
+    persistences = map keeping (rest axesPersistence)
+    keeping persistence cell = cell {cellPersistence = persistence}
+    workloads = [\cell -> cell {cellWorkload = each} | each <- rest axesWorkloads]
+    payloads = [\cell -> cell {cellPayload = each} | each <- rest axesPayloads]
+    clients = [\cell -> cell {cellClients = each} | each <- rest axesClients]
+    nets = [\cell -> cell {cellNet = each} | each <- rest axesNets]
+    places = [\cell -> cell {cellPlace = each} | each <- rest axesPlaces]
     logs =
-      [ each
+      [ keeping each
         | each <- NonEmpty.toList (axesPersistence axes),
           each `elem` [PersistAofEverysec, PersistAofAlways]
       ]
+    synchronised = [keeping PersistAofAlways | PersistAofAlways `elem` axesPersistence axes]
+    rest :: (Axes -> NonEmpty a) -> [a]
+    rest axis = NonEmpty.drop 1 (axis axes)
 
 -- | Every combination, each once.
 fullProduct :: (String -> Bool) -> Axes -> [(Reason, Cell)]

@@ -1,16 +1,7 @@
--- | Checks whether acknowledged writes survive, on a server that promises it.
---
--- Callers write new keys and count the writes that are acknowledged. In the middle of that the
--- server ends. It is started again, and every acknowledged key must be there, with its value; other
--- keys may be there. The server ends in one of two ways:
---
--- * It is killed (SIGKILL), and begins again with its files. That proves that
---   the log was written before the reply, and that it can be read again, however long it is. Data
---   that a killed process has passed to the kernel stays, whether or not it has reached the disk: a
---   log that is never synchronised passes this check.
--- * The power of its disk is cut ("Redis.TestKit.Disk"), and it begins with what
---   was synchronised by then. That proves that the log was synchronised before the reply. Only a
---   real failure shows whether the real disk then has it.
+-- | Checks whether acknowledged writes survive. Clients write new keys; in the middle of that the
+-- server is killed, or the power of its disk is cut ("Redis.TestKit.Disk"), and every
+-- acknowledged key must be there after a restart. Data that a killed process has passed to the
+-- kernel stays: only the power cut shows that the log was synchronised before the reply.
 module Tool.Campaign.Durability
   ( Durability (..),
     durabilityHolds,
@@ -36,7 +27,7 @@ import Redis.TestKit.Command (Reply (..), infoFields, requestOk)
 import Redis.TestKit.Disk (Disk, cutPower, restoreDisk)
 import Redis.TestKit.Server
 import Redis.TestKit.Wait (eventually)
-import Tool.Bench.Cpu (monotonic)
+import Tool.Bench.Time (monotonic)
 import Tool.Failure (unavailable)
 import Tool.Span (microsIn, renderSpan, secondsIn)
 import Tool.Text (thousands)

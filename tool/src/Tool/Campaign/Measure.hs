@@ -1,80 +1,47 @@
 -- | One measurement of a campaign: a new server, the load, and the checks of the server afterwards.
---
--- The load is this program again, in a process of its own. So every measurement begins with an
--- empty heap and the same runtime, may be pinned to processors, and its costs are separate from
--- those of the campaign and its relay.
+-- The load is this program again, in a process of its own, so that every measurement begins with
+-- an empty heap.
 module Tool.Campaign.Measure
-  ( Measuring (..),
-    measureStep,
+  ( measureStep,
     loadArguments,
     phaseEvents,
   )
 where
 
 import Control.Exception (Exception, Handler (..), catches, displayException)
-import Data.ByteString qualified as ByteString
 import Data.List (intercalate, isSuffixOf)
 import Data.List qualified as List
 import Data.Map.Strict qualified as Map
-import Data.Text (Text)
 import Data.Text qualified as Text
 import Redis.Error (Error)
-import Redis.TestKit.Folder (withFolder)
 import Redis.TestKit.Process (onCores)
 import Redis.TestKit.Server (serverIsRunning)
 import Redis.TestKit.Wait (TestKitFailure)
-import System.Directory (doesFileExist)
-import System.Environment (getExecutablePath)
-import System.Exit (ExitCode (..))
-import System.FilePath ((</>))
-import System.Process (proc, readCreateProcessWithExitCode)
 import Tool.Bench.Document
-import Tool.Bench.Document.Json (decodeDocument)
 import Tool.Bench.Document.Totals (sliceRate)
-import Tool.Bench.Itself (pinnedTo)
-import Tool.Bench.RedisBenchmark (RedisBenchmark (..))
+import Tool.Bench.Itself (measureApart)
+import Tool.Bench.RedisBenchmark (RedisBenchmark (..), runBriefly)
 import Tool.Campaign.Design
 import Tool.Campaign.Durability
-import Tool.Campaign.Plan (Step (..))
-import Tool.Campaign.Reference (runReferenceFor)
+import Tool.Campaign.Plan (Measuring (..), Step (..))
 import Tool.Campaign.Server
 import Tool.Campaign.Workload
 import Tool.ChangePoint
-import Tool.Options.Load (Check, checkName)
+import Tool.Options.Load (checkName)
 import Tool.Span (renderSpan, secondsIn)
-import Tool.Text (fixed)
-
--- | How a campaign measures.
-data Measuring = Measuring
-  { measuringSurroundings :: Surroundings,
-    -- | The processors of the load; an empty list means all.
-    measuringCores :: [Int],
-    -- | Seconds.
-    measuringWarmup :: Double,
-    -- | Seconds. A soak has its own duration.
-    measuringDuration :: Double,
-    measuringKeys :: Int,
-    -- | The template of keys, as @bench --key-template@ reads it.
-    measuringKeyForm :: Maybe String,
-    measuringReference :: Bool,
-    -- | Checks of the load whose failure is only noted.
-    measuringAllowed :: [Check],
-    -- | Seconds of writing before the server is killed, and before the power is cut. With 0 there
-    -- is neither check.
-    measuringDurability :: Double
-  }
-  deriving stock (Eq, Show)
+import Tool.Text (fixed, shown)
 
 -- | Makes one measurement. Blocks until the server is stopped again. 'Left' says in one line why
 -- the measurement was impossible. An invalid measurement is a result, and has its own problems.
-measureStep :: Measuring -> Step -> IO (Either String Document)
-measureStep measuring step =
-  withCellServer (measuringSurroundings measuring) cell measured
+measureStep :: Delayer -> Measuring -> Step -> IO (Either String Document)
+measureStep delaying measuring step =
+  withCellServer surroundings cell measured
     `catches` [ Handler (\problem -> impossible (problem :: TestKitFailure)),
                 -- The check of durability is a client, too.
                 Handler (\problem -> impossible (problem :: Error))
               ]
   where
+    surroundings = Surroundings (measuringServerCores measuring) delaying
     impossible :: Exception problem => problem -> IO (Either String Document)
     impossible = pure . Left . oneLine . displayException
     -- The facts that all iterations of a cell share are requested once.
@@ -85,7 +52,8 @@ measureStep measuring step =
       Nothing -> pure (Left ("there is no workload " <> cellWorkload cell))
       Just workload -> do
         let arguments = loadArguments measuring cell workload seconds <> ["--brief" | not first]
-        outcome <- load measuring started arguments
+        let here = ["-h", startedHost started, "-p", show (startedPort started)]
+        outcome <- measureApart (measuringCores measuring) (\out -> arguments <> here <> out)
         case outcome of
           Left problem -> do
             alive <- serverIsRunning (startedServer started)
@@ -99,7 +67,7 @@ measureStep measuring step =
         | measuringReference measuring,
           StepCell _ _ <- step ->
           Just
-            <$> runReferenceFor
+            <$> runBriefly
               seconds
               RedisBenchmark
                 { redisBenchmarkHost = startedHost started,
@@ -121,33 +89,13 @@ measureStep measuring step =
         StepCell _ _ <- step = do
         killed <- check Nothing started
         -- On a server of its own: a longer log would show no more.
-        cut <- withForgetfulServer (measuringSurroundings measuring) cell (check . Just)
+        cut <- withForgetfulServer surroundings cell (check . Just)
         pure [Right killed, cut]
       | otherwise = pure []
     check disk =
       checkDurability disk expiring (measuringDurability measuring) (cellClients cell)
         . startedServer
     expiring = cellWorkload cell `elem` ["setex", "getex"]
-
--- Runs the load with these arguments, and reads the file that it wrote.
-load :: Measuring -> Started -> [String] -> IO (Either String Document)
-load measuring started told =
-  withFolder "redis-client-campaign" $ \folder -> do
-    self <- getExecutablePath
-    let file = folder </> "out.json"
-        arguments =
-          told <> ["-h", startedHost started, "-p", show (startedPort started), "--json", file]
-        (program, words') = pinnedTo (measuringCores measuring) self arguments
-    (code, _, said) <- readCreateProcessWithExitCode (proc program words') ""
-    written <- doesFileExist file
-    if written
-      then
-        either (Left . ("its result cannot be read: " <>)) Right . decodeDocument
-          <$> ByteString.readFile file
-      else pure . Left $ case (code, reverse (lines said)) of
-        (_, line : _) -> line
-        (ExitFailure number, []) -> "the load ended with " <> show number
-        (ExitSuccess, []) -> "the load wrote nothing"
 
 -- | The arguments of the load, without the server and the file.
 loadArguments :: Measuring -> Cell -> Workload -> Double -> [String]
@@ -212,7 +160,6 @@ annotated cell started reference durability document =
                  ],
           runReference = reference >>= either (const Nothing) Just
         }
-    shown = Text.pack . show :: Int -> Text
     phased iteration =
       iteration
         { iterationEvents = iterationEvents iteration <> phaseEvents (iterationSeries iteration)

@@ -1,9 +1,6 @@
--- | A network with two ends on this machine: a network namespace, joined to the machine's own by a
--- pair of virtual interfaces that the kernel delays (netem).
---
--- netem delays what leaves an interface, so both ends get half of the round trip. The loopback is
--- never touched, because everybody uses it. This needs the rights to administer networks, and a
--- kernel with netem. 'netemProblem' finds out by trying, in a namespace of its own.
+-- | A network namespace, joined to the machine's own by a pair of virtual interfaces that the
+-- kernel delays (netem): each end gets half of the round trip, and the loopback is never touched.
+-- Needs the rights to administer networks.
 module Tool.Campaign.Namespace
   ( Namespace,
     namespaceHost,

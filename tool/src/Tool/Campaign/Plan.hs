@@ -1,14 +1,11 @@
 -- | The order of the measurements, their time, and what is left out when the budget is too small.
---
--- Iterations of a cell do not follow each other: the campaign measures all cells once, then all of
--- them backwards, and so on. So a machine that changes over an hour changes every cell alike and
--- not only the last ones.
---
--- A smaller budget means fewer measurements, and the plan lists what is left out: first iterations,
--- down to three, because with fewer an interval means little; then the least important cells; then
--- more iterations. Soaks always stay.
+-- All cells are measured once, then all of them backwards, and so on, so that a machine that
+-- changes over an hour changes every cell alike. A smaller budget leaves out iterations down to
+-- three, then the least important cells, then more iterations.
 module Tool.Campaign.Plan
-  ( Costs (..),
+  ( Measuring (..),
+    Costs (..),
+    costsOf,
     Soak (..),
     Plan (..),
     Step (..),
@@ -22,8 +19,31 @@ module Tool.Campaign.Plan
 where
 
 import Tool.Campaign.Design
+import Tool.Options.Load (Check)
 import Tool.Span (renderSpan, roughly)
 import Tool.Text (Align (..), table)
+
+-- | How every cell of a campaign is measured.
+data Measuring = Measuring
+  { -- | The processors of servers; an empty list means all.
+    measuringServerCores :: [Int],
+    -- | The processors of the load; an empty list means all.
+    measuringCores :: [Int],
+    -- | Seconds.
+    measuringWarmup :: Double,
+    -- | Seconds. A soak has its own duration.
+    measuringDuration :: Double,
+    measuringKeys :: Int,
+    -- | The template of keys, as @bench --key-template@ reads it.
+    measuringKeyForm :: Maybe String,
+    measuringReference :: Bool,
+    -- | Checks of the load whose failure is only noted.
+    measuringAllowed :: [Check],
+    -- | Seconds of writing before the server is killed, and before the power is cut. With 0 there
+    -- is neither check.
+    measuringDurability :: Double
+  }
+  deriving stock (Eq, Show)
 
 -- | Estimated durations in seconds.
 data Costs = Costs
@@ -39,6 +59,20 @@ data Costs = Costs
   }
   deriving stock (Eq, Show)
 
+-- | The costs of measuring in this way. The flag says whether any workload has a test of
+-- redis-benchmark.
+costsOf :: Measuring -> Bool -> Costs
+costsOf measuring referenced =
+  Costs
+    { costsWarmup = measuringWarmup measuring,
+      costsDuration = measuringDuration measuring,
+      costsOverhead = 0.6,
+      costsReference =
+        if measuringReference measuring && referenced then measuringDuration measuring + 0.5 else 0,
+      costsDurability =
+        if measuringDurability measuring > 0 then 2 + 4 * measuringDurability measuring else 0
+    }
+
 -- | One long run, whose level may change.
 data Soak = Soak
   { soakWorkload :: String,
@@ -51,7 +85,6 @@ data Soak = Soak
 data Plan = Plan
   { planCells :: [(Reason, Cell)],
     planIterations :: Int,
-    -- | Soaks, each with its cell.
     planSoaks :: [(Soak, Cell)],
     planCosts :: Costs,
     -- | What the budget left out, in lines.
@@ -59,7 +92,6 @@ data Plan = Plan
   }
   deriving stock (Eq, Show)
 
--- | One measurement.
 data Step
   = -- | A cell, and the number of the iteration, from 1.
     StepCell Cell Int
@@ -138,7 +170,6 @@ stepName = \case
   StepCell cell iteration -> cellName cell <> "/" <> show iteration
   StepSoak cell seconds -> "soak." <> renderSpan seconds <> "." <> cellName cell <> "/1"
 
--- | The estimated seconds of a plan.
 planSeconds :: Plan -> Double
 planSeconds it = sum (map (stepSeconds (planCosts it)) (steps it))
 

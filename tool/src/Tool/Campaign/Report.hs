@@ -9,23 +9,28 @@ where
 
 import Data.Aeson (encode)
 import Data.ByteString.Lazy qualified as Lazy
-import Data.List (intercalate)
+import Data.List (intercalate, nub)
+import Data.List qualified as List
 import Data.Map.Strict qualified as Map
-import Data.Maybe (isJust)
+import Data.Maybe (isJust, mapMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
 import System.FilePath ((</>))
+import Text.Read (readMaybe)
 import Tool.Bench.Document
 import Tool.Bench.Document.Json (documentValue)
 import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram qualified as Histogram
+import Tool.Bench.Html (bullets, manifestSection, page, paragraph, tableOf, titled)
+import Tool.Bench.Html.Charts (runCharts, spectra, throughputs)
 import Tool.Campaign.Design (cellName)
-import Tool.Campaign.Page (Shown (..), campaignPage)
 import Tool.Campaign.Plan
 import Tool.Campaign.Store (writeWhole)
 import Tool.Campaign.Views
 import Tool.ChangePoint
+import Tool.Chart
+import Tool.Markup (Markup, text)
 import Tool.Span (renderSpan)
 import Tool.Statistics (Summary (..), summarise)
 import Tool.Text (duration, fixed, percent, thousands)
@@ -97,7 +102,7 @@ about planned document =
                ("Processor", processor),
                ("Memory", maybe "unknown" gigabytes (manifestMemory facts)),
                ("Kernel", Text.unpack (manifestOs facts <> " " <> manifestKernel facts)),
-               ("Servers", intercalate ", " (dedup servers)),
+               ("Servers", intercalate ", " (nub servers)),
                ("Command", "`redis-client " <> command <> "`")
              ]
        ]
@@ -117,9 +122,6 @@ about planned document =
     command = Text.unpack (Text.unwords (manifestCommand facts))
     gigabytes bytes = fixed 1 (fromIntegral bytes / 1e9) <> " GB"
     servers = [Text.unpack (serverName (runServer run)) | run <- documentRuns document]
-    dedup = \case
-      [] -> []
-      one : others -> one : dedup (filter (/= one) others)
 
 problems :: [Run] -> [String]
 problems runs = case [(runName run, problem) | run <- runs, problem <- runProblems run] of
@@ -142,8 +144,7 @@ viewText view =
          | each <- viewRows view
        ]
   where
-    cell run = rate run <> mark run <> "<br>" <> duration (Histogram.percentile 99 (runService run))
-    mark run = if runValid run then "" else " (not valid)"
+    cell run = rate run <> Text.unpack (mark run) <> "<br>" <> duration (Histogram.percentile 99 (runService run))
 
 -- The mean and its interval. For two iterations: both rates.
 rate :: Run -> String
@@ -161,27 +162,27 @@ row cells = "| " <> intercalate " | " cells <> " |"
 
 allCells :: [Run] -> [String]
 allCells runs =
-  [ row (["cell", "ops/s"] <> ["redis-benchmark ops/s" | compared] <> figures),
+  [ row (["cell", "ops/s"] <> ["redis-benchmark ops/s" | compared] <> columns),
     row (["---", "---:"] <> ["---:" | compared] <> replicate 6 "---:")
   ]
-    <> map line runs
+    <> map cells runs
   where
-    figures =
+    columns =
       ["p50", "p99", "p99.9", "max", "client CPU µs/op", "client's share of its processors"]
     reached = thousands . round . referenceOpsPerSecond
     compared = any (isJust . runReference) runs
-    line run =
+    cells run =
       let service = runService run
           at = duration . (`Histogram.percentile` service)
        in row $
-            [Text.unpack (runName run) <> (if runValid run then "" else " (not valid)"), rate run]
+            [Text.unpack (runName run) <> Text.unpack (mark run), rate run]
               <> [maybe "" reached (runReference run) | compared]
               <> [ at 50,
                    at 99,
                    at 99.9,
                    duration (Histogram.maximumValue service),
                    fixed 2 (runCpuPerOp run / 1000),
-                   maybe "" percent (generatorShare run)
+                   maybe "" percent (highestTrust trustCpuShare run)
                  ]
 
 -- The verdict on a soak, and its levels if there are several.
@@ -223,37 +224,6 @@ soakText run =
   where
     (said, levels) = soakVerdict run
 
--- | The report as an HTML page, with charts.
-reportPage :: Plan -> Document -> Lazy.ByteString
-reportPage planned document =
-  campaignPage
-    Shown
-      { shownTitle = "Campaign",
-        shownLead = [Text.pack (introduction planned document)],
-        shownCells = cells,
-        shownSoaks = [(run, soakLines (soakVerdict run)) | run <- filter isSoak runs],
-        shownDurability = map (Text.pack . drop 2) (durabilityLines cells)
-      }
-    document
-  where
-    runs = documentRuns document
-    cells = filter (not . isSoak) runs
-    soakLines (said, levels) =
-      Text.pack said :
-        [ Text.pack (level <> " commands a second from " <> from <> " on, for " <> long)
-          | from : long : level : _ <- levels
-        ]
-
--- The largest share of all iterations.
-generatorShare :: Run -> Maybe Double
-generatorShare run = if null shares then Nothing else Just (maximum shares)
-  where
-    shares =
-      [ share
-        | iteration <- runIterations run,
-          Just share <- [trustCpuShare (iterationTrust iteration)]
-      ]
-
 durabilityLines :: [Run] -> [String]
 durabilityLines runs =
   [ "- " <> Text.unpack (runName run) <> ": " <> Text.unpack note
@@ -263,3 +233,137 @@ durabilityLines runs =
   ]
   where
     beginnings = ["killed in the middle", "power cut in the middle", "no power cut was tried"]
+
+-- | The report as an HTML page: a chart and a table for each question, the soaks over time, the
+-- checks of durability, every cell, and the machine that measured them.
+reportPage :: Plan -> Document -> Lazy.ByteString
+reportPage planned document =
+  page "Campaign" . concat $
+    [ [paragraph "lead" (Text.pack (introduction planned document))],
+      bullets "bad" invalid,
+      map section (views cells),
+      sectionOf "Latency by persistence" $
+        if length persistences > 1 then figures (spectra "Latency spectrum" persistences) else [],
+      concat
+        [ sectionOf (runName run) (map (paragraph "note") (levels run) <> figures (runCharts run))
+          | run <- soaks
+        ],
+      told "After kill -9, and after a power cut" (map (Text.pack . drop 2) (durabilityLines cells)),
+      sectionOf "All cells" (figures (throughputs cells) <> [cellTable cells]),
+      told "Notes" (documentNotes document),
+      [manifestSection "Where it was measured" (documentManifest document)]
+    ]
+  where
+    (soaks, cells) = List.partition isSoak (documentRuns document)
+    sectionOf title content = [titled title content | not (null content)]
+    told title found = sectionOf title (bullets "" found)
+    invalid = [runName run <> ": " <> problem | run <- cells <> soaks, problem <- runProblems run]
+    levels run =
+      let (said, parts) = soakVerdict run
+       in Text.pack said :
+            [ Text.pack (level <> " commands a second from " <> from <> " on, for " <> long)
+              | from : long : level : _ <- parts
+            ]
+    persistences =
+      [ (value, run)
+        | view <- take 1 (filter ((== "persistence") . viewAcross) (views cells)),
+          each <- take 1 (viewRows view),
+          (value, Just run) <- zip (viewColumns view) (rowCells each)
+      ]
+
+figures :: [Chart] -> [Markup]
+figures = map figure
+
+section :: View -> Markup
+section view =
+  titled (viewTitle view) $
+    paragraph "note" (viewAbout view) :
+    figures (viewCharts view)
+      <> [ tableOf
+             (viewAxis view : viewColumns view)
+             [ text (rowValue each) : map (text . maybe "" cell) (rowCells each)
+               | each <- viewRows view
+             ]
+         ]
+  where
+    cell run =
+      Text.pack (thousands (round (runRate run))) <> "/s, p99 "
+        <> format Nanoseconds (fromIntegral (Histogram.percentile 99 (runService run)))
+        <> mark run
+
+-- Stands beside the numbers of a run that must not be used.
+mark :: Run -> Text
+mark run = if runValid run then "" else " (not valid)"
+
+-- Curves over numbers, bars over names.
+viewCharts :: View -> [Chart]
+viewCharts view
+  | viewAxis view `elem` ["payload", "clients"] =
+    [ curves "Throughput" rates throughput,
+      curves "Latency, p99" (axis "p99" Logarithmic Nanoseconds) latency
+    ]
+  | otherwise = [bars]
+  where
+    rates = axis "commands per second" Linear Thousands
+    quantity = viewAxis view <> (if viewAxis view == "payload" then ", bytes" else "")
+    titledBy name = name <> " by " <> viewAxis view <> " and " <> viewAcross view
+    throughput run = (runRate run, interval run)
+    -- The interval of two values is so wide that it hides the rest.
+    interval run = case summarise (runRates run) of
+      Just summary | summaryCount summary > 2 -> summaryInterval summary
+      _ -> Nothing
+    latency run = (fromIntegral (Histogram.percentile 99 (runService run)), Nothing)
+    curves name vertical value =
+      lineChart
+        (titledBy name)
+        ""
+        (axis quantity Logarithmic Plain, vertical)
+        [curve column [(x, value run) | (x, run) <- points] | (column, points) <- columns]
+    curve column points =
+      (line column [(x, y) | (x, (y, _)) <- points])
+        { lineRibbon = [(x, max 0 low, high) | (x, (_, Just (low, high))) <- points]
+        }
+    -- The runs of each column that exist, with their numbers.
+    columns =
+      [ (column, points)
+        | (number, column) <- zip [0 ..] (viewColumns view),
+          let points = mapMaybe (point number) (viewRows view),
+          -- One point is no curve; the table has it.
+          length points > 1
+      ]
+    point number each = do
+      x <- readMaybe (Text.unpack (rowValue each))
+      run <- case drop number (rowCells each) of
+        Just run : _ -> Just run
+        _ -> Nothing
+      pure (x, run)
+    bars =
+      barChart
+        (titledBy "Throughput")
+        "The whisker is the 95 % interval of the mean over the iterations."
+        rates
+        (viewColumns view)
+        [Group (rowValue each) (map (fmap barOf) (rowCells each)) | each <- viewRows view]
+    barOf run =
+      Bar
+        { barValue = runRate run,
+          barWhisker = interval run,
+          barNote = if runValid run then "" else "INVALID"
+        }
+
+cellTable :: [Run] -> Markup
+cellTable runs =
+  tableOf
+    ["cell", "commands/s", "p50", "p99", "p99.9", "max", "client CPU/op", "redis-benchmark"]
+    [ map
+        text
+        ( [runName run <> mark run, Text.pack (thousands (round (runRate run)))]
+            <> [latency share run | share <- [50, 99, 99.9, 100]]
+            <> [format Nanoseconds (runCpuPerOp run), maybe "" reached (runReference run)]
+        )
+      | run <- runs
+    ]
+  where
+    latency share run =
+      format Nanoseconds (fromIntegral (Histogram.percentile share (runService run)))
+    reached = Text.pack . thousands . round . referenceOpsPerSecond

@@ -12,18 +12,18 @@ module Tool.Campaign.Server
 where
 
 import Control.Monad (join, replicateM)
-import Data.List (sort)
 import Redis.TestKit.Address (Address (..))
 import Redis.TestKit.Command (Reply (..), requestOk, withConnection)
 import Redis.TestKit.Disk (Disk, diskEnvironment, diskInUse, withDisk)
 import Redis.TestKit.Server
 import System.IO.Temp (withTempDirectory)
-import Tool.Bench.Cpu (monotonic)
+import Tool.Bench.Time (monotonic)
 import Tool.Campaign.Design
 import Tool.Campaign.Namespace
 import Tool.Failure (unavailable)
 import Tool.Relay (relayPort, withRelay)
 import Tool.Span (renderSpan, secondsIn)
+import Tool.Statistics (median)
 
 -- | What all cells share.
 data Surroundings = Surroundings
@@ -152,6 +152,4 @@ pingMedian address = withConnection address $ \connection -> do
     case answer of
       Status "PONG" -> pure (ended - begun)
       other -> unavailable ("PING is answered with " <> show other)
-  pure $ case drop (netPings `div` 2) (sort times) of
-    middle : _ -> middle
-    [] -> 0
+  pure (round (median (map fromIntegral times)))

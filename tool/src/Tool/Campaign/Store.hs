@@ -1,13 +1,10 @@
--- | A campaign's directory, with what has been measured already.
+-- | A campaign's directory:
 --
 -- > DIRECTORY/settings.json     how measurements are made
 -- > DIRECTORY/runs/CELL/1.json  one measurement, a document of its own
 --
--- A measurement is there completely or not at all: its file gets its name when it is complete. So
--- the directory is the journal: a campaign that was interrupted goes on with the measurements that
--- have no file. It goes on only with the same settings, because the iterations of a cell must be
--- measured in one way. The cells and the number of iterations may change. A file that somebody
--- changed is detected in the same way as by @bench report@.
+-- A file gets its name when it is complete. So a campaign that was interrupted goes on with the
+-- measurements that have no file, if the settings are the same.
 module Tool.Campaign.Store
   ( Store,
     storeFolder,
@@ -99,7 +96,6 @@ openStore resume settings folder = do
 fileOf :: Store -> FilePath -> FilePath
 fileOf store name = storeFolder store </> "runs" </> name <.> "json"
 
--- | Stores a measurement.
 keep :: Store -> FilePath -> Document -> IO ()
 keep store name document = do
   createDirectoryIfMissing True (takeDirectory (fileOf store name))

@@ -137,6 +137,5 @@ ordered axis values
   where
     persistences = ["none", "rdb", "aof-no", "aof-everysec", "aof-always"]
 
--- | The value of a run on an axis.
 axisOf :: Text -> Run -> Maybe Text
 axisOf name = Map.lookup name . specAxes . runSpec

@@ -15,14 +15,12 @@ import Tool.Bench.Workload.Named (namedTests)
 import Tool.Bench.Workload.Task (Task (TaskNamed))
 import Tool.Options.Effect (namesKeys)
 
--- | One workload.
 data Workload = Workload
   { workloadName :: String,
     -- | Whether its commands or replies hold a value of the cell's size.
     workloadHasValue :: Bool,
     -- | The number of keys, if it differs from the campaign's.
     workloadKeys :: Maybe Int,
-    -- | The arguments of @bench@.
     workloadArguments :: [String],
     -- | The test of @redis-benchmark@ that sends the same commands, if there is one.
     workloadReference :: Maybe String
@@ -57,7 +55,6 @@ usualWorkloads :: [String]
 usualWorkloads =
   words "set get ping_inline incr set-one-key eval-set evalsha-set fcall-set script-load"
 
--- | The workload of that name.
 findWorkload :: String -> Maybe Workload
 findWorkload name = find ((== name) . workloadName) workloads
 

@@ -19,7 +19,6 @@ import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Text (fixed)
 
--- | The description of an axis.
 data Axis = Axis
   { axisLabel :: Text,
     axisKind :: Kind,

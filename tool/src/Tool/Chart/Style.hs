@@ -11,14 +11,14 @@ where
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Markup (Markup, raw)
+import Tool.Text (shown)
 
 -- | The class of a series' colour, by its number. The seventeenth colour is the first again.
 seriesClass :: Int -> Text
-seriesClass number = "s" <> Text.pack (show (number `mod` length those))
+seriesClass number = "s" <> shown (number `mod` length those)
   where
     (_, _, _, those) = light
 
--- | The style of all charts.
 chartStyle :: Markup
 chartStyle =
   raw . Text.concat $
@@ -56,14 +56,13 @@ chartStyle =
          ]
   where
     rule name what = ".rc ." <> name <> "{" <> what <> "}"
-    shown = Text.pack . show
     colours (_, _, _, those) = those
 
 variables :: (Text, Text, Text, [Text]) -> Text
 variables (ink, faint, grid, colours) =
   Text.concat $
     ["--ink:", ink, ";--faint:", faint, ";--grid:", grid, ";"]
-      <> [ "--k" <> Text.pack (show n) <> ":" <> colour <> ";"
+      <> [ "--k" <> shown n <> ":" <> colour <> ";"
            | (n, colour) <- zip [0 :: Int ..] colours
          ]
 

@@ -45,7 +45,6 @@ data Lines = Lines
   }
   deriving stock (Eq, Show)
 
--- | A curve.
 data Line = Line
   { lineName :: Text,
     lineStyle :: LineStyle,
@@ -69,7 +68,6 @@ data LineStyle
     Dots
   deriving stock (Eq, Show)
 
--- | A solid line.
 line :: Text -> [(Double, Double)] -> Line
 line name points =
   Line

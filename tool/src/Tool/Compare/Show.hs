@@ -1,24 +1,27 @@
 -- | A comparison for readers: a table with a verdict for each cell, and a page with both sides in
--- every chart.
+-- every chart, and as JSON.
 module Tool.Compare.Show
   ( comparisonLines,
     comparisonPage,
+    comparisonValue,
   )
 where
 
+import Data.Aeson (Value)
+import Data.Aeson qualified as Json
 import Data.ByteString.Lazy (ByteString)
 import Data.List qualified as List
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Bench.Document
-import Tool.Bench.Document.Totals (sliceOps)
-import Tool.Bench.Html (manifestSection, page, tableOf)
+import Tool.Bench.Document.Totals (sliceRate)
+import Tool.Bench.Html (bullets, manifestSection, page, paragraph, tableOf, titled)
 import Tool.Bench.Html.Charts (seriesOf, spectra)
 import Tool.Chart
 import Tool.Compare
 import Tool.Markup (Markup, element, text, (.=))
 import Tool.Statistics (Summary (..))
-import Tool.Text (Align (..), fixed, table)
+import Tool.Text (Align (..), fixed, shown, table)
 
 -- | Lines: a row for each cell, then notes for the reader.
 comparisonLines :: Comparison -> [String]
@@ -105,8 +108,8 @@ comparisonPage :: [Text] -> Document -> Document -> Comparison -> ByteString
 comparisonPage failures before after comparison =
   page "Two benchmarks compared" $
     concat
-      [ [element "p" ["class" .= "lead"] [text lead]],
-        list
+      [ [paragraph "lead" lead],
+        bullets
           "bad"
           ( failures
               <> [ name <> " (" <> side <> "): " <> problem
@@ -118,7 +121,7 @@ comparisonPage failures before after comparison =
             [zipWith (mark cell) [0 :: Int ..] (row cell) | cell <- cells]
           | not (null cells)
         ],
-        list "note" (comparisonNotes comparison <> map Text.pack (missing comparison)),
+        bullets "note" (comparisonNotes comparison <> map Text.pack (missing comparison)),
         map figure (overview cells),
         concatMap section cells,
         [ manifestSection "Before: where it was measured" (documentManifest before),
@@ -132,36 +135,22 @@ comparisonPage failures before after comparison =
       _ ->
         Text.intercalate
           ", "
-          [ Text.pack (show held)
-              <> " "
-              <> name
-            | (name, held) <- counts,
-              held > 0
-          ]
+          [shown held <> " " <> name | (name, held) <- counts, held > 0]
           <> "."
     counts =
       [ (name, length (filter (== verdict) (verdicts cells)))
         | (name, verdict) <-
-            [ ("faster", Better),
-              ("slower", Worse),
-              ("the same", Same),
-              ("unclear", Unclear)
-            ]
+            [("faster", Better), ("slower", Worse), ("the same", Same), ("unclear", Unclear)]
       ]
     verdicts these = [changeVerdict change | cell <- these, change <- take 1 (cellChanges cell)]
-    mark cell place shown
-      | place == 1 = element "span" ["class" .= className (take 1 (verdicts [cell]))] [text shown]
-      | otherwise = text shown
+    mark cell place written
+      | place == 1 = element "span" ["class" .= className (take 1 (verdicts [cell]))] [text written]
+      | otherwise = text written
     className :: [Verdict] -> Text
     className = \case
       [Better] -> "good"
       [Worse] -> "bad"
       _ -> "note"
-
-list :: Text -> [Text] -> [Markup]
-list class' lines' = [element "ul" [] (map entry lines') | not (null lines')]
-  where
-    entry one = element "li" ["class" .= class'] [text one]
 
 overview :: [Cell] -> [Chart]
 overview cells =
@@ -174,23 +163,14 @@ overview cells =
   ]
   where
     bars title about label metric =
-      Chart
-        { chartTitle = title,
-          chartAbout = about,
-          chartPlot =
-            BarPlot
-              Bars
-                { barsValue = axis label Linear (metricUnit metric),
-                  barsSeries = ["before", "after"],
-                  barsGroups =
-                    [ Group
-                        { groupName = cellName cell,
-                          groupBars = both (changeOf (cellBefore cell) (cellAfter cell) metric)
-                        }
-                      | cell <- cells
-                    ]
-                }
-        }
+      barChart
+        title
+        about
+        (axis label Linear (metricUnit metric))
+        ["before", "after"]
+        [ Group (cellName cell) (both (changeOf (cellBefore cell) (cellAfter cell) metric))
+          | cell <- cells
+        ]
     both change =
       [ Just Bar {barValue = value, barWhisker = summary >>= summaryInterval, barNote = note}
         | (value, summary, note) <-
@@ -201,37 +181,72 @@ overview cells =
 
 section :: Cell -> [Markup]
 section cell =
-  [ element "section" [] $
-      element "h2" [] [text (cellName cell)] :
-      list "note" (cellNotes cell)
+  [ titled (cellName cell) $
+      bullets "note" (cellNotes cell)
         <> map figure (spectra "Latency spectrum" sides <> overTime)
   ]
   where
     sides = [("before", cellBefore cell), ("after", cellAfter cell)]
     series =
       [ (name, place, concatMap snd (seriesOf run))
-        | (name, place, run) <-
-            [ ("before", 0, cellBefore cell),
-              ("after", 1, cellAfter cell)
-            ]
+        | (name, place, run) <- [("before", 0, cellBefore cell), ("after", 1, cellAfter cell)]
       ]
     overTime =
-      [ Chart
-          { chartTitle = "Throughput over time",
-            chartAbout = "All iterations, one after the other.",
-            chartPlot =
-              LinePlot
-                Lines
-                  { linesX = axis "seconds" Linear Seconds,
-                    linesY = axis "commands per second" Linear Thousands,
-                    linesAll =
-                      [ (line name (rates slices)) {lineColour = Just place}
-                        | (name, place, slices) <- series
-                      ],
-                    linesBands = []
-                  }
-          }
+      [ lineChart
+          "Throughput over time"
+          "All iterations, one after the other."
+          (axis "seconds" Linear Seconds, axis "commands per second" Linear Thousands)
+          [ (line name (rates slices)) {lineColour = Just place}
+            | (name, place, slices) <- series
+          ]
         | List.all (\(_, _, slices) -> length slices > 1) series
       ]
-    rates slices = [(sliceAt slice, rate slice) | slice <- slices]
-    rate slice = fromIntegral (sliceOps slice) / max 1e-9 (sliceSpan slice)
+    rates slices = [(sliceAt slice, sliceRate slice) | slice <- slices]
+
+-- | A comparison as an object, with the broken rules in words. Latencies and processor times are
+-- nanoseconds, throughput is commands per second.
+comparisonValue :: [Text] -> Comparison -> Value
+comparisonValue failures comparison =
+  Json.object
+    [ "schema" Json..= ("redis-client-compare/1" :: Text),
+      "runs" Json..= map cellValue (comparisonCells comparison),
+      "only_before" Json..= fst (comparisonMissing comparison),
+      "only_after" Json..= snd (comparisonMissing comparison),
+      "notes" Json..= comparisonNotes comparison,
+      "failures" Json..= failures
+    ]
+
+cellValue :: Cell -> Value
+cellValue cell =
+  Json.object
+    [ "name" Json..= cellName cell,
+      "changes" Json..= map changeValue (cellChanges cell),
+      "notes" Json..= cellNotes cell,
+      "problems_before" Json..= runProblems (cellBefore cell),
+      "problems_after" Json..= runProblems (cellAfter cell)
+    ]
+
+changeValue :: Change -> Value
+changeValue change =
+  Json.object
+    [ "metric" Json..= metricName (changeMetric change),
+      "before" Json..= changeBefore change,
+      "after" Json..= changeAfter change,
+      "change"
+        Json..= if changeBefore change == 0
+          then Nothing
+          else Just (changeAfter change / changeBefore change - 1),
+      "before_mean" Json..= (summaryMean <$> fst (changeSummaries change)),
+      "after_mean" Json..= (summaryMean <$> snd (changeSummaries change)),
+      "before_interval_95" Json..= (fst (changeSummaries change) >>= summaryInterval),
+      "after_interval_95" Json..= (snd (changeSummaries change) >>= summaryInterval),
+      "p" Json..= changeP change,
+      "verdict" Json..= verdictWord (changeVerdict change)
+    ]
+
+verdictWord :: Verdict -> Text
+verdictWord = \case
+  Better -> "better"
+  Worse -> "worse"
+  Same -> "same"
+  Unclear -> "unclear"

@@ -27,7 +27,6 @@ import Tool.Options.Replay (RecordOptions, ReplayOptions)
 import Tool.Options.Results (CompareOptions, MergeOptions, ReportOptions)
 import Tool.Options.Workload
 
--- | What @bench@ does.
 data BenchMode
   = -- | One run against a given or a private server.
     BenchOnce BenchOptions
@@ -47,7 +46,6 @@ data BenchMode
     BenchSchema
   deriving stock (Eq, Show)
 
--- | The options of one run.
 data BenchOptions = BenchOptions
   { benchConnection :: ConnectionOptions,
     benchWorkload :: WorkloadOptions,
@@ -60,7 +58,6 @@ data BenchOptions = BenchOptions
 data LoadOptions = LoadOptions
   { -- | Seconds to measure.
     loadDuration :: Double,
-    -- | Threads that submit.
     loadThreads :: Int,
     -- | Connections per node. 'Nothing' means one per capability.
     loadMuxCount :: Maybe Int,
@@ -68,7 +65,6 @@ data LoadOptions = LoadOptions
     loadBatch :: Int,
     -- | The number of different keys.
     loadKeys :: Int,
-    -- | Bytes of a key.
     loadKeySize :: Int,
     -- | Bytes of the largest value.
     loadValueSize :: Int,
@@ -81,7 +77,6 @@ data LoadOptions = LoadOptions
   }
   deriving stock (Eq, Show)
 
--- | The load by default.
 defaultLoad :: LoadOptions
 defaultLoad =
   LoadOptions

@@ -7,7 +7,7 @@ module Tool.Options.Campaign
 where
 
 import Data.Char (isDigit)
-import Data.List (intercalate)
+import Data.List (intercalate, nub)
 import Data.List.NonEmpty (NonEmpty)
 import Data.List.NonEmpty qualified as NonEmpty
 import Options.Applicative
@@ -16,10 +16,10 @@ import Text.Read (readMaybe)
 import Tool.Bench.Workload.Keys (keyTemplate)
 import Tool.Bench.Workload.Syntax qualified as Syntax
 import Tool.Campaign.Design
-import Tool.Campaign.Plan (Soak (..))
+import Tool.Campaign.Plan (Measuring (..), Soak (..))
 import Tool.Campaign.Workload (Workload (..), findWorkload, usualWorkloads, workloads)
 import Tool.Options.Common
-import Tool.Options.Load (Check, allowOptions)
+import Tool.Options.Load (allowOptions)
 import Tool.Options.Workload (templateProblem)
 import Tool.Span (nanosIn, parseSpan)
 
@@ -36,22 +36,8 @@ data CampaignOptions = CampaignOptions
     campaignNets :: NonEmpty Net,
     campaignFull :: Bool,
     campaignIterations :: Int,
-    -- | Seconds.
-    campaignWarmup :: Double,
-    -- | Seconds.
-    campaignDuration :: Double,
-    campaignKeys :: Int,
-    -- | The template of keys, as @bench --key-template@ reads it.
-    campaignKeyForm :: Maybe String,
+    campaignMeasuring :: Measuring,
     campaignSoaks :: [Soak],
-    campaignServerCores :: [Int],
-    campaignClientCores :: [Int],
-    campaignReference :: Bool,
-    -- | Checks of a load whose failure is only noted.
-    campaignAllowed :: [Check],
-    -- | Seconds of writing before the server is killed, and before the power is cut. With 0 there
-    -- is neither check.
-    campaignDurability :: Double,
     campaignBudget :: Maybe Double,
     campaignPlanOnly :: Bool,
     campaignResume :: Bool,
@@ -59,7 +45,6 @@ data CampaignOptions = CampaignOptions
   }
   deriving stock (Eq, Show)
 
--- | Parses the options of a campaign.
 campaignOptions :: Parser CampaignOptions
 campaignOptions =
   CampaignOptions
@@ -108,14 +93,7 @@ campaignOptions =
       "iterations"
       5
       "Measurements per cell, each with a fresh server, in turns with all others"
-    <*> spanOption "warmup" 1 "Load before a measurement"
-    <*> spanOption "duration" 10 "Length of a measurement"
-    <*> numberOption "keys" 10000 "Different keys"
-    <*> optionalOption
-      str
-      "key-template"
-      "TEMPLATE"
-      "Form of keys, such as participant_{uuid:10000} (default: as redis-benchmark names them)"
+    <*> measuringOptions
     <*> many
       ( option
           (eitherReader soak)
@@ -125,17 +103,6 @@ campaignOptions =
               "One long run besides, whose changes of level are looked for; may be repeated"
           )
       )
-    <*> cores "server-cores" "Processors for servers, such as 0 or 0-3,8 (default: all)"
-    <*> cores "client-cores" "Processors for the load (default: all)"
-    <*> switch
-      (long "reference" <> help "Measure with redis-benchmark besides, where it has the same test")
-    <*> allowOptions
-    <*> spanOption
-      "durability"
-      1
-      "Write for so long after a cell with aof-always, kill -9 the server, start it, and look for \
-      \every acknowledged key; and once more, with a disk that forgets what was not synchronised; \
-      \0: do not"
     <*> optionalOption
       (eitherReader parseSpan)
       "budget"
@@ -163,6 +130,29 @@ campaignOptions =
             <> foldMap value (NonEmpty.nonEmpty standard)
             <> showDefaultWith (intercalate "," . map render . NonEmpty.toList)
         )
+
+measuringOptions :: Parser Measuring
+measuringOptions =
+  Measuring
+    <$> cores "server-cores" "Processors for servers, such as 0 or 0-3,8 (default: all)"
+    <*> cores "client-cores" "Processors for the load (default: all)"
+    <*> spanOption "warmup" 1 "Load before a measurement"
+    <*> spanOption "duration" 10 "Length of a measurement"
+    <*> numberOption "keys" 10000 "Different keys"
+    <*> optionalOption
+      str
+      "key-template"
+      "TEMPLATE"
+      "Form of keys, such as participant_{uuid:10000} (default: as redis-benchmark names them)"
+    <*> switch (long "reference" <> help "Also measure with redis-benchmark, where it has the same test")
+    <*> (nub <$> allowOptions)
+    <*> spanOption
+      "durability"
+      1
+      "Write for this time after a cell with aof-always, kill -9 the server, start it, and look for \
+      \every acknowledged key; and once more, with a disk that forgets what was not synchronised; \
+      \0: do not"
+  where
     cores name text = option (eitherReader parseCores) (described name "LIST" text <> value [])
 
 -- Reads parts between commas. Each part is read on its own; none may be empty.
@@ -251,9 +241,9 @@ parseCores text =
 -- | The problem of a combination of options, in one line.
 campaignProblem :: CampaignOptions -> Maybe String
 campaignProblem options
-  | campaignDuration options < 0.1 = Just "--duration must be 100ms or more"
+  | measuringDuration measuring < 0.1 = Just "--duration must be 100ms or more"
   | Just problem <- between "--iterations" 1 1000 (campaignIterations options) = Just problem
-  | Just problem <- between "--keys" 1 10000000 (campaignKeys options) = Just problem
+  | Just problem <- between "--keys" 1 10000000 (measuringKeys measuring) = Just problem
   | Just name <- namedTwice (map namedLabel (campaignServers options)) =
     Just ("--spawn names two programs " <> show name <> ": use LABEL=PROGRAM")
   | Just name <- namedTwice (map placeLabel (campaignPlaces options)) =
@@ -261,9 +251,10 @@ campaignProblem options
   | any ((< 10) . soakSeconds) (campaignSoaks options) =
     Just "a soak of less than 10s cannot show a change"
   | null (campaignOut options) = Just "--out must name a directory"
-  | Just problem <- campaignKeyForm options >>= formProblem = Just problem
+  | Just problem <- measuringKeyForm measuring >>= formProblem = Just problem
   | otherwise = Nothing
   where
+    measuring = campaignMeasuring options
     formProblem =
-      either (Just . ("--key-template: " <>)) (templateProblem (campaignKeys options))
+      either (Just . ("--key-template: " <>)) (templateProblem (measuringKeys measuring))
         . Syntax.parse keyTemplate

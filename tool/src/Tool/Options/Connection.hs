@@ -1,6 +1,7 @@
 -- | The options that every mode shares: the server and the credentials.
 module Tool.Options.Connection
   ( ConnectionOptions (..),
+    Url (..),
     TlsOptions (..),
     connectionOptions,
     connectionProblem,
@@ -12,29 +13,29 @@ where
 
 import Control.Exception (displayException)
 import Control.Monad (mfilter)
-import Data.Bifunctor (first)
+import Data.Bifunctor (bimap)
 import Data.ByteString (ByteString)
 import Data.Char (toLower)
+import Data.Function (on)
 import Data.List (isPrefixOf)
 import Data.Maybe (isJust)
 import Data.Word (Word16)
 import Options.Applicative
-import Redis.Config (Config, ReadFrom (..), configFromUrl, getReadFrom, isClusterConfig)
+import Redis.Config (Config, ReadFrom (..), Secret, configFromUrl, getReadFrom, isClusterConfig, toSecret)
 import Text.Read (readMaybe)
 import Tool.Options.Common
 import Tool.Text (argumentBytes)
 
--- | The options of the connection.
 data ConnectionOptions = ConnectionOptions
   { -- | 'Nothing' if the mode may start a server of its own.
     connectionHost :: Maybe ByteString,
     connectionPort :: Maybe Word16,
     connectionUser :: Maybe ByteString,
-    connectionPassword :: Maybe ByteString,
+    connectionPassword :: Maybe Secret,
     connectionTls :: TlsOptions,
     connectionCluster :: Bool,
     -- | Already checked when it was read.
-    connectionUrl :: Maybe Config,
+    connectionUrl :: Maybe Url,
     connectionSocket :: Maybe FilePath,
     connectionDatabase :: Maybe Int,
     -- | Whether to use RESP2 instead of RESP3.
@@ -42,8 +43,15 @@ data ConnectionOptions = ConnectionOptions
     -- | Whether commands that only read go to replicas.
     connectionReplicas :: Bool
   }
+  deriving stock (Eq, Show)
 
--- | The options of TLS.
+-- | The configuration of a URL. Shows no password.
+newtype Url = Url {urlConfig :: Config}
+  deriving newtype (Show)
+
+instance Eq Url where
+  (==) = (==) `on` show
+
 data TlsOptions = TlsOptions
   { tlsWanted :: Bool,
     tlsAuthority :: Maybe FilePath,
@@ -54,46 +62,13 @@ data TlsOptions = TlsOptions
   }
   deriving stock (Eq, Show)
 
--- | Compares the values of the options.
-instance Eq ConnectionOptions where
-  one == other = parts one == parts other
-    where
-      parts options =
-        ( ( connectionHost options,
-            connectionPort options,
-            connectionUser options,
-            connectionPassword options
-          ),
-          (connectionTls options, connectionCluster options),
-          (show <$> connectionUrl options, connectionSocket options, connectionDatabase options),
-          (connectionResp2 options, connectionReplicas options)
-        )
-
--- | Hides the password.
-instance Show ConnectionOptions where
-  showsPrec depth options =
-    showParen (depth > 10) $
-      showString "ConnectionOptions "
-        . showsPrec 11 (connectionHost options, connectionPort options, connectionUser options)
-        . showString (maybe " no password " (const " <password> ") (connectionPassword options))
-        . showsPrec 11 (connectionTls options, connectionCluster options)
-        . showsPrec
-          11
-          ( connectionUrl options,
-            connectionSocket options,
-            connectionDatabase options,
-            connectionResp2 options,
-            connectionReplicas options
-          )
-
--- | Parses the options of the connection.
 connectionOptions :: Parser ConnectionOptions
 connectionOptions =
   ConnectionOptions
     <$> optional (bytes (short 'h' <> described "host" "HOST" "Server, or any node of the cluster"))
     <*> optional (option portNumber (short 'p' <> described "port" "PORT" "Port (6379)"))
     <*> optional (bytes (short 'u' <> described "user" "NAME" "ACL user"))
-    <*> optional (bytes (short 'a' <> described "password" "TEXT" password))
+    <*> optional (toSecret <$> bytes (short 'a' <> described "password" "TEXT" password))
     <*> tlsOptions
     <*> switch (short 'c' <> long "cluster" <> help "The server is a node of a cluster")
     <*> optionalOption
@@ -126,11 +101,11 @@ tlsOptions =
 
 -- The error describes the problem without repeating the URL, which may contain a password. The
 -- program reads the counts of the servers that it loads, so it must know which servers these are.
-url :: ReadM Config
+url :: ReadM Url
 url = eitherReader $ \text ->
   if any (`isPrefixOf` map toLower text) changing
     then Left (takeWhile (/= ':') text <> " names servers that change: " <> instead)
-    else first displayException (configFromUrl (argumentBytes text))
+    else bimap displayException Url (configFromUrl (argumentBytes text))
   where
     changing = (<>) <$> ["redis", "rediss", "valkey", "valkeys"] <*> ["+sentinel:", "+group:"]
     instead = "give one of them, by redis:// or --host"
@@ -149,7 +124,7 @@ numberWithin lowest highest =
 connectionReadFrom :: ConnectionOptions -> ReadFrom
 connectionReadFrom options
   | connectionReplicas options = PreferReplica
-  | otherwise = maybe ReadPrimary getReadFrom (connectionUrl options)
+  | otherwise = maybe ReadPrimary (getReadFrom . urlConfig) (connectionUrl options)
 
 -- | The problem of a combination of options, in one line. The flag says whether the mode starts a
 -- server of its own if no host is given.
@@ -188,7 +163,7 @@ connectionProblem ownServer options
     _ -> Nothing
   where
     tls = connectionTls options
-    isCluster = connectionCluster options || maybe False isClusterConfig (connectionUrl options)
+    isCluster = connectionCluster options || maybe False (isClusterConfig . urlConfig) (connectionUrl options)
     inUrl name = if name == "--tls" then ": a URL says rediss://, and ?ca=FILE" else ""
     given names = [name | (name, True) <- names]
     host = ("--host", isJust (connectionHost options))
@@ -214,7 +189,6 @@ connectionProblem ownServer options
           ("--sni", isJust (tlsServerName tls))
         ]
 
--- | Whether the options name a server.
 namesServer :: ConnectionOptions -> Bool
 namesServer options =
   isJust (connectionHost options)
@@ -227,5 +201,5 @@ withPassword fallback options
   | namesServer options,
     Nothing <- connectionUrl options,
     Nothing <- connectionPassword options =
-    options {connectionPassword = fallback}
+    options {connectionPassword = toSecret <$> fallback}
   | otherwise = options

@@ -1,11 +1,7 @@
--- | Refuses options of @bench@ that would have no effect beside the others.
---
--- Users believe that an option which they gave has an effect. A default may be given explicitly
--- like any other value, so this looks at the command line, and not at the values read from it.
---
--- Options that describe the data and are recorded with every result are also accepted by tests that
--- do not use them, so that one command line fits many tests: @--keys@, @--value-size@, @--seed@.
--- The option @--allow@ is a permission, and always accepted.
+-- | Refuses options of @bench@ that would have no effect beside the others. A default may be given
+-- explicitly, so this looks at the command line, and not at the values read from it. Options that
+-- describe the data are always accepted, so that one command line fits many tests: @--keys@,
+-- @--value-size@, @--seed@.
 module Tool.Options.Effect
   ( Said,
     saidOf,
@@ -70,9 +66,7 @@ effectProblem options@(Said values) usualKeys fromReplicas plan workload =
             ( has "batch"
                 && Map.lookup "batch" values /= Just "1"
                 && all alone tasks,
-              "--batch is for commands that can be sent together: "
-                <> names
-                <> " waits for each"
+              "--batch is for commands that can be sent together: " <> names <> " waits for each"
             ),
             ( has "key-size" && isJust (workloadTemplate workload),
               "--key-template says how long keys are: no --key-size"
@@ -135,18 +129,7 @@ alone = oneOf' ["blpop", "transaction"]
 namesKeys :: Task -> Bool
 namesKeys = \case
   TaskNamed name ->
-    name
-      `elem` [ "set",
-               "get",
-               "mset",
-               "mget",
-               "setex",
-               "getex",
-               "eval-set",
-               "evalsha-set",
-               "fcall-set",
-               "transaction"
-             ]
+    name `elem` words "set get mset mget setex getex eval-set evalsha-set fcall-set transaction"
   TaskCommand _ template -> DrawnKey `elem` pieces template
 
 -- Whether a task draws the number of a key from the distribution: for a key, an element, or its
@@ -154,26 +137,14 @@ namesKeys = \case
 drawsKeys :: Task -> Bool
 drawsKeys = \case
   TaskNamed name ->
-    name
-      `notElem` ( ["ping_inline", "ping_mbulk", "lpop", "rpop", "spop", "zpopmin", "script-load"]
-                    <> lranges
-                )
+    name `notElem` words "ping_inline ping_mbulk lpop rpop spop zpopmin script-load" <> lranges
   TaskCommand _ template -> any (`elem` pieces template) [DrawnKey, Data]
 
 -- Whether a task's commands carry values, or read those that were written before.
 carriesValues :: Task -> Bool
 carriesValues = \case
   TaskNamed name ->
-    name
-      `notElem` [ "ping_inline",
-                  "ping_mbulk",
-                  "incr",
-                  "sadd",
-                  "spop",
-                  "zadd",
-                  "zpopmin",
-                  "script-load"
-                ]
+    name `notElem` words "ping_inline ping_mbulk incr sadd spop zadd zpopmin script-load"
   TaskCommand _ template -> or [True | piece <- pieces template, isValue piece]
   where
     isValue = \case

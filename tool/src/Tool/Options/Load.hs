@@ -80,7 +80,6 @@ data Warmup
     WarmupUntilSteady Double
   deriving stock (Eq, Show)
 
--- | The rates of a sweep.
 data Sweep
   = -- | These rates, ascending.
     SweepRates [Double]

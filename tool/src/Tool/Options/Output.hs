@@ -14,11 +14,9 @@ import Data.Maybe (listToMaybe)
 import Options.Applicative
 import Tool.Options.Common
 
--- | The files to write.
 newtype Outputs = Outputs {outputsFiles :: [(Format, FilePath)]}
   deriving stock (Eq, Show)
 
--- | A format of a document.
 data Format
   = FormatJson
   | FormatHtml
@@ -33,7 +31,6 @@ data Format
     FormatMemtier
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
--- | The option for a format.
 formatOption :: Format -> String
 formatOption = \case
   FormatJson -> "--json"
@@ -95,6 +92,5 @@ sharedPath = fmap (\case "-" -> once; path -> path <> " is named twice") . named
   where
     once = "the standard output can take only one form (-)"
 
--- | Whether one of the outputs goes to standard output.
 toStandardOutput :: Outputs -> Bool
 toStandardOutput = any ((== "-") . snd) . outputsFiles

@@ -45,7 +45,6 @@ data Pace
     PaceUnpaced
   deriving stock (Eq, Show)
 
--- | Parses the options of @record@.
 recordOptions :: Parser RecordOptions
 recordOptions =
   RecordOptions
@@ -63,7 +62,6 @@ recordOptions =
           "Where the recording goes: the lines of MONITOR (-: to the standard output)"
       )
 
--- | Parses the options of @replay@.
 replayOptions :: Parser ReplayOptions
 replayOptions =
   ReplayOptions

@@ -54,7 +54,6 @@ data Selection
     SelectMix Mix
   deriving stock (Eq, Show)
 
--- | The common operations.
 data Operation
   = OperationGet
   | OperationSet
@@ -69,7 +68,6 @@ operationName = \case
   OperationSet -> "set"
   OperationMixed -> "mixed"
 
--- | The mix of an operation.
 operationMix :: Operation -> Mix
 operationMix = \case
   OperationGet -> (1, TaskNamed "get") :| []
@@ -97,7 +95,6 @@ defaultWorkload =
       workloadSubscribers = 10
     }
 
--- | Parses the options of the workload.
 workloadOptions :: Parser WorkloadOptions
 workloadOptions =
   WorkloadOptions

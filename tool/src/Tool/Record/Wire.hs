@@ -1,5 +1,7 @@
--- | Connections for a recording. They carry bytes, because @MONITOR@ is the only command whose
--- replies never end.
+-- | Connections for a recording, and whether the output of the server's @MONITOR@ can be read back.
+-- A server that does not escape the lines that it shows (Valkey 8.1.1) would give a recording
+-- that differs from what was sent. So this first sends a word with all bytes to escape on a
+-- connection of its own, and looks for it on the monitoring one.
 module Tool.Record.Wire
   ( Wire (..),
     withConnected,
@@ -7,11 +9,24 @@ module Tool.Record.Wire
     ask,
     answeredOn,
     receive,
+
+    -- * Lines
+    Unfinished,
+    unfinished,
+    feed,
+
+    -- * Whether MONITOR can be read back
+    probe,
+    newMark,
+    sendWord,
+    isMark,
+    withoutProbe,
+    Probed (..),
   )
 where
 
 import Control.Exception (handle, throwIO)
-import Control.Monad (unless)
+import Control.Monad (unless, when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -20,9 +35,12 @@ import Redis.Config (ProtocolVersion (OnlyResp2), setProtocol)
 import Redis.Error (ConnectionFailure (..), Endpoint (..), Error (ConnectionError), renderCause)
 import Redis.TestKit.Command (encodeRequest)
 import Redis.Wire qualified as Redis
+import System.Posix.Process (getProcessID)
 import System.Timeout (timeout)
+import Tool.Bench.Time (monotonic)
 import Tool.Connect (Target (..), quiet, targetConfig, targetNodeName)
 import Tool.Failure (unavailable)
+import Tool.Monitor (Observed (observedWords), parseLine)
 
 -- | A connection, and the name of its node for error messages.
 data Wire = Wire
@@ -88,3 +106,102 @@ mended :: Wire -> IO a -> IO a
 mended wire = handle $ \case
   ConnectionError ConnectionFailure {connectionCause = cause} -> blame wire (renderCause cause)
   other -> throwIO other
+
+-- | The pieces of a line that has not ended yet, newest first.
+newtype Unfinished = Unfinished [ByteString]
+
+-- | Before the first byte.
+unfinished :: Unfinished
+unfinished = Unfinished []
+
+-- | Adds bytes. Returns all lines that are complete now, with their line ends. All pieces together
+-- cost \(O(n)\).
+feed :: Unfinished -> ByteString -> (ByteString, Unfinished)
+feed (Unfinished pieces) bytes = case Char8.elemIndexEnd '\n' bytes of
+  Nothing -> (ByteString.empty, Unfinished (bytes : pieces))
+  Just end ->
+    let (complete, rest) = ByteString.splitAt (end + 1) bytes
+     in (ByteString.concat (reverse (complete : pieces)), Unfinished [rest])
+
+-- | Sends the word, and reads until MONITOR shows it. Returns the other lines that it showed, which
+-- belong to the recording, and the line that has begun. Takes the monitoring connection, and another connection to the same
+-- node. Ends the program if the word is shown as something else, or not within ten seconds.
+probe :: Wire -> Wire -> IO (ByteString, Unfinished)
+probe monitoring asking = do
+  nonce <- newMark
+  let word = nonce <> awkward
+  sendWord asking word
+  timeout 10000000 (search nonce word [] unfinished)
+    >>= maybe
+      ( blame
+          monitoring
+          "MONITOR does not show what another connection sends, so nothing can be recorded"
+      )
+      pure
+  where
+    -- Takes the lines so far, newest first.
+    search nonce word seen begun = do
+      bytes <- receive monitoring 65536
+      when (ByteString.null bytes) $ blame monitoring "the server closed the connection"
+      let (complete, rest) = feed begun bytes
+      case withoutProbe nonce word complete of
+        NotYet -> search nonce word (complete : seen) rest
+        ReadBack others -> pure (ByteString.concat (reverse (others : seen)), rest)
+        Garbled ->
+          blame
+            monitoring
+            "its MONITOR does not escape quotes and backslashes \
+            \(as Valkey 8.1.1 does not), so a recording would be wrong"
+
+-- Bytes that a server must escape, and bytes that make a parser stop early if it does not.
+awkward :: ByteString
+awkward = " \" \"\\\"\\\\\n\r\t\a\b\0\DEL\255\\x41\\"
+
+-- | The state of the search for the word.
+data Probed
+  = -- | The word's line has not come yet.
+    NotYet
+  | -- | The word can be read back. Has all bytes that came, without its line.
+    ReadBack ByteString
+  | -- | The word was shown as something else.
+    Garbled
+  deriving stock (Eq, Show)
+
+-- | Looks for the line that contains the first text, which must show the second as a word.
+-- \(O(n)\).
+withoutProbe :: ByteString -> ByteString -> ByteString -> Probed
+withoutProbe nonce word bytes
+  | ByteString.null found || ByteString.null end = NotYet
+  | Right observed <- parseLine (ByteString.drop 1 shown),
+    word `elem` observedWords observed =
+    ReadBack (before <> ByteString.drop 1 end)
+  | otherwise = Garbled
+  where
+    (upToNonce, found) = ByteString.breakSubstring nonce bytes
+    (before, begun) = Char8.breakEnd (== '\n') upToNonce
+    (ended, end) = Char8.break (== '\n') found
+    shown = begun <> Char8.filter (/= '\r') ended
+
+-- | Whether a line of MONITOR shows this word. \(O(n)\).
+isMark :: ByteString -> ByteString -> Bool
+isMark word line = word `ByteString.isInfixOf` line && either (const False) ((word `elem`) . observedWords) (parseLine line)
+
+-- | A word that nobody else sends.
+newMark :: IO ByteString
+newMark = named <$> getProcessID <*> monotonic
+  where
+    named process now = Char8.pack ("redis-client-" <> show process <> "-" <> show now)
+
+-- | Sends a word, which MONITOR then shows after all that went before it. Takes a connection that
+-- does not monitor. Ends the program if the server refuses it.
+sendWord :: Wire -> ByteString -> IO ()
+sendWord asking word = do
+  echo <- ["ECHO", word] `answeredOn` asking
+  when ("-" `ByteString.isPrefixOf` echo) $ do
+    hello <- ["HELLO", "2", "SETNAME", word] `answeredOn` asking
+    when (any (`ByteString.isPrefixOf` hello) ["-NOPERM", "-ERR unknown"]) $
+      blame
+        asking
+        ( "refuses ECHO, by which it is found out whether a recording would be right: "
+            <> Char8.unpack (ByteString.drop 1 echo)
+        )

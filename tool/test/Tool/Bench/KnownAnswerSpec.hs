@@ -14,7 +14,7 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe)
 import Data.Text qualified as Text
 import Foreign.C.Types (CInt (..), CUInt (..))
-import Redis.Config (ReadFrom (PreferReplica))
+import Redis.Config (ReadFrom (PreferReplica), toSecret)
 import Redis.TestKit.Address (Address (..))
 import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, nodeAddress, withCluster)
 import Redis.TestKit.Command (CommandCalls (callsRun))
@@ -23,7 +23,6 @@ import Redis.TestKit.Server hiding (freeze, thaw)
 import Redis.TestKit.Wait (eventually)
 import Test.Hspec
 import Tool.Bench.Arrivals (Arrivals (..), arrivals)
-import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Document hiding (Spec)
 import Tool.Bench.Document.Totals
 import Tool.Bench.Environment (clocks)
@@ -31,7 +30,7 @@ import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Progress (silent)
 import Tool.Bench.Run (measure)
-import Tool.Bench.Sleep (sleepUntilExactly)
+import Tool.Bench.Time (monotonic, sleepUntilExactly)
 import Tool.Bench.Workload.Chosen (newWorkload)
 import Tool.Connect (Target (..), plainTarget)
 import Tool.Options.Bench
@@ -286,7 +285,7 @@ spec = describe "a known answer" $ do
 
   it "is less, and said to be, when the server refuses INFO and CONFIG" $
     withServer defaultServerOptions {optionsUsers = [AclUser {aclName = "guest", aclPassword = "pw", aclRules = "~* +@all -info -config"}]} $ \server -> do
-      run <- get (to server) {targetUser = Just "guest", targetPassword = Just "pw"} (brief 0.3 closedLoop)
+      run <- get (to server) {targetUser = Just "guest", targetPassword = Just (toSecret "pw")} (brief 0.3 closedLoop)
       runProblems run `shouldBe` []
       length (serverRefused (runServer run)) `shouldBe` 2
       runNotes run `shouldSatisfy` any ("not sampled" `Text.isInfixOf`)

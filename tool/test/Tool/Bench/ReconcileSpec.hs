@@ -2,9 +2,9 @@ module Tool.Bench.ReconcileSpec (spec) where
 
 import Data.Map.Strict qualified as Map
 import Test.Hspec
-import Tool.Bench.Counts (CommandCounts (..))
 import Tool.Bench.Document (Agreement (..))
 import Tool.Bench.Reconcile (compareCounts)
+import Tool.Connect (CommandCounts (..))
 
 spec :: Spec
 spec = describe "Tool.Bench.Reconcile" $ do

@@ -9,6 +9,7 @@ import Data.Maybe (isNothing)
 import Data.Text qualified as Text
 import Every (every)
 import OnServer (hasty)
+import Redis.Config (toSecret)
 import Redis.TestKit.Server
 import Redis.TestKit.Wait (eventually)
 import System.Directory (listDirectory)
@@ -16,12 +17,12 @@ import System.Environment (lookupEnv, setEnv, unsetEnv)
 import System.FilePath ((</>))
 import System.IO.Temp (withSystemTempDirectory)
 import Test.Hspec
-import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Disk
 import Tool.Bench.Document hiding (Spec)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Sampler
 import Tool.Bench.ServerFacts
+import Tool.Bench.Time (monotonic)
 import Tool.Connect (Target (..), plainTarget)
 
 to :: Server -> Target
@@ -60,7 +61,7 @@ spec = describe "what servers say of themselves" $ do
 
   it "is told in words where the server refuses to" $
     withServer defaultServerOptions {optionsUsers = [guest]} $ \server -> do
-      found <- serverFacts True (to server) {targetUser = Just "guest", targetPassword = Just "pw"}
+      found <- serverFacts True (to server) {targetUser = Just "guest", targetPassword = Just (toSecret "pw")}
       serverName (foundFacts found) `shouldBe` "unknown"
       foundPersistence found `shouldBe` Nothing
       map (Text.takeWhile (/= ':')) (serverRefused (foundFacts found)) `shouldBe` ["INFO", "CONFIG"]
@@ -93,7 +94,7 @@ spec = describe "what servers say of themselves" $ do
 
   it "is not sampled where it refuses, which is said" $
     withServer defaultServerOptions {optionsUsers = [guest]} $ \server ->
-      withSampler (to server) {targetUser = Just "guest", targetPassword = Just "pw"} 0.02 $ \sampler -> do
+      withSampler (to server) {targetUser = Just "guest", targetPassword = Just (toSecret "pw")} 0.02 $ \sampler -> do
         eventually 10 "a refusal" (not . null <$> refusals sampler)
         found <- refusals sampler
         found `shouldSatisfy` every ("NOPERM" `Text.isInfixOf`)

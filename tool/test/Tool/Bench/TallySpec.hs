@@ -12,14 +12,14 @@ import Redis.Error (Error (ClientClosed))
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck hiding (collect)
-import Tool.Bench.Cpu (Nanos)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Nodes
 import Tool.Bench.Part
 import Tool.Bench.Progress (sparkline)
 import Tool.Bench.Tally
+import Tool.Bench.Time (Nanos)
 import Tool.Bench.Window
-import Tool.Bench.Workload.Drawn (Outcome (..))
+import Tool.Bench.Workload.Ground (Outcome (..))
 
 -- | A tally with memory of its own.
 newTally :: Window -> Shape -> Nanos -> IO Tally

@@ -9,13 +9,12 @@ import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
 import Sample (sample, sampleManifest, sampleSpec)
 import Test.Hspec
-import Tool.Bench.Document hiding (Spec)
+import Tool.Bench.Document hiding (Spec, documentOf)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Campaign.Design
-import Tool.Campaign.Measure (Measuring (..), loadArguments, phaseEvents)
+import Tool.Campaign.Measure (loadArguments, phaseEvents)
 import Tool.Campaign.Plan
 import Tool.Campaign.Report (reportPage, reportText)
-import Tool.Campaign.Server (Delayer (..), Surroundings (..))
 import Tool.Campaign.Views
 import Tool.Campaign.Workload
 import Tool.Options.Load (Check (..))
@@ -130,7 +129,7 @@ spec = do
     it "tells the load what the cell asks for" $ do
       let measuring =
             Measuring
-              { measuringSurroundings = Surroundings [] (DelayerRelay ""),
+              { measuringServerCores = [],
                 measuringCores = [],
                 measuringWarmup = 1,
                 measuringDuration = 5,

@@ -10,7 +10,7 @@ import System.Mem (getAllocationCounter)
 import Test.Hspec hiding (after, before)
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
-import Tool.Record.Lines
+import Tool.Record.Wire
 
 -- | All complete lines, and what the pieces leave over when a line end follows them.
 together :: [ByteString] -> [ByteString]

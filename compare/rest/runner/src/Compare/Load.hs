@@ -35,10 +35,9 @@ import Data.Word (Word64)
 import GHC.Generics (Generic)
 import Rest.Seed (below, splitMix)
 import Tool.Bench.Arrivals (Arrivals (..), arrivals)
-import Tool.Bench.Cpu (Nanos, monotonic, ownCpu)
 import Tool.Bench.Histogram (Histogram, count, maximumValue, percentile)
 import Tool.Bench.Histogram.Recorder (drain, newRecorder, record)
-import Tool.Bench.Sleep (sleepUntilExactly)
+import Tool.Bench.Time (Nanos, monotonic, ownCpu, sleepUntilExactly)
 import Tool.Span (inMicros, nanosIn, secondsIn)
 
 -- | The kind of requests. The wrk scripts with the same names send the same requests.

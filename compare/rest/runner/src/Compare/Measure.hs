@@ -43,7 +43,7 @@ import System.FilePath ((</>))
 import System.Posix.Types (ProcessID)
 import System.Process (proc, readCreateProcessWithExitCode)
 import System.Process qualified as Process
-import Tool.Bench.Cpu (endedChildrenCpu, monotonic)
+import Tool.Bench.Time (endedChildrenCpu, monotonic)
 import Tool.Span (secondsIn)
 
 -- | The settings that all cells of a run share.

@@ -31,13 +31,13 @@ import System.FilePath (takeDirectory, (</>))
 import System.IO (BufferMode (..), hPutStrLn, hSetBuffering, stderr, stdout)
 import System.IO.Temp (withTempDirectory)
 import Text.Read (readMaybe)
-import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Disk (probeDisk)
 import Tool.Bench.Document (Disk (..))
 import Tool.Bench.Histogram (percentile)
+import Tool.Bench.Time (monotonic)
 import Tool.Span (inMicros, remaining, secondsIn)
+import Tool.Startup (useUtf8)
 import Tool.Text (fixed)
-import Tool.Utf8 (useUtf8)
 
 usage :: String
 usage =

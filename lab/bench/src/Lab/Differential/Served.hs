@@ -12,7 +12,7 @@ module Lab.Differential.Served
 where
 
 import Data.Maybe (listToMaybe)
-import Tool.Bench.Cpu (Nanos)
+import Tool.Bench.Time (Nanos)
 
 -- | A question to the server, with its answer.
 data Look = Look

@@ -77,7 +77,7 @@ measuredValue :: Measured -> Value
 measuredValue measured =
   documentObject
     ["gate" .= codecWrite (measuredCodec manifest) measured, "rows" .= map rowObject (rowsOf measured)]
-    Document {documentManifest = manifest, documentRuns = [], documentNotes = [], documentOrigins = []}
+    (documentOf manifest [])
   where
     manifest = measuredManifest measured
     rowObject row =

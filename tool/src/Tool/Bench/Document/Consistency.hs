@@ -1,11 +1,6 @@
--- | Checks whether the numbers of a document agree with each other.
---
--- A document has many facts twice: a rate, and the counts and seconds that it follows from; a
--- histogram, and its percentiles; the commands of a window, and those of its slices. If they differ
--- in a file, somebody has changed it by hand, or it is damaged, or a program with a fault wrote it.
---
--- This is no signature: it does not detect a change to everything that belongs together, and it
--- says nothing about where a file comes from.
+-- | Checks whether the numbers of a document agree with each other: a rate with its counts and
+-- seconds, a histogram with its percentiles, a window with its slices. If they differ, the file
+-- was changed by hand or is damaged. This is no signature.
 module Tool.Bench.Document.Consistency
   ( checked,
     contradictions,
@@ -27,7 +22,7 @@ import Tool.Bench.Document
 import Tool.Bench.Document.Json (documentValue)
 import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram qualified as Histogram
-import Tool.Text (fixed)
+import Tool.Text (fixed, shown)
 
 -- | The document that was read from this JSON, checked. Runs with numbers that do not agree get one
 -- more problem, which names the contradictions in one line. \(O(n)\) in the size of the JSON.
@@ -91,13 +86,13 @@ differences path written follows = case (written, follows) of
     | otherwise ->
       [ Text.intercalate "." (reverse path)
           <> " is "
-          <> shown written
+          <> written' written
           <> ", but "
-          <> shown follows
+          <> written' follows
           <> " follows from the rest"
       ]
   where
-    shown value = case value of
+    written' value = case value of
       Object _ -> "something else"
       Array _ -> "another list"
       _ -> Text.decodeUtf8 (Lazy.toStrict (encode value))
@@ -177,5 +172,5 @@ inWindow onTheirWay one =
         (+)
         (map (Map.map (Histogram.count . sliceService) . sliceCommands) (iterationSeries one))
     spans = sum (map sliceSpan (iterationSeries one))
-    count = Text.pack . show :: Int -> Text
+    count = shown :: Int -> Text
     seconds = Text.pack . (<> " s") . fixed 3 :: Double -> Text

@@ -1,12 +1,10 @@
 -- The instances stand apart from the types: they need what is computed from these.
 {-# OPTIONS_GHC -Wno-orphans #-}
 
--- | Documents as JSON, and back.
---
--- The document names its schema, @redis-client-bench/1@. Fields may be added under the same name;
--- if a field changes its meaning, the schema needs the next number. Latencies are nanoseconds,
--- memory is bytes. Histograms are written in full, so that documents can be merged without loss.
--- The schema itself is 'documentSchema'; it is published as @docs/schema/bench-1.json@.
+-- | Documents as JSON of the schema @redis-client-bench/1@, published as
+-- @docs/schema/bench-1.json@. Fields may be added under the same name; if a field changes its
+-- meaning, the schema needs the next number. Histograms are written in full, so that documents
+-- can be merged without loss.
 module Tool.Bench.Document.Json
   ( schemaName,
     documentSchema,
@@ -30,7 +28,6 @@ import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Histogram.Hdr qualified as Hdr
 
--- | The name of the schema.
 schemaName :: Text
 schemaName = "redis-client-bench/1"
 
@@ -48,7 +45,6 @@ documentSchema = case codecSchema (codec :: Codec Document) of
         _ -> mempty
   other -> other
 
--- | A document as JSON.
 documentValue :: Document -> Value
 documentValue = documentObject []
 

@@ -4,6 +4,10 @@ module Tool.Bench.Document.Totals
   ( -- * A slice
     sliceOps,
     sliceRate,
+    sliceLatencies,
+
+    -- * A kind of command
+    commandLatencies,
 
     -- * An iteration
     iterationOps,
@@ -17,6 +21,7 @@ module Tool.Bench.Document.Totals
     runRate,
     runRates,
     runCommands,
+    runNodes,
     runService,
     runResponse,
     runLatencies,
@@ -27,6 +32,7 @@ module Tool.Bench.Document.Totals
     runErrorCount,
     runCpuPerOp,
     runMemory,
+    highestTrust,
     runAgreement,
     runValid,
 
@@ -39,14 +45,14 @@ where
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe)
+import Data.Maybe (fromMaybe, mapMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Text.Read (readMaybe)
 import Tool.Bench.Document
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
-import Tool.Text (fixed)
+import Tool.Text (fixed, shown)
 
 -- | Commands that were answered without an error in the slice. \(O(n)\) in the kinds.
 sliceOps :: Slice -> Int
@@ -56,6 +62,16 @@ sliceOps = sum . fmap (Histogram.count . sliceService) . sliceCommands
 -- length.
 sliceRate :: Slice -> Double
 sliceRate slice = perSecond (fromIntegral (sliceOps slice), sliceSpan slice)
+
+-- | The latencies that clients saw, of all commands of the slice.
+sliceLatencies :: Slice -> Histogram
+sliceLatencies = foldMap seen . sliceCommands
+  where
+    seen stats = fromMaybe (sliceService stats) (sliceResponse stats)
+
+-- | The latencies that clients saw: response times if they are known, service times otherwise.
+commandLatencies :: CommandStats -> Histogram
+commandLatencies stats = fromMaybe (commandService stats) (commandResponse stats)
 
 -- | Commands that were answered without an error inside the window. \(O(n)\) in the kinds.
 iterationOps :: Iteration -> Int
@@ -107,6 +123,10 @@ runRates = map iterationRate . runIterations
 runCommands :: Run -> Map Text CommandStats
 runCommands = Map.unionsWith (<>) . map iterationCommands . runIterations
 
+-- | The statistics of each node, over all iterations.
+runNodes :: Run -> Map Text NodeStats
+runNodes = Map.unionsWith (<>) . map iterationNodes . runIterations
+
 -- | Service times of all commands, over all iterations.
 runService :: Run -> Histogram
 runService = foldMap iterationService . runIterations
@@ -142,7 +162,6 @@ runHitRatio run = case runHits run + runMisses run of
 runErrors :: Run -> Map Text Int
 runErrors = Map.unionsWith (+) . map iterationErrors . runIterations
 
--- | Errors of all classes.
 runErrorCount :: Run -> Int
 runErrorCount = sum . runErrors
 
@@ -162,6 +181,12 @@ runMemory run =
     }
   where
     most field = List.foldl' max 0 (map (field . iterationMemory) (runIterations run))
+
+-- | The highest of a figure of trust, of all iterations in which it is known.
+highestTrust :: (Trust -> Maybe Double) -> Run -> Maybe Double
+highestTrust part run = case mapMaybe (part . iterationTrust) (runIterations run) of
+  [] -> Nothing
+  found -> Just (maximum found)
 
 -- | The comparisons of all iterations in one: the worst comparison, or the sum of the counts if all
 -- agree.
@@ -228,4 +253,3 @@ findProblems run =
     -- standard deviations: once in 16 000 runs).
     chance :: Double -> Int -> Double
     chance asked drawn = 4 * sqrt (max 0 (asked * (1 - asked)) / fromIntegral drawn)
-    shown = Text.pack . show :: Int -> Text

@@ -1,10 +1,6 @@
--- | The closed loop: a thread sends, waits for the replies, and sends again.
---
--- With a batch of one, a thread runs a command and waits. Otherwise it submits a batch and then
--- waits for each reply in turn. Latency is taken per command, from before its submit to the moment
--- when this thread has its reply, whatever the batch. Within a batch the clock is read before every
--- eighth submit, so a command's start is early by at most seven submits and its latency never too
--- small.
+-- | The closed loop: a thread sends a command or a batch, waits for the replies, and sends again.
+-- Within a batch the clock is read before every eighth submit, so a command's start is early by
+-- at most seven submits and its latency never too small.
 module Tool.Bench.Driver.Closed
   ( closed,
     Goal (..),
@@ -24,10 +20,10 @@ import Data.Primitive.SmallArray
 import GHC.Exts (RealWorld)
 import Redis (Pending)
 import Redis qualified
-import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Driver.Lane
 import Tool.Bench.Nodes (nodeFor)
 import Tool.Bench.Tally (Sent (..))
+import Tool.Bench.Time (Nanos, monotonic)
 import Tool.Bench.Window (windowEnd)
 import Tool.Bench.Workload (Drawn (..), Outcome (..), next, verdict)
 

@@ -8,9 +8,9 @@ where
 
 import Redis (Client)
 import Redis.Error (Error)
-import Tool.Bench.Cpu (Nanos)
 import Tool.Bench.Nodes (Nodes)
 import Tool.Bench.Tally (Sent, Tally, answered, answeredWithin, failed)
+import Tool.Bench.Time (Nanos)
 import Tool.Bench.Window (Window)
 import Tool.Bench.Workload (Outcome, Stream, Workload)
 

@@ -1,13 +1,7 @@
--- | The open loop: commands are sent when they are due, whatever happens to those before.
---
--- A pacing thread sleeps until the next command is due, submits all that are due, and hands them to
--- threads that wait for the replies. This gives two latencies: the service time, from the submit to
--- the reply, and the response time, from the time at which the command was due. They differ by the
--- time that the command waited to be sent, which a closed loop does not see, nor a tool that does
--- not correct for it.
---
--- The commands that one thread submits to one node are answered in that order. So there is one
--- waiting thread per node: a late reply of one node does not delay the time noted for another's.
+-- | The open loop: a pacing thread submits commands when they are due, and others wait for the
+-- replies. Service time counts from the submit, response time from the moment at which the
+-- command was due. There is one waiting thread per node, so that a late reply of one node does
+-- not delay the time noted for another's.
 module Tool.Bench.Driver.Open
   ( open,
   )
@@ -32,11 +26,10 @@ import Data.Foldable (for_)
 import Data.Primitive.SmallArray (SmallArray, indexSmallArray, sizeofSmallArray, smallArrayFromList)
 import Redis (Pending)
 import Redis qualified
-import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Driver.Lane
 import Tool.Bench.Nodes (nodeCount, nodeFor)
-import Tool.Bench.Sleep (sleepUntilExactly)
 import Tool.Bench.Tally (Sent (..), lagged)
+import Tool.Bench.Time (Nanos, monotonic, sleepUntilExactly)
 import Tool.Bench.Window (windowEnd)
 import Tool.Bench.Workload (Drawn (..), Outcome, next, verdict)
 

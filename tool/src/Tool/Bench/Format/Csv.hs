@@ -10,7 +10,6 @@ import Data.Aeson (Value, encode, object, (.=))
 import Data.Aeson.Key qualified as Key
 import Data.ByteString.Lazy (ByteString)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Lazy qualified as LazyText
@@ -28,30 +27,19 @@ import Tool.Text (fixed)
 csv :: Document -> ByteString
 csv document =
   LazyText.encodeUtf8 . LazyText.fromChunks . map ((<> "\n") . Text.intercalate "," . map quoted) $
-    [ "test",
-      "rps",
-      "avg_latency_ms",
-      "min_latency_ms",
-      "p50_latency_ms",
-      "p95_latency_ms",
-      "p99_latency_ms",
-      "max_latency_ms"
-    ] :
+    Text.words
+      "test rps avg_latency_ms min_latency_ms p50_latency_ms p95_latency_ms p99_latency_ms max_latency_ms" :
     concatMap rows (documentRuns document)
   where
     rows run =
       row (runName run) (runRate run) (runLatencies run) :
         [ row
             (runName run <> " " <> Text.toUpper name)
-            (share run (commandService stats))
-            (latenciesOf stats)
+            (shareOfRate run (Histogram.count (commandService stats)))
+            (commandLatencies stats)
           | Map.size (runCommands run) > 1,
             (name, stats) <- Map.toList (runCommands run)
         ]
-    -- This kind's share of the run's rate.
-    share run part
-      | runOps run == 0 = 0
-      | otherwise = runRate run * fromIntegral (Histogram.count part) / fromIntegral (runOps run)
     row name rate latencies =
       [ name,
         Text.pack (fixed 2 rate),
@@ -66,9 +54,11 @@ csv document =
     millis nanos = Text.pack (fixed 3 (inMillis nanos))
     quoted text = "\"" <> Text.replace "\"" "\"\"" text <> "\""
 
--- The latencies that callers saw: response times if they are known, service times otherwise.
-latenciesOf :: CommandStats -> Histogram
-latenciesOf stats = fromMaybe (commandService stats) (commandResponse stats)
+-- The part of the run's rate that belongs to this number of its commands.
+shareOfRate :: Run -> Int -> Double
+shareOfRate run count
+  | runOps run == 0 = 0
+  | otherwise = runRate run * fromIntegral count / fromIntegral (runOps run)
 
 -- | One object for each run, with four keys.
 seedJson :: Document -> ByteString
@@ -104,7 +94,7 @@ memtierJson document = (<> "\n") . encode . object $ case documentRuns document 
                      .= stats
                        run
                        (Histogram.count (commandService one))
-                       (latenciesOf one)
+                       (commandLatencies one)
                        (Just one)
                    | (name, one) <- Map.toList (runCommands run)
                  ]
@@ -129,11 +119,7 @@ memtierJson document = (<> "\n") . encode . object $ case documentRuns document 
     stats run count latencies one =
       object
         [ "Count" .= count,
-          "Ops/sec"
-            .= ( if runOps run == 0
-                   then 0
-                   else runRate run * fromIntegral count / fromIntegral (runOps run) :: Double
-               ),
+          "Ops/sec" .= shareOfRate run count,
           "Hits/sec" .= rate (maybe (runHits run) commandHits one),
           "Misses/sec" .= rate (maybe (runMisses run) commandMisses one),
           "Latency" .= inMillis (Histogram.mean latencies),

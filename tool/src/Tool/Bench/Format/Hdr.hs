@@ -14,7 +14,6 @@ import Data.Char (isAlphaNum)
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (maybeToList)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Lazy qualified as LazyText
@@ -52,45 +51,27 @@ hdrLog document =
     interval run iteration = case iterationSeries iteration of
       [] ->
         concat
-          [ lines'
-              run
-              iteration
-              name
-              0
-              (iterationSeconds iteration)
-              (commandService stats)
-              (commandResponse stats)
+          [ logLines name 0 (iterationSeconds iteration) (commandService stats) (commandResponse stats)
             | (name, stats) <- Map.toList (iterationCommands iteration)
           ]
       slices ->
         concat
-          [ lines'
-              run
-              iteration
-              name
-              (sliceAt slice)
-              (sliceSpan slice)
-              (sliceService stats)
-              (sliceResponse stats)
+          [ logLines name (sliceAt slice) (sliceSpan slice) (sliceService stats) (sliceResponse stats)
             | slice <- slices,
               (name, stats) <- Map.toList (sliceCommands slice)
           ]
-    lines' run iteration name at span' service response =
-      logLine run iteration name "service" at span' service :
-      map (logLine run iteration name "response" at span') (maybeToList response)
-    logLine run iteration name kind at span' histogram =
-      Text.concat
-        [ "Tag=",
-          tag (Text.intercalate "/" [runName run, name, kind]),
-          ",",
-          Text.pack (fixed 3 (secondsIn (iterationStarted iteration - origin) + at)),
-          ",",
-          Text.pack (fixed 3 span'),
-          ",",
-          Text.pack (fixed 3 (inMillis (fromIntegral (Histogram.maximumValue histogram)))),
-          ",",
-          Hdr.encodeText histogram
-        ]
+      where
+        logLines name at long service response =
+          [ Text.intercalate
+              ","
+              [ "Tag=" <> tag (Text.intercalate "/" [runName run, name, kind]),
+                Text.pack (fixed 3 (secondsIn (iterationStarted iteration - origin) + at)),
+                Text.pack (fixed 3 long),
+                Text.pack (fixed 3 (inMillis (fromIntegral (Histogram.maximumValue histogram)))),
+                Hdr.encodeText histogram
+              ]
+            | (kind, Just histogram) <- [("service", Just service), ("response", response)]
+          ]
     -- Characters that would end the tag.
     tag = Text.map (\char -> if char `elem` (", \t\r\n" :: String) then '_' else char)
 

@@ -1,10 +1,6 @@
--- | Histograms in the compressed form "V2" of HdrHistogram, which its
--- implementations in many languages read and write.
---
--- With three significant digits, that format has 1024 buckets for each power of two where
--- "Tool.Bench.Histogram" has 512. Each of our buckets is written as the HDR bucket that holds our
--- bucket's middle, so nothing is lost when it is read back. The format has no place for the exact
--- sum and extremes: callers that need them store them separately.
+-- | Histograms in the compressed form "V2" of HdrHistogram. That format has twice as many buckets
+-- as "Tool.Bench.Histogram"; each of our buckets is written as the one that holds its middle, so
+-- nothing is lost when it is read back. Callers store the exact sum and extremes separately.
 module Tool.Bench.Histogram.Hdr
   ( encode,
     decode,

@@ -1,12 +1,7 @@
--- | The mutable form of a histogram, for recording while the clock runs.
---
--- One recorder belongs to the threads of one capability. They take turns on one core, so its words
--- stay in that core's near cache: with a recorder for each of many threads, the core would fetch
--- their tables again and again. Recording is atomic word by word. So nothing is lost when the
--- scheduler changes threads, nor when a thread moves to another core.
---
--- A recorder has a cell for every possible bucket, 225 KB, of which a load touches a few pages.
--- 'drain' leaves it empty.
+-- | The mutable form of a histogram, for recording while the clock runs. One recorder belongs to
+-- the threads of one capability, so that its words stay in that core's cache. Recording is atomic
+-- word by word: nothing is lost when the scheduler changes threads, nor when a thread moves to
+-- another core.
 module Tool.Bench.Histogram.Recorder
   ( Recorder,
     newRecorder,

@@ -15,7 +15,7 @@ where
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe, isJust, mapMaybe)
+import Data.Maybe (isJust, mapMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Bench.Document
@@ -31,19 +31,13 @@ import Tool.Text (thousands)
 -- 95 % interval of the mean over the iterations.
 throughputs :: [Run] -> [Chart]
 throughputs runs =
-  [ Chart
-      { chartTitle = "Throughput",
-        chartAbout =
-          "Commands answered correctly per second. \
-          \The whisker is the 95 % interval of the mean over the iterations.",
-        chartPlot =
-          BarPlot
-            Bars
-              { barsValue = axis "commands per second" Linear Thousands,
-                barsSeries = "this run" : ["redis-benchmark beside it" | compared],
-                barsGroups = map group runs
-              }
-      }
+  [ barChart
+      "Throughput"
+      "Commands answered correctly per second. \
+      \The whisker is the 95 % interval of the mean over the iterations."
+      (axis "commands per second" Linear Thousands)
+      ("this run" : ["redis-benchmark beside it" | compared])
+      (map group runs)
     | not (null runs)
   ]
   where
@@ -64,20 +58,14 @@ throughputs runs =
 -- | The distributions of the latencies of several runs in one chart.
 spectra :: Text -> [(Text, Run)] -> [Chart]
 spectra title runs =
-  [ Chart
-      { chartTitle = title,
-        chartAbout =
-          "Every nine takes the same room: \
-          \read off what the slowest one in a hundred, in a thousand, took.",
-        chartPlot =
-          LinePlot
-            Lines
-              { linesX = axis "share of all commands that were at least as fast" Nines Plain,
-                linesY = axis "latency" Logarithmic Nanoseconds,
-                linesAll = concat (zipWith curves [0 ..] runs),
-                linesBands = []
-              }
-      }
+  [ lineChart
+      title
+      "Every nine takes the same room: \
+      \read off what the slowest one in a hundred, in a thousand, took."
+      ( axis "share of all commands that were at least as fast" Nines Plain,
+        axis "latency" Logarithmic Nanoseconds
+      )
+      (concat (zipWith curves [0 ..] runs))
     | any ((> 0) . runOps . snd) runs
   ]
   where
@@ -120,30 +108,24 @@ spectrum histogram
 -- | Latency over throughput, where the runs offered several rates.
 loadCurve :: [Run] -> [Chart]
 loadCurve runs =
-  [ Chart
-      { chartTitle = "Latency under load: " <> operation,
-        chartAbout =
-          "Each point is a run at one offered rate. \
-          \Where the curve turns upwards the server is full. "
-            <> case kneeOf these of
-              Just _ -> "The upright line is the knee, beyond which commands queue up."
-              Nothing | all (isJust . offered) these -> "There is no knee: commands queue up at every rate."
-              Nothing -> "",
-        chartPlot =
-          LinePlot
-            Lines
-              { linesX = axis "commands per second, reached" Linear Thousands,
-                linesY = axis "latency" Logarithmic Nanoseconds,
-                linesAll =
-                  [ line name (map (reached percent) (List.sortOn runRate these))
-                    | (name, percent) <- percentiles
-                  ]
-                    <> [ upright ("knee: " <> Text.pack (thousands (round (stepRate step))) <> "/s") (stepReached step) these
-                         | Just step <- [kneeOf these]
-                       ],
-                linesBands = []
-              }
-      }
+  [ lineChart
+      ("Latency under load: " <> operation)
+      ( "Each point is a run at one offered rate. \
+        \Where the curve turns upwards the server is full. "
+          <> case kneeOf these of
+            Just _ -> "The upright line is the knee, beyond which commands queue up."
+            Nothing
+              | all (isJust . offered) these -> "There is no knee: commands queue up at every rate."
+              | otherwise -> ""
+      )
+      (axis "commands per second, reached" Linear Thousands, axis "latency" Logarithmic Nanoseconds)
+      ( [ line name (map (reached percent) (List.sortOn runRate these))
+          | (name, percent) <- percentiles
+        ]
+          <> [ upright (kneeName step) (stepReached step) these
+               | Just step <- [kneeOf these]
+             ]
+      )
     | (operation, these) <- Map.toList byOperation,
       length these >= 2
   ]
@@ -152,6 +134,7 @@ loadCurve runs =
       Map.fromListWith
         (flip (<>))
         [(specOperation (runSpec run), [run]) | run <- runs, isOpen run]
+    kneeName step = "knee: " <> Text.pack (thousands (round (stepRate step))) <> "/s"
     reached percent run =
       (runRate run, fromIntegral (Histogram.percentile percent (runLatencies run)))
     isOpen run = case specLoop (runSpec run) of
@@ -187,7 +170,7 @@ runCharts run =
               name
               [ [ (sliceAt slice, fromIntegral (Histogram.percentile percent held))
                   | slice <- slices,
-                    let held = latencyOf slice,
+                    let held = sliceLatencies slice,
                     Histogram.count held > 0
                 ]
                 | (_, slices) <- series
@@ -203,7 +186,7 @@ runCharts run =
             chartPlot =
               HeatPlot
                 Heats
-                  { heatsX = (axis "seconds" Linear Seconds) {axisHighest = Just (runSeconds run)},
+                  { heatsX = timeAxis,
                     heatsY = latencyAxis,
                     heatsCells = concat [heat slice | (_, slices) <- series, slice <- slices],
                     heatsBands = events
@@ -221,6 +204,7 @@ runCharts run =
   where
     rateAxis = axis "commands per second" Linear Thousands
     latencyAxis = axis "latency" Logarithmic Nanoseconds
+    timeAxis = (axis "seconds" Linear Seconds) {axisHighest = Just (runSeconds run)}
     series = seriesOf run
     overSlices value =
       [[(sliceAt slice, value slice) | slice <- slices] | (_, slices) <- series]
@@ -240,14 +224,7 @@ runCharts run =
       Chart
         { chartTitle = title,
           chartAbout = about,
-          chartPlot =
-            LinePlot
-              Lines
-                { linesX = (axis "seconds" Linear Seconds) {axisHighest = Just (runSeconds run)},
-                  linesY = y,
-                  linesAll = coloured curves,
-                  linesBands = events
-                }
+          chartPlot = LinePlot (Lines timeAxis y (coloured curves) events)
         }
     coloured curves =
       concat
@@ -267,15 +244,13 @@ runCharts run =
         then "response times, from the intended start"
         else "service times, from the submit"
     responds slice = not (null (mapMaybe sliceResponse (Map.elems (sliceCommands slice))))
-    latencyOf slice =
-      foldMap (\stats -> fromMaybe (sliceService stats) (sliceResponse stats)) (sliceCommands slice)
     heat slice =
       [ Heat
           { heatX = (sliceAt slice, sliceAt slice + sliceSpan slice),
             heatY = (low, high),
             heatCount = fromIntegral held / max 1e-9 (sliceSpan slice)
           }
-        | ((low, high), held) <- rows (latencyOf slice)
+        | ((low, high), held) <- rows (sliceLatencies slice)
       ]
     sampled value =
       Map.fromListWith

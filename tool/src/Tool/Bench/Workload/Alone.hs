@@ -21,7 +21,6 @@ import Redis.Decode (Decoder, mismatch)
 import Redis.Duration (seconds)
 import Redis.Error (Error)
 import Redis.Value (Value (..))
-import Tool.Bench.Workload.Drawn
 import Tool.Bench.Workload.Ground
 import Tool.Bench.Workload.Keys
 import Tool.Bench.Workload.Random
@@ -42,7 +41,6 @@ publishKind ground = plainKind "publish" "publish" [] $ \stream -> do
         | otherwise -> Right (Wrong (Char8.pack (show number <> " subscribers")))
       other -> mismatch "a number of subscribers" other
 
--- | The channel for 'publishKind'.
 channel :: ByteString
 channel = "redis-client:bench"
 

@@ -13,8 +13,7 @@ import Redis.Command (decodedBy)
 import Redis.Config qualified as Config
 import Redis.Decode (mismatch)
 import Redis.Value (Value (..))
-import Tool.Bench.Cpu (monotonic)
-import Tool.Bench.Sleep (sleepUntil)
+import Tool.Bench.Time (monotonic, sleepUntil)
 import Tool.Bench.Workload.Alone (channel)
 import Tool.Span (nanosIn)
 

@@ -1,10 +1,6 @@
--- | Operations that the user wrote: a command template, prepared so that it can be filled some
--- million times a second.
---
--- The library is asked once where the keys are and what kind of command it is, with a mark in every
--- place: in later commands the words stand at the same positions. An error reply counts as an
--- error. For a command that only reads, an empty reply is a miss. For a GET of a key of the
--- workload, the value is compared.
+-- | Operations that the user wrote. The library is asked once where the keys are and what kind of
+-- command it is, with a mark in every place: in later commands the words stand at the same
+-- positions. For a command that only reads, an empty reply is a miss.
 module Tool.Bench.Workload.Custom
   ( custom,
     NotACommand (..),
@@ -25,7 +21,6 @@ import Redis.Commands.Raw (raw)
 import Redis.Decode (Decoder)
 import Redis.Value (Value (..), withoutAttributes)
 import Tool.Bench.Workload.Distribution
-import Tool.Bench.Workload.Drawn
 import Tool.Bench.Workload.Ground
 import Tool.Bench.Workload.Keys
 import Tool.Bench.Workload.Random

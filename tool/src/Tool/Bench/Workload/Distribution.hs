@@ -1,9 +1,5 @@
--- | How often each key is drawn.
---
--- Each distribution that is not even gives every rank a weight, and is drawn from by the alias
--- method (Walker 1974, Vose 1991): a table of one word per key, made once. A draw takes one look-up
--- and one comparison, whatever the distribution. So a zipf is exact, for every exponent, and as
--- cheap as a hot set.
+-- | How often each key is drawn. A distribution that is not even is drawn from by the alias method
+-- (Walker 1974, Vose 1991): one look-up and one comparison in a table of one word per key.
 module Tool.Bench.Workload.Distribution
   ( Distribution (..),
     distribution,

@@ -13,7 +13,9 @@ module Tool.Bench.Workload.Ground
     compared,
     valueOfKey,
 
-    -- * Kinds of operation
+    -- * Operations and their kinds
+    Drawn (..),
+    Outcome (..),
     Kind (..),
     plainKind,
     sharedKind,
@@ -26,15 +28,17 @@ module Tool.Bench.Workload.Ground
   )
 where
 
+import Data.ByteString (ByteString)
 import Data.List qualified as List
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Word (Word64)
+import Redis.Client (Client)
 import Redis.Command (Command)
 import Redis.Decode (Decoder, mismatch)
+import Redis.Error (Error)
 import Redis.Value (Value (..))
 import Tool.Bench.Workload.Distribution
-import Tool.Bench.Workload.Drawn
 import Tool.Bench.Workload.Keys
 import Tool.Bench.Workload.Random
 import Tool.Bench.Workload.Values
@@ -143,10 +147,33 @@ valueOfKey :: Ground -> Int -> Decoder Outcome
 valueOfKey ground number reply = compared ground number <$> foundOrMissing reply
 {-# NOINLINE valueOfKey #-}
 
+-- | One operation. The first number is that of its kind: an index into the workload's kinds.
+data Drawn
+  = -- | A command that may share a connection with others. The second number is that of the key
+    -- whose value it returns, if its outcome is 'Found'.
+    Drawn !Int !Int !(Command Outcome)
+  | -- | An operation that is more than one command, or needs a connection of its own. Blocks until
+    -- it is done.
+    DrawnAlone !Int !(Client -> IO (Either Error Outcome))
+
+-- | The result of an operation.
+data Outcome
+  = -- | The reply is right.
+    Done
+  | -- | The read found something.
+    Hit
+  | -- | The read found nothing.
+    Miss
+  | -- | A value that still has to be compared with the value of the key. A decoder that compares
+    -- would be a closure for every command in flight, which the collector would copy.
+    Found ByteString
+  | -- | The reply is wrong. The text is the reply instead.
+    Wrong ByteString
+  deriving stock (Eq, Show)
+
 -- | Makes one operation. The upper half of the stream's current number is for its use.
 type Make = Stream -> IO Drawn
 
--- | One kind of operation.
 data Kind = Kind
   { kindName :: Text,
     -- | How much one operation adds to the server's counts of calls, by command as

@@ -1,9 +1,5 @@
--- | The names of keys.
---
--- All names lie side by side in one buffer before the clock starts, and a key is a slice that is
--- made when needed: a table of ready slices would cost further cache misses for each command. The
--- one miss that is left, on the name itself, is part of the work: a sender does not know in advance
--- which key the next caller will use.
+-- | The names of keys, side by side in one buffer that is made before the clock starts. A key is a
+-- slice: a table of ready slices would cost further cache misses for each command.
 module Tool.Bench.Workload.Keys
   ( Keys,
     keyCount,
@@ -31,13 +27,11 @@ import Data.ByteString.Unsafe qualified as Unsafe
 import Data.List qualified as List
 import Data.Maybe (listToMaybe)
 import Data.Text qualified as Text
-import Data.Text.Encoding (decodeUtf8With)
-import Data.Text.Encoding.Error (lenientDecode)
 import Data.Word (Word64)
 import Numeric (showHex)
 import Tool.Bench.Workload.Random (mix)
 import Tool.Bench.Workload.Syntax
-import Tool.Text (argumentBytes)
+import Tool.Text (argumentBytes, utf8)
 
 -- | Keys by their numbers, from zero; immutable.
 data Keys = Keys
@@ -51,7 +45,6 @@ data Keys = Keys
     keysLongest :: Int
   }
 
--- | The number of keys.
 keyCount :: Keys -> Int
 keyCount = keysCount
 
@@ -85,7 +78,6 @@ sizeBytes = 4
 newtype KeyTemplate = KeyTemplate [KeyPart]
   deriving stock (Eq, Show)
 
--- | A part of a key.
 data KeyPart
   = -- | Fixed text.
     KeyText ByteString
@@ -164,7 +156,7 @@ describeKeyTemplate (KeyTemplate parts) = concatMap part parts
       KeyHex digits -> "{hex:" <> show digits <> "}"
       KeyTags tags ->
         "{tag:"
-          <> Text.unpack (decodeUtf8With lenientDecode (ByteString.intercalate "," tags))
+          <> Text.unpack (utf8 (ByteString.intercalate "," tags))
           <> "}"
     brace = \case
       '{' -> "{{"

@@ -1,9 +1,6 @@
--- | The tests that have a name: those of redis-benchmark under its names, sending the same
--- commands, and tests that it lacks.
---
--- Every reply is checked: values against their keys, counts and lengths where they are known. The
--- scripts really execute: before the clock starts, a script's SET is done once and read back; after
--- that the server counts it.
+-- | The tests that have a name: those of redis-benchmark, and tests that it lacks. Every reply is
+-- checked. A script's SET is done once and read back before the clock starts; after that the
+-- server counts it.
 module Tool.Bench.Workload.Named
   ( named,
     allKeys,
@@ -27,13 +24,11 @@ import Redis.Decode qualified as Decode
 import Redis.Value (Value (..), withoutAttributes)
 import Tool.Bench.Workload.Alone
 import Tool.Bench.Workload.Distribution (choose)
-import Tool.Bench.Workload.Drawn
 import Tool.Bench.Workload.Ground
 import Tool.Bench.Workload.Keys
 import Tool.Bench.Workload.Random
 import Tool.Bench.Workload.Values
 
--- | The test of this name.
 named :: Ground -> String -> Maybe Kind
 named ground name = ($ ground) <$> lookup name [(known, kind) | (known, _, kind) <- table]
 
@@ -143,23 +138,27 @@ getexKind ground = plainKind "getex" "getex" [allKeys ground] $ \stream -> do
   let expiring = [Build.key key, Build.arg "EX", Build.arg seconds]
   pure $! Build.command "GETEX" expiring (valueOfKey ground number)
 
--- | Writes all keys.
 allKeys :: Ground -> Step
 allKeys ground =
-  Step
-    { stepName = "keys",
-      stepCount = count,
-      stepCommand = \number ->
-        Done
-          <$ Commands.set
-            (keyOf (groundKeys ground) number)
-            (valueOf (groundValues ground) number),
-      stepStats = [("set", count)],
-      stepKeys = count,
-      stepPlace = StepByKey
+  (byKey "keys" "set" count $ \number -> Done <$ Commands.set (keyOf keys number) (valueOf values number))
+    { stepKeys = count
     }
   where
     count = shapeKeys (groundShape ground)
+    keys = groundKeys ground
+    values = groundValues ground
+
+-- A step of this number of commands, and its name and that of its command in the server's counts.
+byKey :: Text -> Text -> Int -> (Int -> Command Outcome) -> Step
+byKey name statistic count command =
+  Step
+    { stepName = name,
+      stepCount = count,
+      stepCommand = command,
+      stepStats = [(statistic, count)],
+      stepKeys = 1,
+      stepPlace = StepByKey
+    }
 
 expiryOr60 :: Ground -> (Int, Int)
 expiryOr60 = fromMaybe (60, 60) . shapeExpiry . groundShape
@@ -210,27 +209,15 @@ mgetKind ground = plainKind "mget" "mget" [before] $ \stream -> do
   where
     before
       | shapeClustered (groundShape ground) =
-        Step
-          { stepName = "tagged keys",
-            stepCount = count,
-            stepCommand = msetOf ground . tagged ground,
-            stepStats = [("mset", count)],
-            stepKeys = 10 * count,
-            stepPlace = StepByKey
-          }
+        (byKey "tagged keys" "mset" count (msetOf ground . tagged ground)) {stepKeys = 10 * count}
       | otherwise = allKeys ground
     count = shapeKeys (groundShape ground)
 
 msetOf :: Ground -> [(ByteString, Int)] -> Command Outcome
 msetOf ground keys =
-  Build.command
-    "MSET"
-    ( concat
-        [ [Build.key key, Build.arg (valueOf (groundValues ground) number)]
-          | (key, number) <- keys
-        ]
-    )
-    okay
+  Build.command "MSET" (concatMap pair keys) okay
+  where
+    pair (key, number) = [Build.key key, Build.arg (valueOf (groundValues ground) number)]
 
 -- * Lists, sets, hashes, streams
 
@@ -257,23 +244,16 @@ lrangeKind size' ground =
 -- Fills the list with at least this many elements.
 listOf :: Ground -> Int -> Step
 listOf ground count =
-  Step
-    { stepName = "mylist",
-      stepCount = count,
-      stepCommand = \number ->
-        Build.command
-          "RPUSH"
-          [Build.key "mylist", Build.arg (valueOf (groundValues ground) number)]
-          (integerFrom 1),
-      stepStats = [("rpush", count)],
-      stepKeys = 1,
-      stepPlace = StepByKey
-    }
+  byKey "mylist" "rpush" count $ \number ->
+    Build.command
+      "RPUSH"
+      [Build.key "mylist", Build.arg (valueOf (groundValues ground) number)]
+      (integerFrom 1)
 
 saddKind, hsetKind, spopKind, zaddKind, zpopminKind, xaddKind :: Ground -> Kind
 saddKind ground = plainKind "sadd" "sadd" [] $ \stream -> do
   element <- keyOf (groundElements ground) <$> drawKey ground stream
-  pure $! Build.command "SADD" [Build.key "myset", Build.arg element] (integerFrom 0)
+  pure $! sadd element
 hsetKind ground = plainKind "hset" "hset" [] $ \stream -> do
   number <- drawKey ground stream
   pure
@@ -289,19 +269,12 @@ spopKind ground =
     Build.command "SPOP" [Build.key "myset"] somethingOrNull
   where
     filled =
-      (fill ground "myset" "sadd")
-        { stepCommand = \number ->
-            Build.command
-              "SADD"
-              [Build.key "myset", Build.arg (keyOf (groundElements ground) number)]
-              (integerFrom 0)
-        }
+      byKey "myset" "sadd" (shapeKeys (groundShape ground)) (sadd . keyOf (groundElements ground))
 zaddKind ground = plainKind "zadd" "zadd" [] $ \stream -> do
   element <- keyOf (groundElements ground) <$> drawKey ground stream
   score <-
     keyOf (groundDigits ground) . below (shapeKeys (groundShape ground)) . upper <$> step stream
-  let member = [Build.key "myzset", Build.arg score, Build.arg element]
-  pure $! Build.command "ZADD" member (integerFrom 0)
+  pure $! zadd score element
 zpopminKind ground =
   plainKind "zpopmin" "zpopmin" [filled] . const . pure $
     Build.command "ZPOPMIN" [Build.key "myzset"] verdict
@@ -311,34 +284,19 @@ zpopminKind ground =
       Array _ -> Right Hit
       other -> mismatch "a member and its score" other
     filled =
-      (fill ground "myzset" "zadd")
-        { stepCommand = \number ->
-            Build.command
-              "ZADD"
-              [ Build.key "myzset",
-                Build.arg (keyOf (groundDigits ground) number),
-                Build.arg (keyOf (groundElements ground) number)
-              ]
-              (integerFrom 0)
-        }
+      byKey "myzset" "zadd" (shapeKeys (groundShape ground)) $ \number ->
+        zadd (keyOf (groundDigits ground) number) (keyOf (groundElements ground) number)
 xaddKind ground = plainKind "xadd" "xadd" [] $ \stream -> do
   value <- valueOf (groundValues ground) <$> drawKey ground stream
   let entry = [Build.key "mystream", Build.arg "*", Build.arg "myfield", Build.arg value]
   pure $! Build.command "XADD" entry someText
 
--- Fills a collection with an element for each key.
-fill :: Ground -> Text -> Text -> Step
-fill ground name command =
-  Step
-    { stepName = name,
-      stepCount = count,
-      stepCommand = const pong,
-      stepStats = [(command, count)],
-      stepKeys = 1,
-      stepPlace = StepByKey
-    }
-  where
-    count = shapeKeys (groundShape ground)
+sadd :: ByteString -> Command Outcome
+sadd element = Build.command "SADD" [Build.key "myset", Build.arg element] (integerFrom 0)
+
+zadd :: ByteString -> ByteString -> Command Outcome
+zadd score element =
+  Build.command "ZADD" [Build.key "myzset", Build.arg score, Build.arg element] (integerFrom 0)
 
 -- * Programs
 
@@ -386,14 +344,7 @@ scriptLoadKind _ =
 
 everywhere :: Text -> Text -> Command Outcome -> Step
 everywhere name command what =
-  Step
-    { stepName = name,
-      stepCount = 1,
-      stepCommand = const what,
-      stepStats = [(command, 1)],
-      stepKeys = 0,
-      stepPlace = StepEverywhere
-    }
+  (byKey name command 1 (const what)) {stepKeys = 0, stepPlace = StepEverywhere}
 
 -- Sets keys by a program. Its effect is checked once before the clock starts.
 program ::
@@ -404,9 +355,7 @@ program ::
   ([ByteString] -> [ByteString] -> Command Value) ->
   Kind
 program ground name command before run =
-  (plainKind name command (before <> [checked]) make)
-    { kindStats = Just [(command, 1), ("set", 1)]
-    }
+  (plainKind name command (before <> [checked]) make) {kindStats = Just [(command, 1), ("set", 1)]}
   where
     make stream = do
       number <- drawKey ground stream

@@ -65,7 +65,6 @@ peek = Syntax $ \column input ->
 rest :: Syntax String
 rest = Syntax (\column input -> Right (input, column, input))
 
--- | Whether the text has ended.
 ended :: Syntax Bool
 ended = null <$> rest
 

@@ -28,7 +28,6 @@ data Task
     TaskCommand String Template
   deriving stock (Eq, Show)
 
--- | The name in reports.
 taskName :: Task -> Text
 taskName = \case
   TaskNamed name -> Text.pack name

@@ -63,7 +63,6 @@ data Piece
     RandomBelow Int
   deriving stock (Eq, Show)
 
--- | Reads a template.
 commandTemplate :: Syntax Template
 commandTemplate = do
   blanks

@@ -1,9 +1,6 @@
--- | The values of keys. A key's value follows from its number, so that every reply can be compared,
--- and it costs no more than a slice.
---
--- The value of the key with number @k@ is cut out of one seeded block, at an offset that 'mix'
--- computes from @k@. Two keys seldom have the same value, so a reply that belongs to another caller
--- is noticed. If values differ in size, the size follows from @k@ too.
+-- | The values of keys. A value is a slice of one seeded block, at an offset that follows from the
+-- key's number, so that every reply can be compared, and one that belongs to another caller is
+-- noticed.
 module Tool.Bench.Workload.Values
   ( Values,
     newValues,

@@ -1,16 +1,41 @@
 {-# LANGUAGE InterruptibleFFI #-}
 
--- | Waits until a moment, coarsely or exactly.
-module Tool.Bench.Sleep
-  ( sleepUntil,
+-- | Clocks: the monotonic clock, waiting for its moments, and processor time.
+module Tool.Bench.Time
+  ( Nanos,
+    monotonic,
+    sleepUntil,
     sleepUntilExactly,
+    ownCpu,
+    endedChildrenCpu,
   )
 where
 
 import Control.Concurrent (threadDelay)
 import Control.Monad (when)
 import Data.Int (Int64)
-import Tool.Bench.Cpu (Nanos, monotonic)
+import GHC.Clock (getMonotonicTimeNSec)
+import System.CPUTime (getCPUTime)
+
+-- | Nanoseconds.
+type Nanos = Int
+
+-- | User and system time of this process, of all its threads. \(O(1)\).
+ownCpu :: IO Nanos
+ownCpu = (\picoseconds -> fromInteger (picoseconds `div` 1000)) <$> getCPUTime
+
+-- | User and system time of the children that have ended and been waited for. The difference
+-- between before and after one child's life is the time of that child, if no other child ends
+-- meanwhile. \(O(1)\).
+endedChildrenCpu :: IO Nanos
+endedChildrenCpu = fromIntegral <$> childrenNanos
+
+foreign import ccall unsafe "redis_client_tool_children_cpu_nanos"
+  childrenNanos :: IO Int64
+
+-- | A clock that only goes forward, from an arbitrary point. \(O(1)\).
+monotonic :: IO Nanos
+monotonic = fromIntegral <$> getMonotonicTimeNSec
 
 -- | Sleeps until a moment of the monotonic clock. Wakes at most a few milliseconds late while the
 -- processor is free. Needs no thread of the operating system.
