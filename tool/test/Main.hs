@@ -7,6 +7,7 @@ import System.Exit (exitWith)
 import Test.Hspec (around_, hspec)
 import Tool.Bench.ArrivalsSpec qualified
 import Tool.Bench.AssembleSpec qualified
+import Tool.Bench.CountersSpec qualified
 import Tool.Bench.Document.ConsistencySpec qualified
 import Tool.Bench.Document.JsonSpec qualified
 import Tool.Bench.EventsSpec qualified
@@ -21,7 +22,6 @@ import Tool.Bench.ReportSpec qualified
 import Tool.Bench.ServerFactsSpec qualified
 import Tool.Bench.SteadySpec qualified
 import Tool.Bench.SweepSpec qualified
-import Tool.Bench.TallySpec qualified
 import Tool.Bench.TrustSpec qualified
 import Tool.Bench.Workload.AloneSpec qualified
 import Tool.Bench.Workload.DistributionSpec qualified
@@ -98,7 +98,7 @@ main =
       Tool.Bench.TrustSpec.spec
       Tool.Bench.ServerFactsSpec.spec
       Tool.Bench.SweepSpec.spec
-      Tool.Bench.TallySpec.spec
+      Tool.Bench.CountersSpec.spec
       Tool.Bench.KnownAnswerSpec.spec
       Tool.Options.LoadSpec.spec
       Tool.ProgramSpec.spec

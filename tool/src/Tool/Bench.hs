@@ -11,7 +11,7 @@ import System.Directory (getTemporaryDirectory)
 import System.Exit (ExitCode (..))
 import Tool.Bench.Disk (probeDisk)
 import Tool.Bench.Document
-import Tool.Bench.Driver (lanes)
+import Tool.Bench.Driver (senderCount)
 import Tool.Bench.Environment (manifest)
 import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (newProgress)
@@ -53,7 +53,7 @@ once options = withOutputs (benchOutputs options) $ \write -> do
   takeAllCores
   -- Before the load: the manifest has the time and the load of the machine at the start.
   about <- manifest
-  threads <- lanes load <$> getNumCapabilities
+  threads <- senderCount load <$> getNumCapabilities
   found <- withTargetOf (benchConnection options) $ \target -> do
     let chosen = chosenWorkloads (targetIsCluster target) threads (benchWorkload options) load
     either invalidRun pure chosen >>= traverse (runsOf progress target)

@@ -15,7 +15,6 @@ module Tool.Compare
     metricName,
     metricByName,
     metricUnit,
-    higherIsBetter,
   )
 where
 

@@ -10,6 +10,7 @@ module Tool.Connect
     targetResp,
     targetNetwork,
     targetNodeName,
+    specOn,
     needFiles,
 
     -- * Connecting
@@ -71,7 +72,7 @@ import Redis.TestKit.Cluster.View qualified as View
 import Redis.TestKit.Command (CommandCalls (callsRun), commandCalls, infoFields, nameAndVersion)
 import System.Directory (doesFileExist)
 import Text.Read (readMaybe)
-import Tool.Bench.Document (TargetKind (..))
+import Tool.Bench.Document (Loop (Closed), Spec (..), TargetKind (..))
 import Tool.Bench.Time (Nanos)
 import Tool.Failure (unavailable)
 import Tool.Options.Connection
@@ -183,6 +184,36 @@ targetNodeName target = case targetSocket target of
     utf8 (targetHost target)
       <> ":"
       <> shown (targetPort target)
+
+-- | The description of a run of this operation on a target: a closed loop of one thread and one
+-- command at a time, of which the rest is not known. Takes the number of capabilities.
+specOn :: Target -> Int -> Text -> Spec
+specOn target capabilities operation =
+  Spec
+    { specOperation = operation,
+      specWorkload = operation,
+      specSeed = 0,
+      specKeys = 0,
+      specKeySize = 0,
+      specDistribution = "as recorded",
+      specValueSizes = "as recorded",
+      specThreads = 1,
+      specBatch = 1,
+      specInFlight = 0,
+      specMuxCount = Just 1,
+      specPolling = True,
+      specCapabilities = capabilities,
+      specLoop = Closed,
+      specWarmup = 0,
+      specDuration = Nothing,
+      specRequests = Nothing,
+      specTarget = targetKind target,
+      specTls = targetUsesTls target,
+      specProtocol = targetResp target,
+      specNetwork = targetNetwork target,
+      specPersistence = Nothing,
+      specAxes = Map.empty
+    }
 
 -- | Ends the program if a TLS file that the options name does not exist.
 needFiles :: ConnectionOptions -> IO ()

@@ -3,7 +3,6 @@
 -- clock; the clocks are compared through the server, or assumed to be equal, with a note.
 module Tool.Merge
   ( mergeDocuments,
-    mergeIterations,
   )
 where
 
@@ -178,7 +177,7 @@ mergeSpecs specs@(first :| others) =
       (OpenRamp a b, OpenRamp c d) -> OpenRamp (a + c) (b + d)
       _ -> one
 
--- | Merges windows of several generators. Each comes with how many nanoseconds its clock is ahead.
+-- Merges windows of several generators. Each comes with how many nanoseconds its clock is ahead.
 -- Returns the length of their common part in seconds, which is not above 0 if there is none, and
 -- the merged window.
 mergeIterations :: NonEmpty (Int, Iteration) -> (Double, Iteration)

@@ -6,7 +6,6 @@ module Tool.Options
   ( Outcome (..),
     parseArguments,
     completions,
-    modeWordsFirst,
     ambiguousOptions,
   )
 where
@@ -32,7 +31,7 @@ import Tool.Options.Bench
 import Tool.Options.Campaign (campaignOptions, campaignProblem)
 import Tool.Options.Common (inGroups)
 import Tool.Options.Connection (connectionOptions, withPassword)
-import Tool.Options.Effect (Said, saidOf)
+import Tool.Options.Effect (GivenOptions, givenOptions)
 import Tool.Options.Output (outputOptions)
 import Tool.Options.Replay
 import Tool.Options.Results
@@ -78,7 +77,7 @@ parseArguments password arguments
       BenchReplay options ->
         BenchReplay options {replayConnection = authorised (replayConnection options)}
       mode -> mode
-    checked mode = maybe (Run mode) Reject (modeProblem (saidOf takesNext arguments) mode)
+    checked mode = maybe (Run mode) Reject (modeProblem (givenOptions takesNext arguments) mode)
     oneLine message = case words (maybe "" show (unChunk (helpError message))) of
       [] -> "this cannot be read (try --help)"
       text
@@ -144,7 +143,7 @@ benchGroups =
       map OptLong (words "allow allow-saturation brief no-sampling sample")
         <> map OptLong (words "warmup iterations slice")
 
-modeProblem :: Said -> BenchMode -> Maybe String
+modeProblem :: GivenOptions -> BenchMode -> Maybe String
 modeProblem options' = \case
   BenchOnce options -> case benchProblem options' options of
     Nothing -> workloadRefusal (benchWorkload options)
@@ -239,7 +238,7 @@ ambiguousOptions = takingValue `intersect` concatMap (snd . snd) modePaths
 takingValue :: [OptName]
 takingValue = concatMap (fst . snd) modePaths
 
--- | Moves the words that name a mode to the front. \(O(n)\).
+-- Moves the words that name a mode to the front. \(O(n)\).
 modeWordsFirst :: [String] -> [String]
 modeWordsFirst arguments = path <> without (length path) arguments
   where

@@ -3,7 +3,6 @@
 -- and merges the lines by their times in the end.
 module Tool.Record
   ( record,
-    mergeByTime,
   )
 where
 
@@ -145,7 +144,7 @@ withEach with items action = case items of
   [] -> action []
   item : others -> with item $ \one -> withEach with others (action . (one :))
 
--- | Merges the lines of several nodes. Each line begins with its time: seconds and microseconds, of
+-- Merges the lines of several nodes. Each line begins with its time: seconds and microseconds, of
 -- equal length. The lines of one node stay in their order. Lazy; \(O(n m)\) for \(n\) lines of
 -- \(m\) nodes.
 mergeByTime :: [[Lazy.ByteString]] -> [Lazy.ByteString]

@@ -29,6 +29,7 @@ import Redis.Commands qualified as Commands
 import Redis.Error (Error)
 import System.Exit (ExitCode)
 import System.FilePath (takeFileName)
+import Tool.Bench.Counters (errorClass)
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals (judged)
 import Tool.Bench.Environment (manifest, memory, wallClock)
@@ -38,7 +39,6 @@ import Tool.Bench.Reconcile (countsBefore, reconcile)
 import Tool.Bench.Report (report)
 import Tool.Bench.Reports (conclude)
 import Tool.Bench.Sink (withOutputs)
-import Tool.Bench.Tally (errorClass)
 import Tool.Bench.Time (Nanos, monotonic, ownCpu, sleepUntilExactly)
 import Tool.Connect
 import Tool.Failure (invalidRun)
@@ -82,8 +82,8 @@ data Rows = Rows
   }
 
 -- The largest number of threads that wait for replies.
-lanes :: Int
-lanes = 64
+maxWaiters :: Int
+maxWaiters = 64
 
 played :: ReplayOptions -> Recording -> IO Run
 played options recording = do
@@ -125,10 +125,7 @@ played options recording = do
       answered =
         CommandCounts . Map.fromListWith (+) $
           [(name, 1) | Finished name _ (Right _) <- finished, name /= "ping"]
-      late =
-        [ max 0 (timesSent times - timesIntended times)
-          | Finished _ _ (Right times) <- finished
-        ]
+      late = [max 0 (timesSent times - timesIntended times) | Finished _ _ (Right times) <- finished]
   agreement <-
     if any (scripted . recordedName) commands
       then pure (NotComparable "scripts run commands of their own")
@@ -162,10 +159,7 @@ played options recording = do
                 iterationMemory = used,
                 iterationTrust =
                   noTrust
-                    { trustSchedule =
-                        if paced
-                          then Just (Histogram.fromValues late)
-                          else Nothing
+                    { trustSchedule = if paced then Just (Histogram.fromValues late) else Nothing
                     },
                 iterationAgreement = agreement
               }
@@ -179,7 +173,7 @@ played options recording = do
     commands = recordingCommands recording
     count = length commands
     bytes = count * 8
-    waiting = max 1 (min lanes (recordingClients recording))
+    waiting = max 1 (min maxWaiters (recordingClients recording))
     paced = replayPace options /= PaceUnpaced
     scripted name = any (`ByteString.isPrefixOf` name) ["eval", "fcall"]
     rate = case replayPace options of
@@ -206,37 +200,12 @@ played options recording = do
              | (reason, left) <- Map.toList (recordingLeftOut recording)
            ]
     specOf capabilities =
-      Spec
-        { specOperation = "replay",
-          specWorkload =
-            Text.intercalate
-              ","
-              [ utf8 name
-                  <> ":"
-                  <> shown held
-                | (name, held) <- Map.toList (recordingNames recording)
-              ],
-          specSeed = 0,
-          specKeys = 0,
-          specKeySize = 0,
-          specDistribution = "as recorded",
-          specValueSizes = "as recorded",
-          specThreads = 1,
-          specBatch = 1,
-          specInFlight = 0,
-          specMuxCount = Just 1,
-          specPolling = True,
-          specCapabilities = capabilities,
+      (specOn target capabilities "replay")
+        { specWorkload =
+            Text.intercalate "," $
+              [utf8 name <> ":" <> shown held | (name, held) <- Map.toList (recordingNames recording)],
           specLoop = if rate > 0 then OpenConstant rate else Closed,
-          specWarmup = 0,
-          specDuration = Nothing,
-          specRequests = Just count,
-          specTarget = targetKind target,
-          specTls = targetUsesTls target,
-          specProtocol = targetResp target,
-          specNetwork = targetNetwork target,
-          specPersistence = Nothing,
-          specAxes = Map.empty
+          specRequests = Just count
         }
 
 -- The queue of a thread that waits: the row of a command, and its pending reply.
@@ -282,11 +251,8 @@ collect rows (number, lane) =
 failedRow :: Rows -> Int -> Error -> IO ()
 failedRow rows row problem = do
   monotonic >>= writeByteArray (rowsDone rows) row
-  atomicModifyIORef'
-    (rowsFailed rows)
-    ( \held ->
-        (IntMap.insert row (Text.pack (errorClass problem)) held, ())
-    )
+  atomicModifyIORef' (rowsFailed rows) $ \held ->
+    (IntMap.insert row (Text.pack (errorClass problem)) held, ())
 
 -- A command, when it ended, and its error or its times.
 data Finished = Finished Text Nanos (Either Text Times)

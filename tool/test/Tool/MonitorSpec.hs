@@ -4,6 +4,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (for_)
+import MonitorLines (renderLine)
 import Redis.TestKit.Command
 import Redis.TestKit.Server
 import Test.Hspec

@@ -10,6 +10,7 @@ import Data.Either (isRight)
 import Data.List (isInfixOf)
 import Data.Map.Strict qualified as Map
 import Data.Text qualified as Text
+import MonitorLines (renderLine)
 import OnServer (at, watched)
 import Redis.TestKit.Certificates (Certificates (..), withCertificates)
 import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, nodeServer, withCluster)

@@ -22,7 +22,7 @@ import Compare.Sample
 import Data.Aeson
 import Data.List qualified as List
 import Data.Text (Text)
-import Tool.Campaign.Store (writeWhole)
+import Tool.Bench.Sink (writeWhole)
 import Tool.Statistics (Summary (..), summarise)
 
 -- | A comparison.

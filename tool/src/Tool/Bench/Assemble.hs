@@ -5,7 +5,6 @@ module Tool.Bench.Assemble
     Leniency (..),
     leniencyOf,
     assemble,
-    windowParts,
     answeredByKind,
   )
 where
@@ -211,7 +210,7 @@ named' names finish kinds =
           Just counts <- [IntMap.lookup number kinds]
       ]
 
--- | The slices of the window, in order: where each begins, in seconds since the begin of the
+-- The slices of the window, in order: where each begins, in seconds since the begin of the
 -- window, and how long it is. Empty slices are included.
 windowParts :: Drive -> [((Double, Double), Part)]
 windowParts found = map part [driveFirst found .. finalSlice]

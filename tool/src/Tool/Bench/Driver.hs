@@ -3,10 +3,10 @@
 -- window ends after a number of commands, the warm-up is a run of its own, and the window ends
 -- with the last reply.
 module Tool.Bench.Driver
-  ( Course (..),
+  ( Setup (..),
     Drive (..),
     drive,
-    lanes,
+    senderCount,
   )
 where
 
@@ -23,17 +23,17 @@ import GHC.Conc (getNumCapabilities)
 import Redis (Client)
 import System.Timeout (timeout)
 import Tool.Bench.Arrivals (Arrivals (..), arrivals)
+import Tool.Bench.Counters
 import Tool.Bench.Document (Memory)
 import Tool.Bench.Driver.Closed (Goal (..), closed)
-import Tool.Bench.Driver.Lane (Lane (..))
 import Tool.Bench.Driver.Open (open)
+import Tool.Bench.Driver.Sender (Sender (..))
 import Tool.Bench.Environment (clocks, memory)
 import Tool.Bench.Nodes (Nodes, nodeCount)
 import Tool.Bench.Outage (Outages, unlessAway, whenGone)
 import Tool.Bench.Part
 import Tool.Bench.Progress (Progress, State (..), tick)
 import Tool.Bench.Steady (untilSteady)
-import Tool.Bench.Tally
 import Tool.Bench.Time (Nanos, monotonic, sleepUntil, sleepUntilExactly)
 import Tool.Bench.Usage (Usage, usage, usedSince)
 import Tool.Bench.Window
@@ -43,15 +43,15 @@ import Tool.Options.Load (Plan (..), Sending (..), Warmup (..), planArrivals, pl
 import Tool.Span (nanosIn, secondsIn)
 
 -- | What a drive needs.
-data Course = Course
-  { courseProgress :: Progress,
-    courseClient :: Client,
-    courseOutages :: Outages,
-    courseWorkload :: Workload,
-    courseLoad :: LoadOptions,
-    courseNodes :: Nodes,
+data Setup = Setup
+  { setupProgress :: Progress,
+    setupClient :: Client,
+    setupOutages :: Outages,
+    setupWorkload :: Workload,
+    setupLoad :: LoadOptions,
+    setupNodes :: Nodes,
     -- | The moment at which the load begins, on the monotonic clock. 'Nothing' means at once.
-    courseBegin :: Maybe Nanos
+    setupBegin :: Maybe Nanos
   }
 
 data Drive = Drive
@@ -75,31 +75,31 @@ data Drive = Drive
 
 -- | How many threads send, on this number of capabilities. In an open loop one per capability is
 -- enough.
-lanes :: LoadOptions -> Int -> Int
-lanes load capabilities
+senderCount :: LoadOptions -> Int -> Int
+senderCount load capabilities
   | planIsOpen (loadPlan load) = min (loadThreads load) capabilities
   | otherwise = loadThreads load
 
 -- | Runs the load for warm-up and window. Blocks until every command that was sent has its reply or
 -- its error. At the end of a window, commands that wait for a server that is away fail
 -- ("Tool.Bench.Outage").
-drive :: Course -> IO Drive
-drive course = case planRequests plan of
-  Nothing -> stretch course (planWarmup plan) Nothing
+drive :: Setup -> IO Drive
+drive setup = case planRequests plan of
+  Nothing -> stretch setup (planWarmup plan) Nothing
   Just count -> do
     before <- case planWarmup plan of
       WarmupFor 0 -> pure Nothing
       WarmupFor seconds -> Just <$> stretch (lasting seconds) (WarmupFor 0) Nothing
       WarmupUntilSteady most -> Just <$> stretch (lasting 0.001) (WarmupUntilSteady most) Nothing
-    let begin = maybe (courseBegin course) (const Nothing) before
-    found <- stretch course {courseBegin = begin} (WarmupFor 0) (Just count)
+    let begin = maybe (setupBegin setup) (const Nothing) before
+    found <- stretch setup {setupBegin = begin} (WarmupFor 0) (Just count)
     pure (maybe found (afterWarmup found) before)
   where
-    plan = loadPlan (courseLoad course)
+    plan = loadPlan (setupLoad setup)
     lasting seconds =
-      course
-        { courseLoad =
-            (courseLoad course)
+      setup
+        { setupLoad =
+            (setupLoad setup)
               { loadDuration = seconds,
                 loadPlan = plan {planSending = atFirstRate (planSending plan)}
               }
@@ -120,22 +120,22 @@ afterWarmup found warmup =
     }
 
 -- One warm-up and one window, by time or by count.
-stretch :: Course -> Warmup -> Maybe Int -> IO Drive
-stretch course warmup count = do
+stretch :: Setup -> Warmup -> Maybe Int -> IO Drive
+stretch setup warmup count = do
   capabilities <- getNumCapabilities
-  let threads = lanes load capabilities
+  let threads = senderCount load capabilities
       shape = Shape {shapeKinds = length (kinds workload), shapeNodes = nodeCount nodes}
   -- This takes time, so the load begins after it.
   sides <- traverse (const (newSides shape)) [1 .. min threads capabilities]
   called <- monotonic
-  let begin = maybe (called + 1000000) (max called) (courseBegin course)
+  let begin = maybe (called + 1000000) (max called) (setupBegin setup)
       anchor = case warmup of
         WarmupFor seconds -> begin + nanosIn seconds
         WarmupUntilSteady _ -> begin
   window <- newWindow anchor (nanosIn (planSlice plan))
   barrier <- newEmptyMVar :: IO (MVar ())
   -- Each thread stays on one capability, chosen by its number.
-  shared <- smallArrayFromList <$> traverse (\made -> tallyOf window made begin) sides
+  shared <- smallArrayFromList <$> traverse (\made -> countersOf window made begin) sides
   jobs <- traverse (job window barrier begin threads shared) [0 .. threads - 1]
   let all' = toList shared
       -- Each thread stays on one capability. By default the runtime moves waiting threads to
@@ -164,16 +164,16 @@ stretch course warmup count = do
     answeredBefore <- soFar
     limit <- windowEnd window
     -- The threads send no more after the end.
-    gone <- whenGone (courseOutages course) (when (isJust count) (monotonic >>= endAt window))
+    gone <- whenGone (setupOutages setup) (when (isJust count) (monotonic >>= endAt window))
     watch running (subtract <$> monotonic <*> windowEnd window) $ \now -> do
       pick
       measured <- subtract answeredBefore <$> soFar
       gone measured
       parts <- readIORef collected
       let left = if isNothing count then Just (limit - from) else Nothing
-      tick (courseProgress course) left (stateOf window parts from now measured)
+      tick (setupProgress setup) left (stateOf window parts from now measured)
     after <- usage
-    ended <- unlessAway (courseOutages course) soFar running
+    ended <- unlessAway (setupOutages setup) soFar running
     mapM_ handOver all'
     used <- memory
     pick
@@ -193,30 +193,30 @@ stretch course warmup count = do
           driveMemory = used
         }
   where
-    load = courseLoad course
+    load = setupLoad setup
     plan = loadPlan load
-    workload = courseWorkload course
-    nodes = courseNodes course
+    workload = setupWorkload setup
+    nodes = setupNodes setup
     -- What a thread does after the barrier opens. Returns the time at which it ended.
     job window barrier begin threads shared number = do
       stream <- newStream workload number
-      let lane =
-            Lane
-              { laneClient = courseClient course,
-                laneWorkload = workload,
-                laneNodes = nodes,
-                laneWindow = window,
-                laneStream = stream,
-                laneTally = indexSmallArray shared (number `rem` sizeofSmallArray shared)
+      let sender =
+            Sender
+              { senderClient = setupClient setup,
+                senderWorkload = workload,
+                senderNodes = nodes,
+                senderWindow = window,
+                senderStream = stream,
+                senderCounters = indexSmallArray shared (number `rem` sizeofSmallArray shared)
               }
       pure $ do
         () <- readMVar barrier
         case planArrivals plan of
-          Nothing -> closed (goal threads number) (loadBatch load) lane
+          Nothing -> closed (goal threads number) (loadBatch load) sender
           Just arriving -> do
             let dues = planned begin (windowAnchor window) arriving threads number
             (capability, _) <- threadCapability =<< myThreadId
-            open capability (limited threads number dues) lane
+            open capability (limited threads number dues) sender
         monotonic
     goal threads number = maybe UntilEnd (Operations . share threads number) count
     limited threads number dues = maybe dues (\all' -> take (share threads number all') dues) count
@@ -252,17 +252,6 @@ stateOf window parts from now measured =
     { statePassed = now - from,
       stateMeasured = measured,
       stateLatest =
-        maybe
-          mempty
-          ( foldMap kindService
-              . partKinds
-              . snd
-          )
-          (IntMap.lookupLT (sliceOf window now) parts),
-      stateErrors =
-        sum
-          [ sum (kindErrors kind)
-            | part <- IntMap.elems parts,
-              kind <- IntMap.elems (partKinds part)
-          ]
+        foldMap (foldMap kindService . partKinds . snd) (IntMap.lookupLT (sliceOf window now) parts),
+      stateErrors = sum (partErrors <$> parts)
     }

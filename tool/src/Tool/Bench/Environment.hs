@@ -2,11 +2,9 @@
 -- rumour. No secrets, and no host names or paths but those of the command line.
 module Tool.Bench.Environment
   ( manifest,
-    withoutSecrets,
     wallClock,
     clocks,
     memory,
-    isVirtualMachine,
     contents,
   )
 where
@@ -96,7 +94,7 @@ clocks = look >>= closest (99 :: Int)
       after <- monotonic
       pure (after - before, (wall, before + (after - before) `div` 2))
 
--- | The command line with stars in place of passwords.
+-- The command line with stars in place of passwords.
 withoutSecrets :: [String] -> [String]
 withoutSecrets = \case
   "--password" : _ : rest -> "--password" : "***" : withoutSecrets rest
@@ -119,7 +117,7 @@ withoutPassword argument = case Text.breakOn "://" (Text.pack argument) of
       Text.unpack (scheme <> "://" <> Text.takeWhile (/= ':') credentials <> ":***@" <> host)
   _ -> argument
 
--- | Whether the processor reports that it is virtual: waking a sleeping core is expensive there.
+-- Whether the processor reports that it is virtual: waking a sleeping core is expensive there.
 isVirtualMachine :: IO Bool
 isVirtualMachine =
   maybe False (elem "hypervisor" . Char8.words) . field "flags" <$> contents "/proc/cpuinfo"

@@ -135,7 +135,6 @@ headline = \case
     | otherwise -> shown (length runs) <> " runs, all valid."
     where
       invalid = length (filter (not . runValid) runs)
-  where
 
 summaryTable :: [Run] -> Markup
 summaryTable runs =

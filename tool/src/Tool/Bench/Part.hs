@@ -1,4 +1,4 @@
--- | The counts of one slice of a run: those of one tally at first, and those of all tallies once
+-- | The counts of one slice of a run: those of one capability at first, and those of all once
 -- the parts are added up. Adding parts loses nothing.
 module Tool.Bench.Part
   ( Part (..),
@@ -6,6 +6,7 @@ module Tool.Bench.Part
     KindCounts (..),
     afterwards,
     partOps,
+    partErrors,
   )
 where
 
@@ -76,3 +77,7 @@ afterwards = maxBound
 -- | Commands that were answered without an error.
 partOps :: Part -> Int
 partOps = sum . fmap (Histogram.count . kindService) . partKinds
+
+-- | Commands that failed.
+partErrors :: Part -> Int
+partErrors = sum . fmap (sum . kindErrors) . partKinds

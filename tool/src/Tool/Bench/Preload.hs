@@ -17,7 +17,7 @@ import Redis.Command (Command)
 import Redis.Error (Error)
 import Tool.Bench.Time (Nanos, monotonic, sleepUntil)
 import Tool.Bench.Workload (Outcome (..), Workload, workloadSteps)
-import Tool.Bench.Workload.Ground (Step (..), StepPlace (..))
+import Tool.Bench.Workload.Dataset (Step (..), StepPlace (..))
 import Tool.Connect (CommandCounts, Target, counted, primaries, replicasBehind, serverKeys)
 import Tool.Failure (invalidRun)
 

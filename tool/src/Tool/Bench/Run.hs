@@ -22,11 +22,11 @@ import Tool.Bench.Arrivals (Arrivals (..), describeArrivals, describeRate)
 import Tool.Bench.Assemble
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals (iterationOps, judged)
-import Tool.Bench.Driver (Course (..), Drive (..), drive, lanes)
+import Tool.Bench.Driver (Drive (..), Setup (..), drive, senderCount)
 import Tool.Bench.Environment (clocks)
 import Tool.Bench.Nodes (Nodes, noNodes, nodesOf)
 import Tool.Bench.Outage (outageNotes, withObserved)
-import Tool.Bench.Part (KindCounts (kindErrors), Part (partKinds))
+import Tool.Bench.Part (partErrors)
 import Tool.Bench.Preload (preload)
 import Tool.Bench.Progress (Progress, announce, finish)
 import Tool.Bench.Reconcile (CountsBefore, countsBefore, reconcile)
@@ -35,9 +35,9 @@ import Tool.Bench.ServerFacts (Found (..), serverFacts)
 import Tool.Bench.Time (Nanos)
 import Tool.Bench.Usage (usableCores)
 import Tool.Bench.Workload
-import Tool.Bench.Workload.Audience (Heard (..), withAudience)
+import Tool.Bench.Workload.Dataset (Shape (..))
 import Tool.Bench.Workload.Distribution (describeDistribution)
-import Tool.Bench.Workload.Ground (Shape (..))
+import Tool.Bench.Workload.Subscribers (Heard (..), withSubscribers)
 import Tool.Bench.Workload.Values (describeSizes)
 import Tool.Connect
 import Tool.Failure (invalidRun)
@@ -137,14 +137,14 @@ once setting before sentAlready = do
     (found, away) <- withObserved (tuningOf load) target $ \outages client ->
       (,)
         <$> drive
-          Course
-            { courseProgress = settingProgress setting,
-              courseClient = client,
-              courseOutages = outages,
-              courseWorkload = workload,
-              courseLoad = load,
-              courseNodes = settingNodes setting,
-              courseBegin = begin
+          Setup
+            { setupProgress = settingProgress setting,
+              setupClient = client,
+              setupOutages = outages,
+              setupWorkload = workload,
+              setupLoad = load,
+              setupNodes = settingNodes setting,
+              setupBegin = begin
             }
         `finally` finish (settingProgress setting)
         <*> outageNotes outages
@@ -169,7 +169,7 @@ once setting before sentAlready = do
               assemblyClosed =
                 if isJust (planArrivals plan)
                   then Nothing
-                  else Just (lanes load capabilities, loadBatch load),
+                  else Just (senderCount load capabilities, loadBatch load),
               assemblyArrivals = planArrivals plan,
               assemblyRequests = planRequests plan,
               assemblySamples = samples,
@@ -200,17 +200,12 @@ once setting before sentAlready = do
       subscribers -> do
         let due (found, _, _, _) = subscribers * publishedIn workload found
         (result, Heard got) <-
-          withAudience (targetConfig (tuningOf load) target) subscribers 10 due action
+          withSubscribers (targetConfig (tuningOf load) target) subscribers 10 due action
         pure
           ( result,
             Map.fromList [("MessageNotDelivered", abs (due result - got)) | due result /= got]
           )
-    errorsOf found =
-      sum
-        [ sum (kindErrors kind)
-          | part <- IntMap.elems (driveParts found),
-            kind <- IntMap.elems (partKinds part)
-        ]
+    errorsOf found = sum (partErrors <$> driveParts found)
 
 -- A generator that begins at a given time is not alone: the servers count the others' commands as
 -- well. If the servers count fewer commands than this generator sent, that is still wrong.
@@ -229,11 +224,8 @@ moment wanted = do
   (wall, now) <- clocks
   if wanted < wall
     then
-      invalidRun
-        ( "--start-at passed "
-            <> fixed 1 (secondsIn (wall - wanted))
-            <> " s before everything was ready"
-        )
+      invalidRun $
+        "--start-at passed " <> fixed 1 (secondsIn (wall - wanted)) <> " s before everything was ready"
     else pure (now + wanted - wall)
 
 -- How often each command must have run to give these answers.
@@ -254,8 +246,7 @@ publishedIn workload found =
 nodesFor :: Target -> IO Nodes
 nodesFor target
   | targetIsCluster target =
-    either nobody (nodesOf . map named)
-      <$> try (primariesWithSlots target)
+    either nobody (nodesOf . map named) <$> try (primariesWithSlots target)
   | otherwise = pure noNodes
   where
     named (node, slots) = (Text.pack (renderEndpoint node), slots)
@@ -277,15 +268,8 @@ announcement target workload load =
       WarmupFor seconds -> fixed 1 seconds <> " s"
       WarmupUntilSteady most -> "up to " <> fixed 0 most <> " s"
     measured =
-      maybe
-        ( fixed 1 (loadDuration load)
-            <> " s measured"
-        )
-        ( \count ->
-            thousands count
-              <> " commands measured"
-        )
-        (planRequests plan)
+      maybe (fixed 1 (loadDuration load) <> " s") ((<> " commands") . thousands) (planRequests plan)
+        <> " measured"
         <> maybe "" ((", " <>) . describeArrivals) (planArrivals plan)
 
 nameOf :: Target -> Workload -> LoadOptions -> Text
@@ -302,16 +286,15 @@ nameOf target workload load =
 -- Takes the number of capabilities, and the number of nodes that serve keys.
 specOf :: Int -> Int -> Target -> Workload -> LoadOptions -> Spec
 specOf capabilities nodes target workload load =
-  Spec
-    { specOperation = workloadName workload,
-      specWorkload = workloadText workload,
+  (specOn target capabilities (workloadName workload))
+    { specWorkload = workloadText workload,
       specSeed = loadSeed load,
       specKeys = loadKeys load,
       specKeySize = workloadKeySize workload,
       specDistribution =
         Text.pack (describeDistribution (shapeDistribution (workloadShape workload))),
       specValueSizes = Text.pack (describeSizes (shapeSizes (workloadShape workload))),
-      specThreads = lanes load capabilities,
+      specThreads = senderCount load capabilities,
       specBatch = if isJust (planArrivals plan) then 1 else loadBatch load,
       specInFlight =
         if isJust (planArrivals plan)
@@ -319,21 +302,13 @@ specOf capabilities nodes target workload load =
           else loadThreads load * loadBatch load,
       specMuxCount = loadMuxCount load,
       specPolling = loadPolling load,
-      specCapabilities = capabilities,
       specLoop = case planArrivals plan of
         Nothing -> Closed
         Just (Constant rate) -> OpenConstant rate
         Just (Poisson rate) -> OpenPoisson rate
         Just (Ramp from to _) -> OpenRamp from to,
-      -- Known after the run.
-      specWarmup = 0,
       specDuration = if isJust (planRequests plan) then Nothing else Just (loadDuration load),
       specRequests = planRequests plan,
-      specTarget = targetKind target,
-      specTls = targetUsesTls target,
-      specProtocol = targetResp target,
-      specNetwork = targetNetwork target,
-      specPersistence = Nothing,
       specAxes =
         Map.fromList [("read_from", word) | Just word <- [readingWord (targetReadFrom target)]]
           <> missesWanted workload

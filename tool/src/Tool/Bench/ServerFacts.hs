@@ -58,9 +58,7 @@ import Tool.Text (utf8)
 data Found = Found
   { foundFacts :: ServerFacts,
     -- | @none@, @rdb@, @aof-everysec@ and so on, if the server told.
-    foundPersistence :: Maybe Text,
-    -- | The folder that the server writes to, if that is on this machine.
-    foundFolder :: Maybe FilePath
+    foundPersistence :: Maybe Text
   }
   deriving stock (Eq, Show)
 
@@ -81,8 +79,7 @@ serverFacts thorough target = do
         else pure Nothing
     let fields = either (const Map.empty) Map.fromList told
         config = either (const Map.empty) (Map.fromList . map both) settings
-        local = targetIsLocal target
-    binary <- if thorough && local then programFile fields else pure Nothing
+    binary <- if thorough && targetIsLocal target then programFile fields else pure Nothing
     defaults <- maybe (pure Nothing) (defaultsOf . fst) binary
     pure
       Found
@@ -101,8 +98,7 @@ serverFacts thorough target = do
                            Nothing <- [defaults]
                        ]
               },
-          foundPersistence = if Map.null config then Nothing else Just (persistenceOf config),
-          foundFolder = if local then Text.unpack <$> Map.lookup "dir" config else Nothing
+          foundPersistence = if Map.null config then Nothing else Just (persistenceOf config)
         }
   where
     both (name, value) = (utf8 name, utf8 value)

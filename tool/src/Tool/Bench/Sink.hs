@@ -3,7 +3,7 @@
 module Tool.Bench.Sink
   ( withSinks,
     withOutputs,
-    formatted,
+    writeWhole,
 
     -- * Places
     isSpecial,
@@ -24,7 +24,7 @@ import System.Directory
     renameFile,
   )
 import System.FilePath (takeDirectory, takeFileName)
-import System.IO (hClose, hFlush, openBinaryTempFileWithDefaultPermissions, stdout)
+import System.IO (Handle, hClose, hFlush, openBinaryTempFileWithDefaultPermissions, stdout)
 import System.IO.Error (ioeSetFileName, modifyIOError, tryIOError)
 import System.Posix.Files (getFileStatus, isRegularFile)
 import Tool.Bench.Document (Document)
@@ -56,7 +56,7 @@ withOutputs outputs action =
     prefixes = [path | (FormatHgrm, path) <- outputsFiles outputs]
     missing prefix = takeDirectory prefix <> ": does not exist"
 
--- | A document in a format that consists of one file.
+-- A document in a format that consists of one file.
 formatted :: Format -> Document -> Lazy.ByteString
 formatted format document = case format of
   FormatJson -> encode (documentValue document) <> "\n"
@@ -88,23 +88,37 @@ withSink named path action
     special <- isSpecial path
     if special
       then action (Lazy.writeFile path)
-      else bracketOnError create discard $ \(temporary, handle) -> do
-        -- An error names the file that the user requested.
-        result <- action $ \content -> modifyIOError (`ioeSetFileName` path) $ do
-          Lazy.hPutStr handle content
-          hClose handle
-          renameFile temporary path
-        result <$ discard (temporary, handle)
+      else bracketOnError create discardPart $ \part -> do
+        result <- action (completePart path part)
+        result <$ discardPart part
   where
     create = do
       refuseFolder named path
-      let part = takeFileName path <> ".part"
-      tryIOError (openBinaryTempFileWithDefaultPermissions (takeDirectory path) part)
-        >>= either (cannotWrite named path) pure
-    -- On a full disk closing fails, too.
-    discard (temporary, handle) = do
-      void (tryIOError (hClose handle))
-      void (tryIOError (removePathForcibly temporary))
+      tryIOError (partBeside path) >>= either (cannotWrite named path) pure
+
+-- | Writes a file completely or not at all. Throws an 'IOException' that names the file.
+writeWhole :: FilePath -> Lazy.ByteString -> IO ()
+writeWhole path content =
+  modifyIOError (`ioeSetFileName` path) $
+    bracketOnError (partBeside path) discardPart $ \part -> completePart path part content
+
+-- A file that grows beside its place.
+partBeside :: FilePath -> IO (FilePath, Handle)
+partBeside path =
+  openBinaryTempFileWithDefaultPermissions (takeDirectory path) (takeFileName path <> ".part")
+
+-- Moves it to its place. An error names the file that the user requested.
+completePart :: FilePath -> (FilePath, Handle) -> Lazy.ByteString -> IO ()
+completePart path (temporary, handle) content = modifyIOError (`ioeSetFileName` path) $ do
+  Lazy.hPutStr handle content
+  hClose handle
+  renameFile temporary path
+
+-- On a full disk closing fails, too.
+discardPart :: (FilePath, Handle) -> IO ()
+discardPart (temporary, handle) = do
+  void (tryIOError (hClose handle))
+  void (tryIOError (removePathForcibly temporary))
 
 -- | Whether the path exists and is not a regular file: a device or a pipe must not be replaced by a
 -- file.

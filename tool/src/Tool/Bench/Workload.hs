@@ -47,7 +47,7 @@ import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Word (Word64)
 import Tool.Bench.Workload.Custom (NotACommand (..), custom)
-import Tool.Bench.Workload.Ground
+import Tool.Bench.Workload.Dataset
 import Tool.Bench.Workload.Keys
 import Tool.Bench.Workload.Named (allKeys, named, namedTests)
 import Tool.Bench.Workload.Random (Stream, lower, step)
@@ -64,7 +64,7 @@ data Workload = Workload
     -- | A draw of 2^32 below the first mark is of the first kind, and so on. The last kind has no
     -- mark.
     workloadMarks :: PrimArray Word64,
-    workloadGround :: Ground,
+    workloadGround :: Dataset,
     -- | A short name, such as @get@ or @mixed@.
     workloadName :: Text,
     -- | The whole workload, such as @70:get,30:set@.
@@ -75,34 +75,34 @@ data Workload = Workload
 -- is a message of one line. \(O(n)\) in the number of keys.
 makeWorkload :: Maybe Text -> Shape -> Mix -> Either String Workload
 makeWorkload name shape tasks =
-  assembled ground (fromMaybe text name) text . toList <$> traverse kind tasks
+  assembled dataset (fromMaybe text name) text . toList <$> traverse kind tasks
   where
-    ground = newGround shape
+    dataset = newDataset shape
     text = Text.pack (describeMix tasks)
     kind (weight, task) =
       (,) weight <$> case task of
-        TaskNamed test -> maybe (Left ("there is no test " <> show test)) Right (named ground test)
+        TaskNamed test -> maybe (Left ("there is no test " <> show test)) Right (named dataset test)
         TaskCommand _ template ->
           either
             (\(NotACommand problem) -> Left problem)
             Right
-            (custom ground (allKeys ground) (taskName task) template)
+            (custom dataset (allKeys dataset) (taskName task) template)
 
 -- | A workload that sends PING.
 emptyWorkload :: Shape -> Workload
 emptyWorkload shape =
-  assembled ground "ping_mbulk" "ping_mbulk" [(1, kind) | Just kind <- [named ground "ping_mbulk"]]
+  assembled dataset "ping_mbulk" "ping_mbulk" [(1, kind) | Just kind <- [named dataset "ping_mbulk"]]
   where
-    ground = newGround shape
+    dataset = newDataset shape
 
-assembled :: Ground -> Text -> Text -> [(Int, Kind)] -> Workload
-assembled ground name text shares =
+assembled :: Dataset -> Text -> Text -> [(Int, Kind)] -> Workload
+assembled dataset name text shares =
   Workload
     { workloadKinds = smallArrayFromList (map snd shares),
       workloadMakes =
         smallArrayFromList (zipWith (\number (_, kind) -> kindMake kind number) [0 ..] shares),
       workloadMarks = primArrayFromList (marks (map fst shares)),
-      workloadGround = ground,
+      workloadGround = dataset,
       workloadName = name,
       workloadText = text
     }
@@ -117,22 +117,22 @@ marks weights =
 
 -- | The keys and values that the user requested.
 workloadShape :: Workload -> Shape
-workloadShape = groundShape . workloadGround
+workloadShape = datasetShape . workloadGround
 
 workloadKeys :: Workload -> Int
 workloadKeys = shapeKeys . workloadShape
 
 -- | The key with a number below 'workloadKeys'. \(O(1)\).
 workloadKey :: Workload -> Int -> ByteString
-workloadKey = keyOf . groundKeys . workloadGround
+workloadKey = keyOf . datasetKeys . workloadGround
 
 -- | The value of that key. \(O(1)\), copies nothing.
 workloadValue :: Workload -> Int -> ByteString
-workloadValue = valueOf . groundValues . workloadGround
+workloadValue = valueOf . datasetValues . workloadGround
 
 -- | Bytes of the longest key.
 workloadKeySize :: Workload -> Int
-workloadKeySize = longestKey . groundKeys . workloadGround
+workloadKeySize = longestKey . datasetKeys . workloadGround
 
 -- | Notes for the readers of the results.
 workloadNotes :: Workload -> [Text]

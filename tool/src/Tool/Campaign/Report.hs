@@ -24,9 +24,9 @@ import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Html (bullets, manifestSection, page, paragraph, tableOf, titled)
 import Tool.Bench.Html.Charts (runCharts, spectra, throughputs)
+import Tool.Bench.Sink (writeWhole)
 import Tool.Campaign.Design (cellName)
 import Tool.Campaign.Plan
-import Tool.Campaign.Store (writeWhole)
 import Tool.Campaign.Views
 import Tool.ChangePoint
 import Tool.Chart

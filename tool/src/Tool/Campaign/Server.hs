@@ -7,7 +7,6 @@ module Tool.Campaign.Server
     Started (..),
     withCellServer,
     withForgetfulServer,
-    persistenceConfig,
   )
 where
 
@@ -132,7 +131,7 @@ withServerIn folder variables surroundings cell action =
             startedPing = ping
           }
 
--- | The lines of the server's configuration. Snapshots follow the server's own defaults.
+-- The lines of the server's configuration. Snapshots follow the server's own defaults.
 persistenceConfig :: Persistence -> [String]
 persistenceConfig = \case
   PersistNone -> ["save \"\"", "appendonly no"]

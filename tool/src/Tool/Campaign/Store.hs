@@ -11,32 +11,24 @@ module Tool.Campaign.Store
     openStore,
     keep,
     recall,
-    writeWhole,
   )
 where
 
-import Control.Exception (bracketOnError, try)
-import Control.Monad (unless, void, when)
+import Control.Exception (try)
+import Control.Monad (unless, when)
 import Data.Aeson (Value, eitherDecodeStrict', encode)
 import Data.ByteString qualified as ByteString
-import Data.ByteString.Lazy qualified as Lazy
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Text qualified as Text
-import System.Directory
-  ( createDirectoryIfMissing,
-    doesFileExist,
-    listDirectory,
-    removePathForcibly,
-    renameFile,
-  )
-import System.FilePath (takeDirectory, takeFileName, (<.>), (</>))
-import System.IO (hClose, openBinaryTempFileWithDefaultPermissions)
-import System.IO.Error (ioeSetFileName, isFullError, modifyIOError, tryIOError)
+import System.Directory (createDirectoryIfMissing, doesFileExist, listDirectory)
+import System.FilePath (takeDirectory, (<.>), (</>))
+import System.IO.Error (isFullError)
 import Tool.Bench.Document (Document)
 import Tool.Bench.Document.Consistency (checked)
 import Tool.Bench.Document.Json (decodeWritten, documentValue)
+import Tool.Bench.Sink (writeWhole)
 import Tool.Failure (invalidRun)
 
 -- | A directory with settings.
@@ -112,23 +104,3 @@ recall store name = do
   where
     file = fileOf store name
     bad problem = invalidRun (file <> ": " <> problem)
-
--- | Writes a file completely or not at all: under another name first. Throws an 'IOException' that
--- names the file.
-writeWhole :: FilePath -> Lazy.ByteString -> IO ()
-writeWhole file bytes =
-  modifyIOError (`ioeSetFileName` file) $
-    bracketOnError created discard $
-      \(temporary, handle) -> do
-        Lazy.hPut handle bytes
-        hClose handle
-        renameFile temporary file
-  where
-    created =
-      openBinaryTempFileWithDefaultPermissions
-        (takeDirectory file)
-        (takeFileName file <> ".part")
-    -- On a full disk closing fails, too.
-    discard (temporary, handle) = do
-      void (tryIOError (hClose handle))
-      removePathForcibly temporary

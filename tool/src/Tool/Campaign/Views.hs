@@ -6,7 +6,6 @@ module Tool.Campaign.Views
   ( View (..),
     Row (..),
     views,
-    axisOf,
   )
 where
 

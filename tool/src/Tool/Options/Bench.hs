@@ -20,7 +20,7 @@ import Tool.Bench.Workload.Values (largestSize)
 import Tool.Options.Campaign (CampaignOptions)
 import Tool.Options.Common
 import Tool.Options.Connection
-import Tool.Options.Effect (Said, effectProblem)
+import Tool.Options.Effect (GivenOptions, effectProblem)
 import Tool.Options.Load
 import Tool.Options.Output
 import Tool.Options.Replay (RecordOptions, ReplayOptions)
@@ -151,7 +151,7 @@ loadOptions =
 
 -- | The problem of a combination of options, in one line. Also takes the options that stand on the
 -- command line.
-benchProblem :: Said -> BenchOptions -> Maybe String
+benchProblem :: GivenOptions -> BenchOptions -> Maybe String
 benchProblem options' options = case connectionProblem True (benchConnection options) of
   Just problem -> Just problem
   Nothing ->

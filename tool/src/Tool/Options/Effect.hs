@@ -3,9 +3,8 @@
 -- describe the data are always accepted, so that one command line fits many tests: @--keys@,
 -- @--value-size@, @--seed@.
 module Tool.Options.Effect
-  ( Said,
-    saidOf,
-    said,
+  ( GivenOptions,
+    givenOptions,
     effectProblem,
     namesKeys,
   )
@@ -23,13 +22,13 @@ import Tool.Options.Load
 import Tool.Options.Workload
 
 -- | The long options on the command line, each with its value if it takes one.
-newtype Said = Said (Map String String)
+newtype GivenOptions = GivenOptions (Map String String)
   deriving stock (Eq, Show)
 
 -- | Collects the options of the command line. The function says whether the next argument is the
 -- value of this one. \(O(n \log n)\).
-saidOf :: (String -> Bool) -> [String] -> Said
-saidOf takesNext = Said . Map.fromList . go
+givenOptions :: (String -> Bool) -> [String] -> GivenOptions
+givenOptions takesNext = GivenOptions . Map.fromList . go
   where
     go = \case
       [] -> []
@@ -43,14 +42,14 @@ saidOf takesNext = Said . Map.fromList . go
         (name, _) -> [(name, concat next)]
       _ -> []
 
--- | Whether an option is on the command line. Takes its name without the dashes.
-said :: Said -> String -> Bool
-said (Said options) name = Map.member name options
+-- Whether an option is on the command line. Takes its name without the dashes.
+isGiven :: GivenOptions -> String -> Bool
+isGiven (GivenOptions options) name = Map.member name options
 
 -- | The first option without an effect, in one line. Takes the default number of keys, whether
 -- reads go to replicas, and the options.
-effectProblem :: Said -> Int -> Bool -> Plan -> WorkloadOptions -> Maybe String
-effectProblem options@(Said values) usualKeys fromReplicas plan workload =
+effectProblem :: GivenOptions -> Int -> Bool -> Plan -> WorkloadOptions -> Maybe String
+effectProblem options@(GivenOptions values) usualKeys fromReplicas plan workload =
   listToMaybe
     [ line
       | (True, line) <-
@@ -99,7 +98,7 @@ effectProblem options@(Said values) usualKeys fromReplicas plan workload =
           ]
     ]
   where
-    has = said options
+    has = isGiven options
     mixes = selectedMixes (workloadSelection workload)
     tasks = concatMap (map snd . NonEmpty.toList . snd) (NonEmpty.toList mixes)
     names = case map written tasks of

@@ -204,7 +204,9 @@ allowOptions =
   where
     saturation = "The client itself is what is measured: --allow saturation"
     allow =
-      described "allow" "CHECK,…" $
+      described
+        "allow"
+        "CHECK,…"
         "Only note it, and call no run invalid, if this check of the generator fails: \
         \saturation (it used more than 80 % of its cores), \
         \little (Little's law: on a busy machine threads are kept from running), \

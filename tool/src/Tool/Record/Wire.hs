@@ -7,7 +7,6 @@ module Tool.Record.Wire
     withConnected,
     blame,
     ask,
-    answeredOn,
     receive,
 
     -- * Lines
@@ -75,7 +74,7 @@ ask wire request = do
       then "the server refuses: " <> Char8.unpack (ByteString.drop 1 answer)
       else "it does not speak the Redis protocol: " <> show (ByteString.take 40 answer)
 
--- | The first line of the reply to a request, of at most a kilobyte. Blocks for it, for at most ten
+-- The first line of the reply to a request, of at most a kilobyte. Blocks for it, for at most ten
 -- seconds.
 answeredOn :: [ByteString] -> Wire -> IO ByteString
 answeredOn request wire =

@@ -46,7 +46,6 @@ spec = describe "what servers say of themselves" $ do
       Map.lookup "dir" (serverConfig facts) `shouldBe` Nothing
       serverRefused facts `shouldBe` []
       foundPersistence found `shouldBe` Just "aof-always"
-      foundFolder found `shouldBe` Just (serverFolder server)
       -- It is the same clock, so the offset is no more than the reply took.
       fmap (\clock -> abs (clockOffset clock) <= clockUncertainty clock + 1000000) (serverClock facts) `shouldBe` Just True
 

@@ -15,11 +15,11 @@ import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 import Tool.Bench.Arrivals (Arrivals (Constant))
-import Tool.Bench.Driver (lanes)
+import Tool.Bench.Driver (senderCount)
 import Tool.Bench.Workload
 import Tool.Bench.Workload.Chosen (chosenWorkloads, newWorkload)
+import Tool.Bench.Workload.Dataset (Shape (..), defaultShape)
 import Tool.Bench.Workload.Distribution (Distribution (Disjoint))
-import Tool.Bench.Workload.Ground (Shape (..), defaultShape)
 import Tool.Bench.Workload.Syntax (parse)
 import Tool.Bench.Workload.Task (mix)
 import Tool.Options.Bench
@@ -128,8 +128,8 @@ spec = describe "Tool.Bench.Workload" $ do
   it "divides the keys among the threads that send, which are fewer in an open loop" $ do
     let sending how = defaultLoad {loadThreads = 16, loadKeys = 100, loadPlan = defaultPlan {planSending = how}}
         load = sending (AtTimes (Constant 1000))
-        threads = lanes load 2
-    map ((`lanes` 2) . sending) [WhenAnswered, AtTimes (Constant 1000), Sweeping (SweepSteps 4)] `shouldBe` [16, 2, 2]
+        threads = senderCount load 2
+    map ((`senderCount` 2) . sending) [WhenAnswered, AtTimes (Constant 1000), Sweeping (SweepSteps 4)] `shouldBe` [16, 2, 2]
     case chosenWorkloads False threads defaultWorkload {workloadDistribution = Disjoint} load of
       Right (workload :| []) -> do
         drawn <- traverse (\thread -> take' 50 thread workload) [0 .. threads - 1]

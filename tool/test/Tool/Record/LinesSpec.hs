@@ -20,7 +20,7 @@ together pieces = case foldl' one ([], unfinished) (pieces <> ["\n"]) of
     one (earlier, begun) piece = let (complete, rest) = feed begun piece in (complete : earlier, rest)
 
 spec :: Spec
-spec = describe "Tool.Record.Lines" $ do
+spec = describe "Tool.Record.Wire: lines" $ do
   prop "are the same however the bytes are cut" $
     forAll (listOf (ByteString.pack <$> listOf (elements [10, 65, 66]))) $ \pieces ->
       together pieces === Char8.lines (ByteString.concat pieces <> "\n")

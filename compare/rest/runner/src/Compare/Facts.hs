@@ -25,7 +25,7 @@ import System.Process (readProcessWithExitCode)
 import Tool.Bench.Document (Manifest (..))
 import Tool.Bench.Environment qualified as Environment
 import Tool.Bench.ServerFacts (startedServerHash)
-import Tool.Campaign.Store (writeWhole)
+import Tool.Bench.Sink (writeWhole)
 
 -- | Adds to the folder's manifest the facts that do not change within a run: the machine and the
 -- programs, with the names of the rows in C#.

@@ -20,9 +20,9 @@ import Data.Primitive.SmallArray
 import GHC.Exts (RealWorld)
 import Redis (Pending)
 import Redis qualified
-import Tool.Bench.Driver.Lane
+import Tool.Bench.Counters (Sent (..))
+import Tool.Bench.Driver.Sender
 import Tool.Bench.Nodes (nodeFor)
-import Tool.Bench.Tally (Sent (..))
 import Tool.Bench.Time (Nanos, monotonic)
 import Tool.Bench.Window (windowEnd)
 import Tool.Bench.Workload (Drawn (..), Outcome (..), next, verdict)
@@ -37,10 +37,10 @@ data Goal
 
 -- | Runs one thread's part of the load, with batches of this size. Blocks until the last reply or
 -- error has come.
-closed :: Goal -> Int -> Lane -> IO ()
-closed goal batch lane
-  | batch == 1 = waiting left lane
-  | otherwise = newBatch batch >>= batching left lane
+closed :: Goal -> Int -> Sender -> IO ()
+closed goal batch sender
+  | batch == 1 = waiting left sender
+  | otherwise = newBatch batch >>= batching left sender
   where
     left = case goal of
       UntilEnd -> maxBound
@@ -48,24 +48,24 @@ closed goal batch lane
 
 -- One operation at a time. The time of a reply is the start of the next command: only the verdict
 -- on the reply and the draw of the next command lie between them.
-waiting :: Int -> Lane -> IO ()
-waiting count Lane {laneClient, laneWorkload, laneNodes, laneWindow, laneStream, laneTally} =
+waiting :: Int -> Sender -> IO ()
+waiting count Sender {senderClient, senderWorkload, senderNodes, senderWindow, senderStream, senderCounters} =
   monotonic >>= go count
   where
     go :: Int -> Nanos -> IO ()
     go !left !start = do
-      end <- windowEnd laneWindow
+      end <- windowEnd senderWindow
       when (start < end && left > 0) $
-        next laneWorkload laneStream >>= \case
+        next senderWorkload senderStream >>= \case
           Drawn kind key command -> do
-            let sent = Sent {sentKind = kind, sentNode = nodeFor laneNodes command, sentAt = start}
-            result <- Redis.tryRun laneClient command
-            finish left sent (verdict laneWorkload key <$> result)
+            let sent = Sent {sentKind = kind, sentNode = nodeFor senderNodes command, sentAt = start}
+            result <- Redis.tryRun senderClient command
+            finish left sent (verdict senderWorkload key <$> result)
           DrawnAlone kind action ->
-            action laneClient >>= finish left Sent {sentKind = kind, sentNode = -1, sentAt = start}
+            action senderClient >>= finish left Sent {sentKind = kind, sentNode = -1, sentAt = start}
     finish left sent result = do
       done <- monotonic
-      good <- settle laneTally Nothing sent done result
+      good <- settle senderCounters Nothing sent done result
       if good then go (left - 1) done else recover >> monotonic >>= go (left - 1)
 
 -- The commands on their way, by their places in the batch. The kinds and nodes are stored apart, as
@@ -87,13 +87,13 @@ newBatch size = do
 nothingPending :: Pending Outcome
 nothingPending = Redis.pendingFrom (Right Done)
 
-batching :: Int -> Lane -> Batch -> IO ()
-batching count Lane {laneClient, laneWorkload, laneNodes, laneWindow, laneStream, laneTally} batch =
+batching :: Int -> Sender -> Batch -> IO ()
+batching count Sender {senderClient, senderWorkload, senderNodes, senderWindow, senderStream, senderCounters} batch =
   monotonic >>= go count
   where
     Batch {batchPending, batchNotes, batchSize} = batch
     go left now = do
-      end <- windowEnd laneWindow
+      end <- windowEnd senderWindow
       when (now < end && left > 0) $ do
         let size = min left batchSize
         good <- send size 0 True >>= collectReplies size 0
@@ -105,29 +105,20 @@ batching count Lane {laneClient, laneWorkload, laneNodes, laneWindow, laneStream
       | place == size = pure good
       | otherwise = do
         when (place .&. 7 == 0) (monotonic >>= writeByteArray batchNotes (startOf place))
-        next laneWorkload laneStream >>= \case
+        next senderWorkload senderStream >>= \case
           Drawn kind key command -> do
             writeByteArray batchNotes (3 * place) kind
             writeByteArray batchNotes (3 * place + 1) key
-            writeByteArray batchNotes (3 * place + 2) (nodeFor laneNodes command)
-            Redis.submit laneClient command >>= writeSmallArray batchPending place
+            writeByteArray batchNotes (3 * place + 2) (nodeFor senderNodes command)
+            Redis.submit senderClient command >>= writeSmallArray batchPending place
             send size (place + 1) good
           DrawnAlone kind action -> do
             writeByteArray batchNotes (3 * place) (-1 :: Int)
             start <- monotonic
-            result <- action laneClient
+            result <- action senderClient
             done <- monotonic
-            fine <-
-              settle
-                laneTally
-                Nothing
-                Sent
-                  { sentKind = kind,
-                    sentNode = -1,
-                    sentAt = start
-                  }
-                done
-                result
+            let sent = Sent {sentKind = kind, sentNode = -1, sentAt = start}
+            fine <- settle senderCounters Nothing sent done result
             send size (place + 1) (good && fine)
     collectReplies :: Int -> Int -> Bool -> IO Bool
     collectReplies !size !place !good
@@ -146,7 +137,7 @@ batching count Lane {laneClient, laneWorkload, laneNodes, laneWindow, laneStream
             node <- readByteArray batchNotes (3 * place + 2)
             start <- readByteArray batchNotes (startOf place)
             let sent = Sent {sentKind = kind, sentNode = node, sentAt = start}
-            fine <- settle laneTally Nothing sent done (verdict laneWorkload key <$> result)
+            fine <- settle senderCounters Nothing sent done (verdict senderWorkload key <$> result)
             collectReplies size (place + 1) (good && fine)
 
 -- If the server is gone, commands fail faster than it ever answered them. Without a pause, the

@@ -26,72 +26,72 @@ import Data.Foldable (for_)
 import Data.Primitive.SmallArray (SmallArray, indexSmallArray, sizeofSmallArray, smallArrayFromList)
 import Redis (Pending)
 import Redis qualified
-import Tool.Bench.Driver.Lane
+import Tool.Bench.Counters (Sent (..), lagged)
+import Tool.Bench.Driver.Sender
 import Tool.Bench.Nodes (nodeCount, nodeFor)
-import Tool.Bench.Tally (Sent (..), lagged)
 import Tool.Bench.Time (Nanos, monotonic, sleepUntilExactly)
 import Tool.Bench.Window (windowEnd)
 import Tool.Bench.Workload (Drawn (..), Outcome, next, verdict)
 
 -- A command on its way.
-data Flight = Flight
-  { flightSent :: Sent,
-    flightKey :: Int,
-    flightDue :: Nanos,
-    flightPending :: Pending Outcome
+data InFlight = InFlight
+  { inFlightSent :: Sent,
+    inFlightKey :: Int,
+    inFlightDue :: Nanos,
+    inFlightPending :: Pending Outcome
   }
 
--- The commands that a lane has on their way.
-data Flying = Flying
+-- The commands that a sender has in flight.
+data Waiters = Waiters
   { -- To the threads that wait for replies: one for each node, and the last one for commands whose
     -- node is not known.
-    flyingQueues :: SmallArray (Chan [Flight]),
+    waitersQueues :: SmallArray (Chan [InFlight]),
     -- The number of operations that run in threads of their own.
-    flyingAlone :: TVar Int,
+    waitersAlone :: TVar Int,
     -- An exception that ended one of these threads.
-    flyingBroken :: TVar (Maybe SomeException)
+    waitersBroken :: TVar (Maybe SomeException)
   }
 
--- | Runs one lane on a capability: a pacing thread and the threads that wait for replies. Sends at
+-- | Runs one sender on a capability: a pacing thread and the threads that wait for replies. Sends at
 -- these ascending times until there are no more or the window ends. Blocks until the last reply or
 -- error has come.
-open :: Int -> [Nanos] -> Lane -> IO ()
-open capability dues lane = do
-  queues <- traverse (const newChan) [0 .. nodeCount (laneNodes lane)]
+open :: Int -> [Nanos] -> Sender -> IO ()
+open capability dues sender = do
+  queues <- traverse (const newChan) [0 .. nodeCount (senderNodes sender)]
   outstanding <- newTVarIO 0
   broken <- newTVarIO Nothing
-  let waiter queue others = withAsyncOn capability (await lane queue) $ \one ->
+  let waiter queue others = withAsyncOn capability (await sender queue) $ \one ->
         others `finally` (writeChan queue [] >> Async.wait one)
-      flying =
-        Flying
-          { flyingQueues = smallArrayFromList queues,
-            flyingAlone = outstanding,
-            flyingBroken = broken
+      waiters =
+        Waiters
+          { waitersQueues = smallArrayFromList queues,
+            waitersAlone = outstanding,
+            waitersBroken = broken
           }
-  foldr waiter (pacing dues lane flying) queues
+  foldr waiter (pacing dues sender waiters) queues
   fault <- atomically $ do
     readTVar outstanding >>= check . (== 0)
     readTVar broken
   mapM_ throwIO fault
 
-pacing :: [Nanos] -> Lane -> Flying -> IO ()
+pacing :: [Nanos] -> Sender -> Waiters -> IO ()
 pacing
   planned
-  Lane
-    { laneClient,
-      laneWorkload,
-      laneNodes,
-      laneWindow,
-      laneStream,
-      laneTally
+  Sender
+    { senderClient,
+      senderWorkload,
+      senderNodes,
+      senderWindow,
+      senderStream,
+      senderCounters
     }
-  flying =
+  waiters =
     go planned
     where
-      Flying {flyingQueues, flyingAlone, flyingBroken} = flying
+      Waiters {waitersQueues, waitersAlone, waitersBroken} = waiters
       go dues = do
         now <- monotonic
-        end <- windowEnd laneWindow
+        end <- windowEnd senderWindow
         (rest, sent) <- sendDue atOnce (min now (end - 1)) dues []
         handOff (reverse sent)
         case rest of
@@ -105,55 +105,55 @@ pacing
             -- Late, but the threads that read replies must not wait for this thread.
             | otherwise -> yield >> go rest
       -- Sends at most this many commands that are due at this time. Returns the newest first.
-      sendDue :: Int -> Nanos -> [Nanos] -> [Flight] -> IO ([Nanos], [Flight])
-      sendDue left now dues flights = case dues of
+      sendDue :: Int -> Nanos -> [Nanos] -> [InFlight] -> IO ([Nanos], [InFlight])
+      sendDue left now dues commands = case dues of
         due : later | due <= now && left > 0 -> do
-          drawn <- next laneWorkload laneStream
+          drawn <- next senderWorkload senderStream
           moment <- monotonic
-          lagged laneTally due moment
+          lagged senderCounters due moment
           case drawn of
             Drawn kind key command -> do
-              pending <- Redis.submit laneClient command
+              pending <- Redis.submit senderClient command
               let sent =
-                    Sent {sentKind = kind, sentNode = nodeFor laneNodes command, sentAt = moment}
-                  flight =
-                    Flight
-                      { flightSent = sent,
-                        flightKey = key,
-                        flightDue = due,
-                        flightPending = pending
+                    Sent {sentKind = kind, sentNode = nodeFor senderNodes command, sentAt = moment}
+                  one =
+                    InFlight
+                      { inFlightSent = sent,
+                        inFlightKey = key,
+                        inFlightDue = due,
+                        inFlightPending = pending
                       }
-              sendDue (left - 1) now later (flight : flights)
+              sendDue (left - 1) now later (one : commands)
             DrawnAlone kind action -> do
-              alone due Sent {sentKind = kind, sentNode = -1, sentAt = moment} (action laneClient)
-              sendDue (left - 1) now later flights
-        _ -> pure (dues, flights)
+              alone due Sent {sentKind = kind, sentNode = -1, sentAt = moment} (action senderClient)
+              sendDue (left - 1) now later commands
+        _ -> pure (dues, commands)
       -- Keeps the order per node.
-      handOff :: [Flight] -> IO ()
-      handOff flights =
-        unless (null flights) $
-          if sizeofSmallArray flyingQueues == 1
-            then writeChan (indexSmallArray flyingQueues 0) flights
-            else for_ [0 .. sizeofSmallArray flyingQueues - 1] $ \number ->
-              handTo number [flight | flight <- flights, queueOf flight == number]
+      handOff :: [InFlight] -> IO ()
+      handOff commands =
+        unless (null commands) $
+          if sizeofSmallArray waitersQueues == 1
+            then writeChan (indexSmallArray waitersQueues 0) commands
+            else for_ [0 .. sizeofSmallArray waitersQueues - 1] $ \number ->
+              handTo number [one | one <- commands, queueOf one == number]
       handTo number = \case
         [] -> pure ()
-        flights -> writeChan (indexSmallArray flyingQueues number) flights
-      queueOf flight
-        | sentNode (flightSent flight) < 0 = sizeofSmallArray flyingQueues - 1
-        | otherwise = sentNode (flightSent flight)
+        commands -> writeChan (indexSmallArray waitersQueues number) commands
+      queueOf one
+        | sentNode (inFlightSent one) < 0 = sizeofSmallArray waitersQueues - 1
+        | otherwise = sentNode (inFlightSent one)
       -- In a thread of its own, because it may block for long.
       alone due sent action = mask_ $ do
-        atomically (modifyTVar' flyingAlone (+ 1))
+        atomically (modifyTVar' waitersAlone (+ 1))
         void $
           Async.asyncWithUnmask $ \unmask -> do
             outcome <- try . unmask $ do
               result <- action
               done <- monotonic
-              settle laneTally (Just due) sent done result
+              settle senderCounters (Just due) sent done result
             atomically $ do
-              modifyTVar' flyingAlone (subtract 1)
-              either (writeTVar flyingBroken . Just) (const (pure ())) outcome
+              modifyTVar' waitersAlone (subtract 1)
+              either (writeTVar waitersBroken . Just) (const (pure ())) outcome
       -- Few enough that the thread that waits for the first reply starts in time.
       atOnce = 64
       -- A wake-up costs processor time. So commands that are closer together than this are sent
@@ -162,16 +162,16 @@ pacing
       longest = 250000000
 
 -- Waits for replies in the order of their commands, until it gets an empty list.
-await :: Lane -> Chan [Flight] -> IO ()
-await lane queue =
+await :: Sender -> Chan [InFlight] -> IO ()
+await sender queue =
   readChan queue >>= \case
     [] -> pure ()
-    flights -> do
-      mapM_ one flights
-      await lane queue
+    commands -> do
+      mapM_ finish commands
+      await sender queue
   where
-    one flight = do
-      result <- Redis.tryAwaitReply (flightPending flight)
+    finish one = do
+      result <- Redis.tryAwaitReply (inFlightPending one)
       done <- monotonic
-      settle (laneTally lane) (Just (flightDue flight)) (flightSent flight) done $
-        verdict (laneWorkload lane) (flightKey flight) <$> result
+      settle (senderCounters sender) (Just (inFlightDue one)) (inFlightSent one) done $
+        verdict (senderWorkload sender) (inFlightKey one) <$> result

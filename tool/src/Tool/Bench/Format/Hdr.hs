@@ -3,7 +3,6 @@
 -- hold nanoseconds; the tables are in milliseconds.
 module Tool.Bench.Format.Hdr
   ( hdrLog,
-    hdrLogHistograms,
     hgrm,
     hgrmFiles,
   )
@@ -12,13 +11,11 @@ where
 import Data.ByteString.Lazy (ByteString)
 import Data.Char (isAlphaNum)
 import Data.List qualified as List
-import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Lazy qualified as LazyText
 import Data.Text.Lazy.Encoding qualified as LazyText
-import Text.Read (readMaybe)
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals (runCommands)
 import Tool.Bench.Histogram (Histogram)
@@ -74,27 +71,6 @@ hdrLog document =
           ]
     -- Characters that would end the tag.
     tag = Text.map (\char -> if char `elem` (", \t\r\n" :: String) then '_' else char)
-
--- | All intervals of a log, merged by tag. Intervals without a tag are under the empty name. The
--- error names the line that cannot be read.
-hdrLogHistograms :: Text -> Either String (Map Text Histogram)
-hdrLogHistograms content =
-  Map.fromListWith (<>) . concat <$> traverse line (zip [1 :: Int ..] (Text.lines content))
-  where
-    line (number, text)
-      | Text.null (Text.strip text) || any (`Text.isPrefixOf` text) ["#", "\""] = Right []
-      | otherwise = case Text.splitOn "," (Text.strip text) of
-        [start, long, most, coded] -> one "" [start, long, most] coded
-        [tagged, start, long, most, coded]
-          | Just name <- Text.stripPrefix "Tag=" tagged ->
-            one name [start, long, most] coded
-        _ -> bad "has not the fields of an interval"
-      where
-        one name numbers coded
-          | any (null . (readMaybe :: String -> Maybe Double) . Text.unpack) numbers =
-            bad "has a time that is no number"
-          | otherwise = either bad (\histogram -> Right [(name, histogram)]) (Hdr.decodeText coded)
-        bad problem = Left ("line " <> show number <> ": " <> problem)
 
 -- | A table of percentiles, with five steps for each halving of the remaining share.
 hgrm :: Histogram -> ByteString

@@ -21,20 +21,20 @@ import Redis.Decode (Decoder, mismatch)
 import Redis.Duration (seconds)
 import Redis.Error (Error)
 import Redis.Value (Value (..))
-import Tool.Bench.Workload.Ground
+import Tool.Bench.Workload.Dataset
 import Tool.Bench.Workload.Keys
 import Tool.Bench.Workload.Random
 import Tool.Bench.Workload.Values
 
--- | Publishes a message to all subscribers, which are in "Tool.Bench.Workload.Audience". The server
+-- | Publishes a message to all subscribers, which are in "Tool.Bench.Workload.Subscribers". The server
 -- replies with the number of subscribers that it reached.
-publishKind :: Ground -> Kind
-publishKind ground = plainKind "publish" "publish" [] $ \stream -> do
-  value <- valueOf (groundValues ground) <$> drawKey ground stream
+publishKind :: Dataset -> Kind
+publishKind dataset = plainKind "publish" "publish" [] $ \stream -> do
+  value <- valueOf (datasetValues dataset) <$> drawKey dataset stream
   -- Routed like a key: that is where the subscribers are.
   pure (Build.command "PUBLISH" [Build.key channel, Build.arg value] reached)
   where
-    subscribers = shapeSubscribers (groundShape ground)
+    subscribers = shapeSubscribers (datasetShape dataset)
     reached = \case
       Integer number
         | number == fromIntegral subscribers -> Right Done
@@ -47,16 +47,16 @@ channel = "redis-client:bench"
 -- | A pop that blocks on the server until something is pushed. The operation sends the pop, then
 -- the push on another connection, and ends when the pop has returned the pushed value. Each thread
 -- has a list of its own.
-blpopKind :: Ground -> Kind
-blpopKind ground =
+blpopKind :: Dataset -> Kind
+blpopKind dataset =
   Kind
     { kindName = "blpop",
       kindStats = Just [("blpop", 1), ("rpush", 1)],
       kindMake = \kind stream -> do
         thread <- streamThread stream
-        number <- drawKey ground stream
+        number <- drawKey dataset stream
         let key = "queue:" <> Char8.pack (show thread)
-            value = valueOf (groundValues ground) number
+            value = valueOf (datasetValues dataset) number
         pure . DrawnAlone kind $ \client -> do
           popping <- Redis.submit client (Commands.blpop (key :| []) (Just (seconds 10)))
           pushed <- Redis.tryRun client (Commands.rpush key (value :| []))
@@ -73,15 +73,15 @@ blpopKind ground =
 
 -- | Sets a key and reads it back in one transaction: four commands, one after the other, on a
 -- connection that no other thread uses meanwhile.
-transactionKind :: Ground -> Kind
-transactionKind ground =
+transactionKind :: Dataset -> Kind
+transactionKind dataset =
   Kind
     { kindName = "transaction",
       kindStats = Just [("multi", 1), ("set", 1), ("get", 1), ("exec", 1)],
       kindMake = \kind stream -> do
-        number <- drawKey ground stream
-        let key = keyOf (groundKeys ground) number
-            value = valueOf (groundValues ground) number
+        number <- drawKey dataset stream
+        let key = keyOf (datasetKeys dataset) number
+            value = valueOf (datasetValues dataset) number
         pure . DrawnAlone kind $ \client ->
           try @Error
             ( Redis.withDedicated client (Redis.AtKey key) $ \connection -> do

@@ -12,7 +12,7 @@ import Data.List.NonEmpty qualified as NonEmpty
 import Data.Maybe (fromMaybe, listToMaybe)
 import Data.Text qualified as Text
 import Tool.Bench.Workload
-import Tool.Bench.Workload.Ground (Shape (..), defaultShape)
+import Tool.Bench.Workload.Dataset (Shape (..), defaultShape)
 import Tool.Bench.Workload.Keys (sizedTemplate)
 import Tool.Bench.Workload.Values (ValueSizes (..))
 import Tool.Options.Bench (LoadOptions (..))

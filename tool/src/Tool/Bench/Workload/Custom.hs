@@ -20,8 +20,8 @@ import Redis.Command.Build qualified as Build
 import Redis.Commands.Raw (raw)
 import Redis.Decode (Decoder)
 import Redis.Value (Value (..), withoutAttributes)
+import Tool.Bench.Workload.Dataset
 import Tool.Bench.Workload.Distribution
-import Tool.Bench.Workload.Ground
 import Tool.Bench.Workload.Keys
 import Tool.Bench.Workload.Random
 import Tool.Bench.Workload.Template
@@ -33,8 +33,8 @@ newtype NotACommand = NotACommand String
 
 -- | The kind that sends this template, under this name. The step writes the workload's keys, for
 -- commands that read them.
-custom :: Ground -> Step -> Text -> Template -> Either NotACommand Kind
-custom ground allKeys name (Template templateWords)
+custom :: Dataset -> Step -> Text -> Template -> Either NotACommand Kind
+custom dataset allKeys name (Template templateWords)
   | factScope facts == ConnectionState =
     Left . NotACommand $
       Text.unpack name <> ": this changes what its connection is, so nobody could share it"
@@ -49,7 +49,7 @@ custom ground allKeys name (Template templateWords)
           kindSteps = [allKeys | readsStrings]
         }
   where
-    fill = filler ground templateWords
+    fill = filler dataset templateWords
     marked = concat (zipWith (mark anyNumber) [0 ..] templateWords)
     -- Not a word of the template: a key may be called 0.
     anyNumber =
@@ -65,7 +65,7 @@ custom ground allKeys name (Template templateWords)
     -- In a cluster the library sends keys of several slots in commands of their own, which the
     -- servers count.
     inParts =
-      shapeClustered (groundShape ground) && case map sameSlot keyWords of
+      shapeClustered (datasetShape dataset) && case map sameSlot keyWords of
         first : others -> isNothing first || any (/= first) others
         [] -> False
     keyWords
@@ -78,7 +78,7 @@ custom ground allKeys name (Template templateWords)
           `elem` Char8.words "GET GETEX STRLEN GETRANGE EXISTS TTL PTTL TYPE TOUCH MGET SUBSTR"
     made = madeLike sample marked
     verdict
-      | upperName == "GET", [_, OneWord [DrawnKey]] <- templateWords = valueOfKey ground
+      | upperName == "GET", [_, OneWord [DrawnKey]] <- templateWords = valueOfKey dataset
       | factReadOnly facts = const foundOrNot
       | otherwise = const (\_ -> Right Done)
 
@@ -140,23 +140,13 @@ data Draws = Draws
     drawsNth :: [(Int, ByteString)]
   }
 
-filler :: Ground -> [TemplateWord] -> Stream -> IO Filled
-filler ground templateWords = \stream -> do
-  number <- if needsKey then drawKey ground stream else pure 0
+filler :: Dataset -> [TemplateWord] -> Stream -> IO Filled
+filler dataset templateWords = \stream -> do
+  number <- if needsKey then drawKey dataset stream else pure 0
   tag <- if HashTag `elem` used then hashTag . below 16384 . upper <$> step stream else pure ""
   nth <- traverse (\nth -> (,) nth <$> digits stream) nths
-  found <-
-    traverse
-      ( \fill ->
-          fill
-            Draws
-              { drawsNumber = number,
-                drawsTag = tag,
-                drawsNth = nth
-              }
-            stream
-      )
-      fillers
+  let draws = Draws {drawsNumber = number, drawsTag = tag, drawsNth = nth}
+  found <- traverse (\fill -> fill draws stream) fillers
   pure Filled {filledWords = concat found, filledNumber = number}
   where
     used = concat [parts | OneWord parts <- templateWords]
@@ -166,7 +156,7 @@ filler ground templateWords = \stream -> do
     hashTag slot =
       "{" <> Char8.pack (reverse (take 5 (reverse (show (100000 + slot :: Int))))) <> "}"
     digits stream =
-      keyOf (groundDigits ground) . below (shapeKeys (groundShape ground)) . upper <$> step stream
+      keyOf (datasetDigits dataset) . below (shapeKeys (datasetShape dataset)) . upper <$> step stream
 
     ready :: TemplateWord -> Draws -> Stream -> IO [ByteString]
     ready = \case
@@ -185,18 +175,18 @@ filler ground templateWords = \stream -> do
       Literal fixed -> \_ _ -> pure fixed
       RandomInt -> \_ stream -> digits stream
       RandomNth nth -> \draws _ -> pure (fromMaybe "" (lookup nth (drawsNth draws)))
-      Data -> \draws _ -> pure (valueOf (groundValues ground) (drawsNumber draws))
-      DrawnKey -> \draws _ -> pure (keyOf (groundKeys ground) (drawsNumber draws))
+      Data -> \draws _ -> pure (valueOf (datasetValues dataset) (drawsNumber draws))
+      DrawnKey -> \draws _ -> pure (keyOf (datasetKeys dataset) (drawsNumber draws))
       HashTag -> \draws _ -> pure (drawsTag draws)
       NamedKey law count ->
-        let chooser = newChooser law count (shapeThreads (groundShape ground))
+        let chooser = newChooser law count (shapeThreads (datasetShape dataset))
          in \_ stream -> step stream >> namedKey <$> choose chooser stream
       RandomValue size ->
         let values =
               newValues
-                (shapeSeed (groundShape ground))
+                (shapeSeed (datasetShape dataset))
                 (SizeFixed size)
-                (shapeCompressible (groundShape ground))
+                (shapeCompressible (datasetShape dataset))
          in \_ stream -> valueOf values . fromIntegral . upper <$> step stream
       RandomBelow bound -> \_ stream -> Char8.pack . show . below bound . upper <$> step stream
 

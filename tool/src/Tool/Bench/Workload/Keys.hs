@@ -138,7 +138,7 @@ keyTemplate =
     positive =
       natural "a number of keys" 100000000 >>= \count ->
         if count == 0 then complain "there must be a key at least" else pure count
-    close = text "}" >>= \closed -> if closed then pure () else complain "expected }"
+    close = expect "}"
     joined = \case
       KeyText one : KeyText other : others -> joined (KeyText (one <> other) : others)
       part : others -> part : joined others

@@ -23,14 +23,14 @@ import Redis.Decode (Decoder, mismatch)
 import Redis.Decode qualified as Decode
 import Redis.Value (Value (..), withoutAttributes)
 import Tool.Bench.Workload.Alone
+import Tool.Bench.Workload.Dataset
 import Tool.Bench.Workload.Distribution (choose)
-import Tool.Bench.Workload.Ground
 import Tool.Bench.Workload.Keys
 import Tool.Bench.Workload.Random
 import Tool.Bench.Workload.Values
 
-named :: Ground -> String -> Maybe Kind
-named ground name = ($ ground) <$> lookup name [(known, kind) | (known, _, kind) <- table]
+named :: Dataset -> String -> Maybe Kind
+named dataset name = ($ dataset) <$> lookup name [(known, kind) | (known, _, kind) <- table]
 
 -- | The names of the tests, and in a few words what one operation is.
 namedTests :: [(String, String)]
@@ -48,7 +48,7 @@ testGroups =
     )
   ]
 
-table :: [(String, String, Ground -> Kind)]
+table :: [(String, String, Dataset -> Kind)]
 table =
   [ ("ping_inline", "PING as a line of text", const pingInline),
     ("ping_mbulk", "PING", const (plainKind "ping_mbulk" "ping" [] (const (pure pong)))),
@@ -97,56 +97,56 @@ pingInline =
   plainKind "ping_inline" "ping" [] . const . pure $
     Build.inline "PING" `decodedBy` pongReply
 
-setKind, getKind, incrKind, setexKind, getexKind :: Ground -> Kind
-setKind ground = plainKind "set" "set" [allKeys ground] $ \stream -> do
-  number <- drawKey ground stream
-  let !key = keyOf (groundKeys ground) number
-      !value = valueOf (groundValues ground) number
-  case shapeExpiry (groundShape ground) of
+setKind, getKind, incrKind, setexKind, getexKind :: Dataset -> Kind
+setKind dataset = plainKind "set" "set" [allKeys dataset] $ \stream -> do
+  number <- drawKey dataset stream
+  let !key = keyOf (datasetKeys dataset) number
+      !value = valueOf (datasetValues dataset) number
+  case shapeExpiry (datasetShape dataset) of
     Nothing -> pure $! Build.command "SET" [Build.key key, Build.arg value] okay
     Just lives -> do
       seconds <- lifetime lives stream
       let expiring = [Build.key key, Build.arg value, Build.arg "EX", Build.arg seconds]
       pure $! Build.command "SET" expiring okay
-getKind ground = sharedKind "get" "get" [allKeys ground] $ \ !kind stream -> do
-  number <- drawKey ground stream
+getKind dataset = sharedKind "get" "get" [allKeys dataset] $ \ !kind stream -> do
+  number <- drawKey dataset stream
   wanted <-
-    if groundMisses ground == 0
+    if datasetMisses dataset == 0
       then pure number
       else do
         word <- step stream
         pure
-          $! if lower word < groundMisses ground
-            then number + shapeKeys (groundShape ground)
+          $! if lower word < datasetMisses dataset
+            then number + shapeKeys (datasetShape dataset)
             else number
-  let key = keyOf (groundKeys ground) wanted
+  let key = keyOf (datasetKeys dataset) wanted
   pure $! Drawn kind wanted (Build.command "GET" [Build.key key] foundOrMissing)
-incrKind ground = plainKind "incr" "incr" [] $ \stream -> do
-  number <- drawKey ground stream
-  let key = keyOf (groundCounters ground) number
+incrKind dataset = plainKind "incr" "incr" [] $ \stream -> do
+  number <- drawKey dataset stream
+  let key = keyOf (datasetCounters dataset) number
   pure $! Build.command "INCR" [Build.key key] (integerFrom 1)
-setexKind ground = plainKind "setex" "setex" [allKeys ground] $ \stream -> do
-  number <- drawKey ground stream
-  seconds <- lifetime (expiryOr60 ground) stream
-  let key = keyOf (groundKeys ground) number
-      value = valueOf (groundValues ground) number
+setexKind dataset = plainKind "setex" "setex" [allKeys dataset] $ \stream -> do
+  number <- drawKey dataset stream
+  seconds <- lifetime (expiryOr60 dataset) stream
+  let key = keyOf (datasetKeys dataset) number
+      value = valueOf (datasetValues dataset) number
   pure $! Build.command "SETEX" [Build.key key, Build.arg seconds, Build.arg value] okay
-getexKind ground = plainKind "getex" "getex" [allKeys ground] $ \stream -> do
-  number <- drawKey ground stream
-  seconds <- lifetime (expiryOr60 ground) stream
-  let key = keyOf (groundKeys ground) number
+getexKind dataset = plainKind "getex" "getex" [allKeys dataset] $ \stream -> do
+  number <- drawKey dataset stream
+  seconds <- lifetime (expiryOr60 dataset) stream
+  let key = keyOf (datasetKeys dataset) number
   let expiring = [Build.key key, Build.arg "EX", Build.arg seconds]
-  pure $! Build.command "GETEX" expiring (valueOfKey ground number)
+  pure $! Build.command "GETEX" expiring (valueOfKey dataset number)
 
-allKeys :: Ground -> Step
-allKeys ground =
+allKeys :: Dataset -> Step
+allKeys dataset =
   (byKey "keys" "set" count $ \number -> Done <$ Commands.set (keyOf keys number) (valueOf values number))
     { stepKeys = count
     }
   where
-    count = shapeKeys (groundShape ground)
-    keys = groundKeys ground
-    values = groundValues ground
+    count = shapeKeys (datasetShape dataset)
+    keys = datasetKeys dataset
+    values = datasetValues dataset
 
 -- A step of this number of commands, and its name and that of its command in the server's counts.
 byKey :: Text -> Text -> Int -> (Int -> Command Outcome) -> Step
@@ -160,8 +160,8 @@ byKey name statistic count command =
       stepPlace = StepByKey
     }
 
-expiryOr60 :: Ground -> (Int, Int)
-expiryOr60 = fromMaybe (60, 60) . shapeExpiry . groundShape
+expiryOr60 :: Dataset -> (Int, Int)
+expiryOr60 = fromMaybe (60, 60) . shapeExpiry . datasetShape
 
 lifetime :: (Int, Int) -> Stream -> IO ByteString
 lifetime (from, to) stream
@@ -172,30 +172,30 @@ lifetime (from, to) stream
 
 -- Ten keys for one command, with the numbers that determine their values. In a cluster they share a
 -- hash tag.
-tenKeys :: Ground -> Stream -> IO [(ByteString, Int)]
-tenKeys ground stream
-  | shapeClustered (groundShape ground) = tagged ground <$> drawKey ground stream
+tenKeys :: Dataset -> Stream -> IO [(ByteString, Int)]
+tenKeys dataset stream
+  | shapeClustered (datasetShape dataset) = tagged dataset <$> drawKey dataset stream
   | otherwise = do
-    first <- drawKey ground stream
-    others <- mapM (const (step stream >> choose (groundChooser ground) stream)) [2 .. 10 :: Int]
-    pure [(keyOf (groundKeys ground) number, number) | number <- first : others]
+    first <- drawKey dataset stream
+    others <- mapM (const (step stream >> choose (datasetChooser dataset) stream)) [2 .. 10 :: Int]
+    pure [(keyOf (datasetKeys dataset) number, number) | number <- first : others]
 
-tagged :: Ground -> Int -> [(ByteString, Int)]
-tagged ground number =
-  [ ( "key:{" <> keyOf (groundDigits ground) number <> "}:" <> Char8.pack (show place),
+tagged :: Dataset -> Int -> [(ByteString, Int)]
+tagged dataset number =
+  [ ( "key:{" <> keyOf (datasetDigits dataset) number <> "}:" <> Char8.pack (show place),
       number * 10 + place
     )
     | place <- [0 .. 9]
   ]
 
-msetKind, mgetKind :: Ground -> Kind
-msetKind ground = plainKind "mset" "mset" [] (fmap (msetOf ground) . tenKeys ground)
-mgetKind ground = plainKind "mget" "mget" [before] $ \stream -> do
-  wanted <- tenKeys ground stream
+msetKind, mgetKind :: Dataset -> Kind
+msetKind dataset = plainKind "mset" "mset" [] (fmap (msetOf dataset) . tenKeys dataset)
+mgetKind dataset = plainKind "mget" "mget" [before] $ \stream -> do
+  wanted <- tenKeys dataset stream
   let verdict value = case withoutAttributes value of
         Array values
           | length values == 10 ->
-            foldr worse (Right Hit) (zipWith (valueOfKey ground . snd) wanted values)
+            foldr worse (Right Hit) (zipWith (valueOfKey dataset . snd) wanted values)
         other -> mismatch "ten values" other
       worse one after =
         one >>= \case
@@ -208,30 +208,30 @@ mgetKind ground = plainKind "mget" "mget" [before] $ \stream -> do
   pure $! Build.command "MGET" (Build.keys (map fst wanted)) verdict
   where
     before
-      | shapeClustered (groundShape ground) =
-        (byKey "tagged keys" "mset" count (msetOf ground . tagged ground)) {stepKeys = 10 * count}
-      | otherwise = allKeys ground
-    count = shapeKeys (groundShape ground)
+      | shapeClustered (datasetShape dataset) =
+        (byKey "tagged keys" "mset" count (msetOf dataset . tagged dataset)) {stepKeys = 10 * count}
+      | otherwise = allKeys dataset
+    count = shapeKeys (datasetShape dataset)
 
-msetOf :: Ground -> [(ByteString, Int)] -> Command Outcome
-msetOf ground keys =
+msetOf :: Dataset -> [(ByteString, Int)] -> Command Outcome
+msetOf dataset keys =
   Build.command "MSET" (concatMap pair keys) okay
   where
-    pair (key, number) = [Build.key key, Build.arg (valueOf (groundValues ground) number)]
+    pair (key, number) = [Build.key key, Build.arg (valueOf (datasetValues dataset) number)]
 
 -- * Lists, sets, hashes, streams
 
-pushKind, popKind :: Text -> Build.Name -> Ground -> Kind
-pushKind name command ground = plainKind name name [] $ \stream -> do
-  value <- valueOf (groundValues ground) <$> drawKey ground stream
+pushKind, popKind :: Text -> Build.Name -> Dataset -> Kind
+pushKind name command dataset = plainKind name name [] $ \stream -> do
+  value <- valueOf (datasetValues dataset) <$> drawKey dataset stream
   pure $! Build.command command [Build.key "mylist", Build.arg value] (integerFrom 1)
-popKind name command ground =
-  plainKind name name [listOf ground (shapeKeys (groundShape ground))] . const . pure $
+popKind name command dataset =
+  plainKind name name [listOf dataset (shapeKeys (datasetShape dataset))] . const . pure $
     Build.command command [Build.key "mylist"] somethingOrNull
 
-lrangeKind :: Int -> Ground -> Kind
-lrangeKind size' ground =
-  plainKind (Text.pack ("lrange_" <> show size')) "lrange" [listOf ground size'] . const . pure $
+lrangeKind :: Int -> Dataset -> Kind
+lrangeKind size' dataset =
+  plainKind (Text.pack ("lrange_" <> show size')) "lrange" [listOf dataset size'] . const . pure $
     Build.command "LRANGE" [Build.key "mylist", Build.arg "0", Build.arg final] verdict
   where
     final = Char8.pack (show (size' - 1))
@@ -242,40 +242,40 @@ lrangeKind size' ground =
       other -> mismatch ("a list of " <> show size') other
 
 -- Fills the list with at least this many elements.
-listOf :: Ground -> Int -> Step
-listOf ground count =
+listOf :: Dataset -> Int -> Step
+listOf dataset count =
   byKey "mylist" "rpush" count $ \number ->
     Build.command
       "RPUSH"
-      [Build.key "mylist", Build.arg (valueOf (groundValues ground) number)]
+      [Build.key "mylist", Build.arg (valueOf (datasetValues dataset) number)]
       (integerFrom 1)
 
-saddKind, hsetKind, spopKind, zaddKind, zpopminKind, xaddKind :: Ground -> Kind
-saddKind ground = plainKind "sadd" "sadd" [] $ \stream -> do
-  element <- keyOf (groundElements ground) <$> drawKey ground stream
+saddKind, hsetKind, spopKind, zaddKind, zpopminKind, xaddKind :: Dataset -> Kind
+saddKind dataset = plainKind "sadd" "sadd" [] $ \stream -> do
+  element <- keyOf (datasetElements dataset) <$> drawKey dataset stream
   pure $! sadd element
-hsetKind ground = plainKind "hset" "hset" [] $ \stream -> do
-  number <- drawKey ground stream
+hsetKind dataset = plainKind "hset" "hset" [] $ \stream -> do
+  number <- drawKey dataset stream
   pure
     $! Build.command
       "HSET"
       [ Build.key "myhash",
-        Build.arg (keyOf (groundElements ground) number),
-        Build.arg (valueOf (groundValues ground) number)
+        Build.arg (keyOf (datasetElements dataset) number),
+        Build.arg (valueOf (datasetValues dataset) number)
       ]
       (integerFrom 0)
-spopKind ground =
+spopKind dataset =
   plainKind "spop" "spop" [filled] . const . pure $
     Build.command "SPOP" [Build.key "myset"] somethingOrNull
   where
     filled =
-      byKey "myset" "sadd" (shapeKeys (groundShape ground)) (sadd . keyOf (groundElements ground))
-zaddKind ground = plainKind "zadd" "zadd" [] $ \stream -> do
-  element <- keyOf (groundElements ground) <$> drawKey ground stream
+      byKey "myset" "sadd" (shapeKeys (datasetShape dataset)) (sadd . keyOf (datasetElements dataset))
+zaddKind dataset = plainKind "zadd" "zadd" [] $ \stream -> do
+  element <- keyOf (datasetElements dataset) <$> drawKey dataset stream
   score <-
-    keyOf (groundDigits ground) . below (shapeKeys (groundShape ground)) . upper <$> step stream
+    keyOf (datasetDigits dataset) . below (shapeKeys (datasetShape dataset)) . upper <$> step stream
   pure $! zadd score element
-zpopminKind ground =
+zpopminKind dataset =
   plainKind "zpopmin" "zpopmin" [filled] . const . pure $
     Build.command "ZPOPMIN" [Build.key "myzset"] verdict
   where
@@ -284,10 +284,10 @@ zpopminKind ground =
       Array _ -> Right Hit
       other -> mismatch "a member and its score" other
     filled =
-      byKey "myzset" "zadd" (shapeKeys (groundShape ground)) $ \number ->
-        zadd (keyOf (groundDigits ground) number) (keyOf (groundElements ground) number)
-xaddKind ground = plainKind "xadd" "xadd" [] $ \stream -> do
-  value <- valueOf (groundValues ground) <$> drawKey ground stream
+      byKey "myzset" "zadd" (shapeKeys (datasetShape dataset)) $ \number ->
+        zadd (keyOf (datasetDigits dataset) number) (keyOf (datasetElements dataset) number)
+xaddKind dataset = plainKind "xadd" "xadd" [] $ \stream -> do
+  value <- valueOf (datasetValues dataset) <$> drawKey dataset stream
   let entry = [Build.key "mystream", Build.arg "*", Build.arg "myfield", Build.arg value]
   pure $! Build.command "XADD" entry someText
 
@@ -314,9 +314,9 @@ setFunction =
   \redis.register_function('redis_client_bench_set', \
   \function(keys, args) return redis.call('SET', keys[1], args[1]) end)"
 
-evalKind, evalshaKind, fcallKind, scriptLoadKind :: Ground -> Kind
-evalKind ground = program ground "eval-set" "eval" [] (Commands.eval setScript)
-evalshaKind ground = program ground "evalsha-set" "evalsha" [loaded] run
+evalKind, evalshaKind, fcallKind, scriptLoadKind :: Dataset -> Kind
+evalKind dataset = program dataset "eval-set" "eval" [] (Commands.eval setScript)
+evalshaKind dataset = program dataset "evalsha-set" "evalsha" [loaded] run
   where
     run = Commands.evalsha setScriptDigest
     loaded =
@@ -327,7 +327,7 @@ evalshaKind ground = program ground "evalsha-set" "evalsha" [loaded] run
         | found == setScriptDigest -> Right Done
         | otherwise -> Right (Wrong found)
       other -> mismatch "a digest" other
-fcallKind ground = program ground "fcall-set" "fcall" [loaded] run
+fcallKind dataset = program dataset "fcall-set" "fcall" [loaded] run
   where
     run = Commands.fcall "redis_client_bench_set"
     loaded =
@@ -348,19 +348,19 @@ everywhere name command what =
 
 -- Sets keys by a program. Its effect is checked once before the clock starts.
 program ::
-  Ground ->
+  Dataset ->
   Text ->
   Text ->
   [Step] ->
   ([ByteString] -> [ByteString] -> Command Value) ->
   Kind
-program ground name command before run =
+program dataset name command before run =
   (plainKind name command (before <> [checked]) make) {kindStats = Just [(command, 1), ("set", 1)]}
   where
     make stream = do
-      number <- drawKey ground stream
-      pure (setting (keyOf (groundKeys ground) number) number)
-    setting key number = run [key] [valueOf (groundValues ground) number] `decodedBy` okay
+      number <- drawKey dataset stream
+      pure (setting (keyOf (datasetKeys dataset) number) number)
+    setting key number = run [key] [valueOf (datasetValues dataset) number] `decodedBy` okay
     checkKey = "check:" <> Char8.pack (Text.unpack name)
     checked =
       Step
@@ -375,7 +375,7 @@ program ground name command before run =
           stepKeys = 0,
           stepPlace = StepInTurn
         }
-    present value = case valueOfKey ground 0 value of
+    present value = case valueOfKey dataset 0 value of
       Right Miss -> Right (Wrong "nothing was set")
       other -> other
 

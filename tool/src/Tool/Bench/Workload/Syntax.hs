@@ -10,6 +10,7 @@ module Tool.Bench.Workload.Syntax
     text,
     oneOf,
     takeWhile',
+    expect,
     complain,
 
     -- * Built from them
@@ -20,7 +21,7 @@ module Tool.Bench.Workload.Syntax
   )
 where
 
-import Control.Monad (ap, when)
+import Control.Monad (ap, unless, when)
 import Data.Char (isDigit)
 import Data.List (isPrefixOf)
 import Data.List qualified as List
@@ -84,6 +85,10 @@ text wanted = Syntax $ \column input ->
     if wanted `isPrefixOf` input
       then (True, column + length wanted, drop (length wanted) input)
       else (False, column, input)
+
+-- | Takes this text, or fails.
+expect :: String -> Syntax ()
+expect wanted = text wanted >>= \found -> unless found (complain ("expected " <> wanted))
 
 -- | The result that belongs to the first of these texts that comes next.
 oneOf :: String -> [(String, a)] -> Syntax a

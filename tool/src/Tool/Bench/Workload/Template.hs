@@ -224,7 +224,7 @@ maxNumber :: Int
 maxNumber = 0xffffffff
 
 close :: Syntax ()
-close = text "}" >>= \closed -> if closed then pure () else complain "expected }"
+close = expect "}"
 
 -- Joins neighbouring literals. An empty word stays a word.
 joined :: [Piece] -> [Piece]

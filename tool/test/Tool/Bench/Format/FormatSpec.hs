@@ -7,6 +7,7 @@ import Data.Aeson.Types (parseMaybe, withObject, (.:))
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Lazy.Char8 qualified as Lazy
 import Data.List (isInfixOf, isPrefixOf, sort)
+import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (mapMaybe)
 import Data.Text (Text)
@@ -24,7 +25,9 @@ import Tool.Bench.Document.Totals (runCommands)
 import Tool.Bench.Format.Csv
 import Tool.Bench.Format.Hdr
 import Tool.Bench.Format.Prometheus
+import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
+import Tool.Bench.Histogram.Hdr qualified as Hdr
 import Tool.Bench.RedisBenchmark (parseCsv)
 
 linesOf :: Lazy.ByteString -> [String]
@@ -123,3 +126,24 @@ spec = describe "the forms of results" $ do
     map (Lazy.null . ($ empty)) [csv, seedJson, memtierJson, hdrLog] `shouldBe` [False, False, False, False]
     map (Text.unpack . fst) (Map.toList (foldMap runCommands (documentRuns empty))) `shouldBe` []
     Char8.null (Lazy.toStrict (prometheus empty)) `shouldBe` True
+
+-- All intervals of a log, merged by tag. Intervals without a tag are under the empty name. The
+-- error names the line that cannot be read.
+hdrLogHistograms :: Text -> Either String (Map Text Histogram)
+hdrLogHistograms content =
+  Map.fromListWith (<>) . concat <$> traverse line (zip [1 :: Int ..] (Text.lines content))
+  where
+    line (number, text)
+      | Text.null (Text.strip text) || any (`Text.isPrefixOf` text) ["#", "\""] = Right []
+      | otherwise = case Text.splitOn "," (Text.strip text) of
+        [start, long, most, coded] -> one "" [start, long, most] coded
+        [tagged, start, long, most, coded]
+          | Just name <- Text.stripPrefix "Tag=" tagged ->
+            one name [start, long, most] coded
+        _ -> bad "has not the fields of an interval"
+      where
+        one name numbers coded
+          | any (null . (readMaybe :: String -> Maybe Double) . Text.unpack) numbers =
+            bad "has a time that is no number"
+          | otherwise = either bad (\histogram -> Right [(name, histogram)]) (Hdr.decodeText coded)
+        bad problem = Left ("line " <> show number <> ": " <> problem)

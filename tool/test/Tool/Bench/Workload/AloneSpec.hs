@@ -21,7 +21,7 @@ import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Progress (silent)
 import Tool.Bench.Run (measure)
 import Tool.Bench.Workload
-import Tool.Bench.Workload.Ground (Shape (..), defaultShape)
+import Tool.Bench.Workload.Dataset (Shape (..), defaultShape)
 import Tool.Bench.Workload.Syntax (parse)
 import Tool.Bench.Workload.Task
 import Tool.Bench.Workload.Values (ValueSizes (SizeFixed))

@@ -16,7 +16,7 @@ import System.Exit (ExitCode (..))
 import System.Process (readProcessWithExitCode)
 import Test.Hspec
 import Tool.Bench.Workload
-import Tool.Bench.Workload.Ground (Shape (..), defaultShape)
+import Tool.Bench.Workload.Dataset (Shape (..), defaultShape)
 import Tool.Bench.Workload.Keys (sizedTemplate)
 import Tool.Bench.Workload.Named
 import Tool.Bench.Workload.Task

@@ -14,7 +14,7 @@ import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (silent)
 import Tool.Bench.Run (measure)
 import Tool.Bench.Workload
-import Tool.Bench.Workload.Ground (Shape (..), defaultShape)
+import Tool.Bench.Workload.Dataset (Shape (..), defaultShape)
 import Tool.Bench.Workload.Keys (keyTemplate)
 import Tool.Bench.Workload.Named (namedTests)
 import Tool.Bench.Workload.Syntax (parse)

@@ -1,13 +1,13 @@
 -- | The base of all kinds of operation of a workload: its keys, its values, and how keys are drawn;
 -- and the type of a kind.
-module Tool.Bench.Workload.Ground
+module Tool.Bench.Workload.Dataset
   ( -- * What is wanted
     Shape (..),
     defaultShape,
 
     -- * What is made of it
-    Ground (..),
-    newGround,
+    Dataset (..),
+    newDataset,
     drawKey,
     foundOrMissing,
     compared,
@@ -85,34 +85,34 @@ defaultShape =
     }
 
 -- | Immutable tables that all threads share. The lazy fields are made when a kind needs them.
-data Ground = Ground
-  { groundShape :: Shape,
+data Dataset = Dataset
+  { datasetShape :: Shape,
     -- | The keys and, if some look-ups shall find nothing, as many again that are never written.
-    groundKeys :: Keys,
-    groundChooser :: Chooser,
-    groundValues :: Values,
+    datasetKeys :: Keys,
+    datasetChooser :: Chooser,
+    datasetValues :: Values,
     -- | The number of each key, in twelve digits.
-    groundDigits :: ~Keys,
+    datasetDigits :: ~Keys,
     -- | The number of each key, after @element:@.
-    groundElements :: ~Keys,
+    datasetElements :: ~Keys,
     -- | The number of each key, after @counter:@.
-    groundCounters :: ~Keys,
+    datasetCounters :: ~Keys,
     -- | A draw of 2^32 that is below this number finds nothing.
-    groundMisses :: Word64
+    datasetMisses :: Word64
   }
 
 -- | Makes the tables. \(O(n)\) in the keys.
-newGround :: Shape -> Ground
-newGround shape =
-  Ground
-    { groundShape = shape,
-      groundKeys = newKeys seed (shapeTemplate shape) (if misses > 0 then 2 * count else count),
-      groundChooser = newChooser (shapeDistribution shape) count (shapeThreads shape),
-      groundValues = newValues seed (shapeSizes shape) (shapeCompressible shape),
-      groundDigits = numbered [],
-      groundElements = numbered [KeyText "element:"],
-      groundCounters = numbered [KeyText "counter:"],
-      groundMisses = misses
+newDataset :: Shape -> Dataset
+newDataset shape =
+  Dataset
+    { datasetShape = shape,
+      datasetKeys = newKeys seed (shapeTemplate shape) (if misses > 0 then 2 * count else count),
+      datasetChooser = newChooser (shapeDistribution shape) count (shapeThreads shape),
+      datasetValues = newValues seed (shapeSizes shape) (shapeCompressible shape),
+      datasetDigits = numbered [],
+      datasetElements = numbered [KeyText "element:"],
+      datasetCounters = numbered [KeyText "counter:"],
+      datasetMisses = misses
     }
   where
     seed = shapeSeed shape
@@ -121,8 +121,8 @@ newGround shape =
     numbered before = newKeys seed (KeyTemplate (before <> [KeyNumber 12])) count
 
 -- | Draws the number of a key that exists. \(O(1)\).
-drawKey :: Ground -> Stream -> IO Int
-drawKey ground = choose (groundChooser ground)
+drawKey :: Dataset -> Stream -> IO Int
+drawKey dataset = choose (datasetChooser dataset)
 {-# INLINE drawKey #-}
 
 -- | Reads the value of a key, or nothing.
@@ -133,18 +133,18 @@ foundOrMissing = \case
   other -> mismatch "the value of a key" other
 
 -- | The outcome of a reply once the number of the key is known. \(O(n)\) in the size of the value.
-compared :: Ground -> Int -> Outcome -> Outcome
-compared ground number = \case
+compared :: Dataset -> Int -> Outcome -> Outcome
+compared dataset number = \case
   Found found
-    | holds (groundValues ground) number found -> Hit
+    | holds (datasetValues dataset) number found -> Hit
     | otherwise -> Wrong found
   outcome -> outcome
 
 -- | Reads the value of this key, or nothing, and compares it. \(O(n)\) in its size.
 --
 -- NOINLINE: so a command in flight keeps two words of this, and not the parts of all values.
-valueOfKey :: Ground -> Int -> Decoder Outcome
-valueOfKey ground number reply = compared ground number <$> foundOrMissing reply
+valueOfKey :: Dataset -> Int -> Decoder Outcome
+valueOfKey dataset number reply = compared dataset number <$> foundOrMissing reply
 {-# NOINLINE valueOfKey #-}
 
 -- | One operation. The first number is that of its kind: an index into the workload's kinds.

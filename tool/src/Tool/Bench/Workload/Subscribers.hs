@@ -1,7 +1,7 @@
 -- | The subscribers to the messages that a workload publishes. Each has a connection of its own and
 -- counts its messages.
-module Tool.Bench.Workload.Audience
-  ( withAudience,
+module Tool.Bench.Workload.Subscribers
+  ( withSubscribers,
     Heard (..),
   )
 where
@@ -27,8 +27,8 @@ newtype Heard = Heard
 -- | Runs an action while this number of subscribers listen to 'channel'. Then waits for at most
 -- this number of seconds until they have received as many messages as the function of the action's
 -- result says. Throws the library's error if they cannot subscribe. Needs RESP3.
-withAudience :: Config -> Int -> Double -> (a -> Int) -> IO a -> IO (a, Heard)
-withAudience config subscribers patience wanted action = do
+withSubscribers :: Config -> Int -> Double -> (a -> Int) -> IO a -> IO (a, Heard)
+withSubscribers config subscribers patience wanted action = do
   heard <- newIORef 0
   let listening =
         Config.setHooks Config.noHooks {Config.hookPush = Just (\_ push -> note heard push)} config

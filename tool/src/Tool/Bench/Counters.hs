@@ -1,17 +1,17 @@
 -- | The counters of one capability's threads, slice by slice. Every addition is atomic
 -- ("Tool.Bench.Atomic"): counting takes no lock and loses nothing.
 --
--- A tally has two sides: threads count on one, and the other holds the slice before. The first
+-- They have two sides: threads count on one, and the other holds the slice before. The first
 -- thread that finds the clock past the end of a slice changes sides; half a slice later the old
 -- side is handed over as a 'Part'. A thread is entered on its side while it counts, and a side is
 -- handed over only when no thread is entered there, so all counts of a command belong to the same
 -- slice.
-module Tool.Bench.Tally
-  ( Tally,
+module Tool.Bench.Counters
+  ( Counters,
     Shape (..),
     Sides,
     newSides,
-    tallyOf,
+    countersOf,
 
     -- * Counting; from any thread
     Sent (..),
@@ -65,9 +65,9 @@ import Tool.Bench.Histogram.Recorder (Recorder, drain, newRecorder, record, reco
 import Tool.Bench.Part
 import Tool.Bench.Time (Nanos)
 import Tool.Bench.Window
-import Tool.Bench.Workload.Ground (Outcome (..))
+import Tool.Bench.Workload.Dataset (Outcome (..))
 
--- | The sizes of a tally.
+-- | The sizes of the counters.
 data Shape = Shape
   { -- | The number of kinds of commands.
     shapeKinds :: Int,
@@ -77,14 +77,14 @@ data Shape = Shape
   deriving stock (Eq, Show)
 
 -- | The counters of one capability.
-data Tally = Tally
-  { tallyWindow :: Window,
-    tallyEven :: Side,
-    tallyOdd :: Side,
+data Counters = Counters
+  { countersWindow :: Window,
+    countersEven :: Side,
+    countersOdd :: Side,
     -- | See the slots below.
-    tallyTurns :: {-# UNPACK #-} MutableByteArray RealWorld,
+    countersTurns :: {-# UNPACK #-} MutableByteArray RealWorld,
     -- | The parts that are handed over and not yet collected.
-    tallyParts :: IORef [(Int, Part)]
+    countersParts :: IORef [(Int, Part)]
   }
 
 -- The counters of one slice.
@@ -100,23 +100,23 @@ data Side = Side
     sideErrors :: IORef (Map (Int, Int, Text) Int)
   }
 
--- | The memory of a tally.
+-- | The memory of the counters of one capability.
 data Sides = Sides Side Side
 
--- | Makes the memory of one tally. Takes milliseconds where there are many kinds or nodes.
+-- | Makes the memory of the counters of one capability. Takes milliseconds where there are many kinds or nodes.
 newSides :: Shape -> IO Sides
 newSides shape = Sides <$> newSide shape <*> newSide shape
 
--- | Makes an empty tally, whose slice is that of the given moment. No two tallies may have the same
+-- | Makes empty counters, whose slice is that of the given moment. No two may have the same
 -- memory. \(O(1)\).
-tallyOf :: Window -> Sides -> Nanos -> IO Tally
-tallyOf window (Sides one other) now = do
+countersOf :: Window -> Sides -> Nanos -> IO Counters
+countersOf window (Sides one other) now = do
   turns <- zeros 8
-  tally <- Tally window one other turns <$> newIORef []
+  counters <- Counters window one other turns <$> newIORef []
   writeByteArray turns slotIdle noSlice
   writeByteArray turns slotDue never
-  enter tally now >>= dueAt tally
-  pure tally
+  enter counters now >>= dueAt counters
+  pure counters
 
 newSide :: Shape -> IO Side
 newSide shape =
@@ -147,13 +147,13 @@ data Sent = Sent
   deriving stock (Eq, Show)
 
 -- | Counts a command that was answered at this moment; for closed loops.
-answered :: Tally -> Sent -> Nanos -> Outcome -> IO ()
-answered tally sent !done !outcome =
-  counting tally done $ \side -> void (judged side sent done outcome)
+answered :: Counters -> Sent -> Nanos -> Outcome -> IO ()
+answered counters sent !done !outcome =
+  counting counters done $ \side -> void (judged side sent done outcome)
 
 -- | Counts a command that was due at the first moment and answered at the second; for open loops.
-answeredWithin :: Tally -> Nanos -> Sent -> Nanos -> Outcome -> IO ()
-answeredWithin tally !due sent !done !outcome = counting tally done $ \side -> do
+answeredWithin :: Counters -> Nanos -> Sent -> Nanos -> Outcome -> IO ()
+answeredWithin counters !due sent !done !outcome = counting counters done $ \side -> do
   well <- judged side sent done outcome
   when well $ record (indexSmallArray (sideResponse side) (sentKind sent)) (done - due)
 
@@ -182,30 +182,27 @@ looked side kind hit = Atomic.add (sideHits side) (if hit then hitsOf kind else 
 {-# INLINE looked #-}
 
 -- | Counts a command that failed at this moment. It never counts as answered.
-failed :: Tally -> Sent -> Nanos -> Error -> IO ()
-failed tally sent now problem =
-  counting tally now $ \side -> noteError side sent (Text.pack (errorClass problem))
+failed :: Counters -> Sent -> Nanos -> Error -> IO ()
+failed counters sent now problem =
+  counting counters now $ \side -> noteError side sent (Text.pack (errorClass problem))
 
 noteError :: Side -> Sent -> Text -> IO ()
 noteError side (Sent kind node _) name =
-  atomicModifyIORef'
-    (sideErrors side)
-    ( \before ->
-        (Map.insertWith (+) (kind, node, name) 1 before, ())
-    )
+  atomicModifyIORef' (sideErrors side) $ \before ->
+    (Map.insertWith (+) (kind, node, name) 1 before, ())
 
 -- | Counts the schedule error of a command that was due at the first moment and sent at the second.
-lagged :: Tally -> Nanos -> Nanos -> IO ()
-lagged tally due sent = counting tally sent $ \side -> record (sideSchedule side) (sent - due)
+lagged :: Counters -> Nanos -> Nanos -> IO ()
+lagged counters due sent = counting counters sent $ \side -> record (sideSchedule side) (sent - due)
 
 -- | Counts something at a moment, all of it on one side, which is not handed over before this ends.
-counting :: Tally -> Nanos -> (Side -> IO ()) -> IO ()
-counting tally now count = do
+counting :: Counters -> Nanos -> (Side -> IO ()) -> IO ()
+counting counters now count = do
   due <- readByteArray turns slotDue
-  when (now >= due) (turnOver tally now due)
+  when (now >= due) (turnOver counters now due)
   enterSide
   where
-    turns = tallyTurns tally
+    turns = countersTurns counters
     -- Enters, then looks again: if the sides were changed in between, another thread may be handing
     -- over this side at the moment.
     enterSide = do
@@ -213,43 +210,43 @@ counting tally now count = do
       Atomic.add turns (slotCounting side) 1
       still <- readByteArray turns slotSide
       if still == side
-        then count (sideAt tally side) >> Atomic.add turns (slotCounting side) (-1)
+        then count (sideAt counters side) >> Atomic.add turns (slotCounting side) (-1)
         else Atomic.add turns (slotCounting side) (-1) >> enterSide
 {-# INLINE counting #-}
 
-sideAt :: Tally -> Int -> Side
-sideAt tally side = if side == 0 then tallyEven tally else tallyOdd tally
+sideAt :: Counters -> Int -> Side
+sideAt counters side = if side == 0 then countersEven counters else countersOdd counters
 {-# INLINE sideAt #-}
 
 -- Done by the first thread that finds it due. Hands over the old side and, if the current slice is
 -- over as well, begins the next slice on that side. What other threads count meanwhile belongs to
 -- one of the two slices. While a thread still counts on the old side, this is due again at the next
 -- command.
-turnOver :: Tally -> Nanos -> Nanos -> IO ()
-turnOver tally now due = do
+turnOver :: Counters -> Nanos -> Nanos -> IO ()
+turnOver counters now due = do
   first <- Atomic.replaceIf turns slotDue due never
   when first $ do
     side <- readByteArray turns slotSide
     others <- readByteArray turns (slotCounting (1 - side)) :: IO Int
-    if others > 0 then dueAt tally due else handOverIdle tally >> goOn side
+    if others > 0 then dueAt counters due else handOverIdle counters >> goOn side
   where
-    turns = tallyTurns tally
+    turns = countersTurns counters
     goOn side = do
       end <- readByteArray turns slotEnd
       if now < end
-        then dueAt tally end
+        then dueAt counters end
         else do
           left <- readByteArray turns slotSlice
-          middle <- enter tally now
+          middle <- enter counters now
           writeByteArray turns slotIdle (left :: Int)
           writeByteArray turns slotSide (1 - side :: Int)
-          dueAt tally middle
+          dueAt counters middle
 {-# NOINLINE turnOver #-}
 
 -- Makes the slice of this moment the current one. Returns the moment at which half of the rest of
 -- the slice has passed.
-enter :: Tally -> Nanos -> IO Nanos
-enter tally now = do
+enter :: Counters -> Nanos -> IO Nanos
+enter counters now = do
   limit <- windowEnd window
   let slice = sliceOf window now
   if now >= limit
@@ -258,43 +255,43 @@ enter tally now = do
       let end = min limit (sliceEnd window slice)
       now + (end - now) `div` 2 <$ put slice end
   where
-    window = tallyWindow tally
+    window = countersWindow counters
     put :: Int -> Nanos -> IO ()
     put slice end = do
-      writeByteArray (tallyTurns tally) slotSlice slice
-      writeByteArray (tallyTurns tally) slotEnd end
+      writeByteArray (countersTurns counters) slotSlice slice
+      writeByteArray (countersTurns counters) slotEnd end
 
 -- Sets when the next change is due. Atomic, and written last: a thread that finds it due sees all
 -- earlier writes.
-dueAt :: Tally -> Nanos -> IO ()
-dueAt tally = void . Atomic.replaceIf (tallyTurns tally) slotDue never
+dueAt :: Counters -> Nanos -> IO ()
+dueAt counters = void . Atomic.replaceIf (countersTurns counters) slotDue never
 
 -- | Makes parts of the counts that are not handed over yet. \(O(n)\). Call it when all threads have
 -- finished; while they count, handing over happens by itself.
-handOver :: Tally -> IO ()
-handOver tally = do
-  handOverIdle tally
-  slice <- readByteArray (tallyTurns tally) slotSlice
-  side <- readByteArray (tallyTurns tally) slotSide
-  partOf (sideAt tally side) >>= push tally slice
+handOver :: Counters -> IO ()
+handOver counters = do
+  handOverIdle counters
+  slice <- readByteArray (countersTurns counters) slotSlice
+  side <- readByteArray (countersTurns counters) slotSide
+  partOf (sideAt counters side) >>= push counters slice
 
 -- Hands over the side that no thread counts on, if it holds a slice.
-handOverIdle :: Tally -> IO ()
-handOverIdle tally = do
+handOverIdle :: Counters -> IO ()
+handOverIdle counters = do
   slice <- readByteArray turns slotIdle
   when (slice /= noSlice) $ do
     side <- readByteArray turns slotSide
     writeByteArray turns slotIdle noSlice
-    partOf (sideAt tally (1 - side)) >>= push tally slice
+    partOf (sideAt counters (1 - side)) >>= push counters slice
   where
-    turns = tallyTurns tally
+    turns = countersTurns counters
 {-# NOINLINE handOverIdle #-}
 
-push :: Tally -> Int -> Part -> IO ()
-push tally slice part = do
-  Atomic.add (tallyTurns tally) slotBefore (partOps part)
+push :: Counters -> Int -> Part -> IO ()
+push counters slice part = do
+  Atomic.add (countersTurns counters) slotBefore (partOps part)
   when (part /= mempty) $
-    atomicModifyIORef' (tallyParts tally) (\parts -> ((slice, part) : parts, ()))
+    atomicModifyIORef' (countersParts counters) (\parts -> ((slice, part) : parts, ()))
 
 -- The counts of a side. The side is empty afterwards.
 partOf :: Side -> IO Part
@@ -343,17 +340,17 @@ partOf side = do
         ]
 
 -- | Takes the parts that were handed over since the last call, and adds them to the given parts.
-collect :: Tally -> Parts -> IO Parts
-collect tally before = do
-  found <- atomicModifyIORef' (tallyParts tally) (\parts -> ([], parts))
+collect :: Counters -> Parts -> IO Parts
+collect counters before = do
+  found <- atomicModifyIORef' (countersParts counters) (\parts -> ([], parts))
   foldM (\parts (slice, part) -> pure $! IntMap.insertWith (<>) slice part parts) before found
 
 -- | How many commands were answered without an error since the start. Approximate while threads
 -- count.
-answeredSoFar :: Tally -> IO Int
-answeredSoFar tally = do
-  before <- readByteArray (tallyTurns tally) slotBefore
-  now <- traverse recorded (foldMap (toList . sideService) [tallyEven tally, tallyOdd tally])
+answeredSoFar :: Counters -> IO Int
+answeredSoFar counters = do
+  before <- readByteArray (countersTurns counters) slotBefore
+  now <- traverse recorded (foldMap (toList . sideService) [countersEven counters, countersOdd counters])
   pure (before + sum now)
 
 -- | The class of an error in one or two words. There are few enough classes to count them.

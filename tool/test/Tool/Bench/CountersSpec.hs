@@ -1,4 +1,4 @@
-module Tool.Bench.TallySpec (spec) where
+module Tool.Bench.CountersSpec (spec) where
 
 import Control.Concurrent.Async (forConcurrently_)
 import Control.Exception (bracket)
@@ -12,46 +12,46 @@ import Redis.Error (Error (ClientClosed))
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck hiding (collect)
+import Tool.Bench.Counters
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Nodes
 import Tool.Bench.Part
 import Tool.Bench.Progress (sparkline)
-import Tool.Bench.Tally
 import Tool.Bench.Time (Nanos)
 import Tool.Bench.Window
-import Tool.Bench.Workload.Ground (Outcome (..))
+import Tool.Bench.Workload.Dataset (Outcome (..))
 
--- | A tally with memory of its own.
-newTally :: Window -> Shape -> Nanos -> IO Tally
-newTally window shape now = newSides shape >>= \sides -> tallyOf window sides now
+-- | A counters with memory of its own.
+newTally :: Window -> Shape -> Nanos -> IO Counters
+newTally window shape now = newSides shape >>= \sides -> countersOf window sides now
 
 -- | Counts in slices of 100 that begin at 1000; the window ends at 1250.
-counted :: (Tally -> IO ()) -> IO Parts
+counted :: (Counters -> IO ()) -> IO Parts
 counted count = do
   window <- newWindow 1000 100
   endAt window 1250
-  tally <- newTally window Shape {shapeKinds = 2, shapeNodes = 2} 900
-  count tally
-  handOver tally
-  collect tally IntMap.empty
+  counters <- newTally window Shape {shapeKinds = 2, shapeNodes = 2} 900
+  count counters
+  handOver counters
+  collect counters IntMap.empty
 
 spec :: Spec
-spec = describe "a tally" $ do
+spec = describe "a counters" $ do
   it "puts each reply into the slice in which it came" $ do
-    parts <- counted $ \tally -> do
-      answered tally (Sent 0 (-1) 930) 950 Hit
-      answered tally (Sent 0 (-1) 990) 1000 Miss
-      answered tally (Sent 1 (-1) 1000) 1099 Done
-      answered tally (Sent 0 (-1) 1050) 1100 Hit
-      answered tally (Sent 0 (-1) 1050) 1249 Hit
-      answered tally (Sent 0 (-1) 1050) 1250 Hit
-      answered tally (Sent 0 (-1) 1050) 9999 Hit
+    parts <- counted $ \counters -> do
+      answered counters (Sent 0 (-1) 930) 950 Hit
+      answered counters (Sent 0 (-1) 990) 1000 Miss
+      answered counters (Sent 1 (-1) 1000) 1099 Done
+      answered counters (Sent 0 (-1) 1050) 1100 Hit
+      answered counters (Sent 0 (-1) 1050) 1249 Hit
+      answered counters (Sent 0 (-1) 1050) 1250 Hit
+      answered counters (Sent 0 (-1) 1050) 9999 Hit
     IntMap.map partOps parts `shouldBe` IntMap.fromList [(-1, 1), (0, 2), (1, 1), (2, 1), (afterwards, 2)]
     fmap (fmap kindMisses . partKinds) (IntMap.lookup 0 parts) `shouldBe` Just (IntMap.fromList [(0, 1), (1, 0)])
 
   prop "loses nothing, whatever the slices" $ \(gaps :: [NonNegative Int]) -> ioProperty $ do
     let times = drop 1 (scanl (+) 900 (map getNonNegative gaps))
-    parts <- counted $ \tally -> forM_ times $ \time -> answered tally (Sent (time `mod` 2) (-1) (time - 7)) time Hit
+    parts <- counted $ \counters -> forM_ times $ \time -> answered counters (Sent (time `mod` 2) (-1) (time - 7)) time Hit
     let whole = fold parts
     pure $
       partOps whole === length times
@@ -59,11 +59,11 @@ spec = describe "a tally" $ do
         .&&. foldMap kindService (partKinds whole) === Histogram.fromValues (map (const 7) times)
 
   it "loses nothing that threads count at the same time" $ do
-    parts <- counted $ \tally ->
+    parts <- counted $ \counters ->
       onTwoCores . forConcurrently_ [0 .. 7 :: Int] $ \thread -> forM_ [0 .. 9999] $ \count' -> do
         -- The times pass the ends of several slices.
         let time = 950 + count' `div` 25
-        answered tally (Sent 0 (thread `mod` 2) (time - 3)) time Hit
+        answered counters (Sent 0 (thread `mod` 2) (time - 3)) time Hit
     let whole = fold parts
     partOps whole `shouldBe` 80000
     sum (fmap kindHits (partKinds whole)) `shouldBe` 80000
@@ -79,19 +79,19 @@ spec = describe "a tally" $ do
         end = 100 * slice
     window <- newWindow 0 slice
     endAt window end
-    tally <- newTally window Shape {shapeKinds = 1, shapeNodes = 5} 0
+    counters <- newTally window Shape {shapeKinds = 1, shapeNodes = 5} 0
     forConcurrently_ [0 .. 7 :: Int] $ \thread -> do
       let go count' = do
             now <- atomicModifyIORef' clock (\time -> (time + 1, time))
             when (now < end) $ do
               let node = (thread + count') `mod` 5
               if open
-                then answeredWithin tally (now - 5) (Sent 0 node (now - 3)) now Hit
-                else answered tally (Sent 0 node (now - 3)) now Hit
+                then answeredWithin counters (now - 5) (Sent 0 node (now - 3)) now Hit
+                else answered counters (Sent 0 node (now - 3)) now Hit
               go (count' + 1)
       go (0 :: Int)
-    handOver tally
-    parts <- collect tally IntMap.empty
+    handOver counters
+    parts <- collect counters IntMap.empty
     IntMap.size parts `shouldSatisfy` (> 1)
     partOps (fold parts) `shouldBe` end
     IntMap.map (sum . fmap Histogram.count . partNodes) parts `shouldBe` IntMap.map partOps parts
@@ -100,16 +100,16 @@ spec = describe "a tally" $ do
 
   it "has all counts of a command in one slice, though a thread is stopped in the middle of it for several" $ do
     window <- newWindow 1000 100
-    tally <- newTally window Shape {shapeKinds = 1, shapeNodes = 2} 1000
-    let others times = forM_ times $ \time -> answered tally (Sent 0 1 (time - 3)) time Hit
-    counting tally 1010 $ \side -> do
+    counters <- newTally window Shape {shapeKinds = 1, shapeNodes = 2} 1000
+    let others times = forM_ times $ \time -> answered counters (Sent 0 1 (time - 3)) time Hit
+    counting counters 1010 $ \side -> do
       served side (Sent 0 0 1000) 1010
       -- Past the end of its slice, and past the time at which the slice is handed over.
       others [1090, 1110 .. 1590]
       looked side 0 True
     others [1610, 1630 .. 2590]
-    handOver tally
-    parts <- collect tally IntMap.empty
+    handOver counters
+    parts <- collect counters IntMap.empty
     IntMap.map (sum . fmap kindHits . partKinds) parts `shouldBe` IntMap.map partOps parts
     partOps (fold parts) `shouldBe` 1 + 26 + 50
     -- No thread is stopped any more, so each slice has its own counts.
@@ -117,26 +117,26 @@ spec = describe "a tally" $ do
 
   it "adds up with those of other threads" $ do
     window <- newWindow 0 100
-    tallies <- mapM (const (newTally window Shape {shapeKinds = 1, shapeNodes = 0} 0)) [1 .. 3 :: Int]
-    forM_ tallies $ \tally -> answered tally (Sent 0 (-1) 10) 20 Done >> handOver tally
-    parts <- foldM (flip collect) IntMap.empty tallies
+    counters <- mapM (const (newTally window Shape {shapeKinds = 1, shapeNodes = 0} 0)) [1 .. 3 :: Int]
+    forM_ counters $ \one -> answered one (Sent 0 (-1) 10) 20 Done >> handOver one
+    parts <- foldM (flip collect) IntMap.empty counters
     IntMap.map partOps parts `shouldBe` IntMap.fromList [(0, 3)]
-    sum <$> mapM answeredSoFar tallies `shouldReturn` 3
+    sum <$> mapM answeredSoFar counters `shouldReturn` 3
 
   it "counts what failed, and wrong replies, as errors and not as answered" $ do
-    parts <- counted $ \tally -> do
-      failed tally (Sent 1 0 1000) 1010 ClientClosed
-      failed tally (Sent 0 (-1) 1000) 1010 ClientClosed
-      answered tally (Sent 1 1 1000) 1020 (Wrong "x")
-      answered tally (Sent 1 1 1000) 1020 (Found "x")
+    parts <- counted $ \counters -> do
+      failed counters (Sent 1 0 1000) 1010 ClientClosed
+      failed counters (Sent 0 (-1) 1000) 1010 ClientClosed
+      answered counters (Sent 1 1 1000) 1020 (Wrong "x")
+      answered counters (Sent 1 1 1000) 1020 (Found "x")
     partOps (fold parts) `shouldBe` 0
     fmap kindErrors (IntMap.lookup 1 (partKinds (fold parts))) `shouldBe` Just (Map.fromList [("ServerAway", 1), ("NotCompared", 1), ("WrongReply", 1)])
     partNodeErrors (fold parts) `shouldBe` IntMap.fromList [(0, Map.singleton "ServerAway" 1), (1, Map.fromList [("NotCompared", 1), ("WrongReply", 1)])]
 
   it "keeps service and response time, and lateness, apart" $ do
-    parts <- counted $ \tally -> do
-      lagged tally 1000 1030
-      answeredWithin tally 1000 (Sent 0 1 1030) 1050 Done
+    parts <- counted $ \counters -> do
+      lagged counters 1000 1030
+      answeredWithin counters 1000 (Sent 0 1 1030) 1050 Done
     let whole = fold parts
     fmap kindService (IntMap.lookup 0 (partKinds whole)) `shouldBe` Just (Histogram.fromValues [20])
     fmap kindResponse (IntMap.lookup 0 (partKinds whole)) `shouldBe` Just (Histogram.fromValues [50])
