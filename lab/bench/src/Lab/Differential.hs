@@ -59,9 +59,7 @@ differential options progress write = do
   write $
     documentObject
       ["differential" .= differentialObject server options found]
-      documentOf
-      about
-      []
+      (documentOf about [])
   pure (verdict (map rowVerdict rows))
   where
     verdict verdicts

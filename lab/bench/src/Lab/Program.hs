@@ -23,9 +23,11 @@ import System.Directory (createDirectoryIfMissing)
 import System.Environment (getArgs)
 import System.Exit (ExitCode (..))
 import System.FilePath (takeDirectory, (</>))
-import Tool.Bench.Document (documentNotes, documentOf)
+import Tool.Bench.Document (documentOf)
 import Tool.Bench.Environment (manifest)
 import Tool.Bench.Progress (newProgress)
+import Tool.Bench.Report (report)
+import Tool.Bench.Reports (conclude)
 import Tool.Bench.Sink (withOutputs, withSinks)
 import Tool.Failure (exitInvalid)
 import Tool.Program (asProgram, complain, runProgram)
@@ -51,8 +53,7 @@ act = \case
     progress <- newProgress
     about <- manifest
     (notes, results) <- suite progress options
-    conclude (suiteOutputs options) write ("" : report results <> map Text.unpack notes) $
-      (documentOf about results) {documentNotes = notes}
+    conclude (suiteOutputs options) write (notes <> [""] <> report results) (documentOf about results)
   Differential options -> writing (differentialJson options) $ differential options
   Bare options -> bare options
   where

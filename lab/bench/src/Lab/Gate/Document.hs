@@ -21,7 +21,7 @@ import Data.Maybe (mapMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Lab.Gate.Table
-import Tool.Bench.Document (Document (..), Manifest)
+import Tool.Bench.Document (Document (documentManifest), Manifest, documentOf)
 import Tool.Bench.Document.Codec
 import Tool.Bench.Document.Json (decodeWritten, documentObject)
 
