@@ -81,8 +81,9 @@ import Redis.Internal.Network.Credentials (newCredentialStore, renewAll)
 import Redis.Internal.Network.Dial (newConnector)
 import Redis.Internal.Network.Open (ConnectionSetup (..), commandLimit)
 import Redis.Internal.Network.Runtime (spawn)
+import Redis.Internal.Routing.Cluster
 import Redis.Internal.Routing.Nodes (NodeSnapshot (..), nodeSnapshot, presentNodes)
-import Redis.Internal.Routing.Router
+import Redis.Internal.Routing.Router (ClientNode (..), NodeRole (..), clusterMembers)
 import Redis.Internal.Routing.SlotMap (SlotMap, emptySlotMap)
 
 -- | Makes a client, runs the action, and closes the client. Throws like 'newClient'.
@@ -126,18 +127,18 @@ newClient unchecked = do
   let setup = ConnectionSetup {setupConfig = dispatched, setupConnector = connector, setupCredentials = credentials, setupCounters = counters, setupOnAnswers = \_ -> pure (), setupOnPush = onPush, setupOnUntracked = lostConnection <$> cache}
   -- An exception between the first thread and the finaliser that ends it would leave it behind.
   mask_ $ do
-    router <- newRouter setup >>= either throwIO pure
-    writeIORef owners (routerSlotMap router)
+    cluster <- newClusterClient setup >>= either throwIO pure
+    writeIORef owners (currentSlotMap cluster)
     closed <- newTVarIO False
     learnt <- newIORef Map.empty
-    engine <- newRetryEngine config router closed
-    subscriptions <- newSubscriptions setup router
+    engine <- newRetryEngine config cluster closed
+    subscriptions <- newSubscriptions setup cluster
     spare <- newIORef ()
     let core =
           Core
             { coreConfig = config,
               coreTimeLimit = commandLimit config,
-              coreRouter = router,
+              coreCluster = cluster,
               coreRetryEngine = engine,
               coreSubscriptions = subscriptions,
               coreCredentials = credentials,
@@ -197,11 +198,11 @@ usualGrace core = maybe 5 (min 5) (configCommandTimeout (coreConfig core))
 closeCore :: Double -> Core -> IO CloseReport
 closeCore grace core = do
   atomically (writeTVar (coreClosed core) True)
-  nodes <- presentNodes (routerNodes (coreRouter core))
+  nodes <- presentNodes (clusterNodes (coreCluster core))
   before <- traverse nodeSnapshot nodes
   stopRetryEngine (coreRetryEngine core)
   -- If the caller is interrupted while it waits for the one, the other is closed all the same.
-  closeSubscriptions (coreSubscriptions core) `finally` closeRouter grace (coreRouter core)
+  closeSubscriptions (coreSubscriptions core) `finally` closeClusterClient grace (coreCluster core)
   after <- traverse nodeSnapshot nodes
   awaitDispatched 1 (coreDispatcher core)
   let since field = sum (map field after) - sum (map field before)
@@ -307,4 +308,4 @@ submitOn dedicated command = Pending <$> startOn dedicated command
 -- > nodes <- clientNodes client
 -- > traverse (\\node -> tryRun client (onNode (clientNodeEndpoint node) (Redis.slowlogGet 10))) nodes
 clientNodes :: Client -> IO [ClientNode]
-clientNodes (Client core) = routerMembers (coreRouter core)
+clientNodes (Client core) = clusterMembers (coreCluster core)

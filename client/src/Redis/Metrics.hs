@@ -42,8 +42,8 @@ import Redis.Internal.Client.Subscriptions (SubscriptionGauges (..), subscriptio
 import Redis.Internal.Network.Counters
 import Redis.Internal.Network.Dedicated (DedicatedGauges (..))
 import Redis.Internal.Network.Multiplexer (MuxGauges (..))
+import Redis.Internal.Routing.Cluster (ClusterClient (clusterNodes))
 import Redis.Internal.Routing.Nodes
-import Redis.Internal.Routing.Router (routerNodes)
 
 -- | The numbers of a client, node by node.
 data ClientSnapshot = ClientSnapshot
@@ -69,7 +69,7 @@ clientSnapshot (Client core) = do
   snapshotSubscriptions <- subscriptionGauges (coreSubscriptions core)
   pure ClientSnapshot {snapshotNodes, snapshotErrors, snapshotCache, snapshotSubscriptions}
   where
-    nodes = routerNodes (coreRouter core)
+    nodes = clusterNodes (coreCluster core)
 
 -- | The content type of 'prometheusText'.
 prometheusContentType :: ByteString

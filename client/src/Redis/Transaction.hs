@@ -50,8 +50,9 @@ import Redis.Internal.Command (Command, commandArguments, writeFacts)
 import Redis.Internal.Command.Transaction
 import Redis.Internal.Network.Runtime (Nanos, coarseNanos, secondsLeft)
 import Redis.Internal.Protocol.Slot (keySlot)
+import Redis.Internal.Routing.Cluster (isClustered)
 import Redis.Internal.Routing.RetryPolicy
-import Redis.Internal.Routing.Router (Target (TargetSlot), isClustered)
+import Redis.Internal.Routing.Router (Target (TargetSlot))
 import Redis.Value (Value)
 import System.Random (randomRIO)
 
@@ -128,7 +129,7 @@ watchDefaults = WatchOptions {watchAttempts = 32}
 -- | Like 'watching', with options.
 watchingWith :: forall a. WatchOptions -> Client -> NonEmpty ByteString -> (forall s. Dedicated s -> IO (Decision a)) -> IO (WatchResult a)
 watchingWith WatchOptions {watchAttempts} (Client core) names@(first :| others) look
-  | isClustered (coreRouter core), any ((/= keySlot first) . keySlot) others = throwIO (RefusedError (CrossSlot "WATCH"))
+  | isClustered (coreCluster core), any ((/= keySlot first) . keySlot) others = throwIO (RefusedError (CrossSlot "WATCH"))
   | otherwise = go 1 Nothing <* keepOpen core
   where
     -- The second argument: when the failures since the last look that came to EXEC began, and their
@@ -168,7 +169,7 @@ watchingWith WatchOptions {watchAttempts} (Client core) names@(first :| others) 
       failedRandom <- randomRIO (0, 1)
       failedRemaining <- (`secondsLeft` deadlineFor core writeFacts began) <$> coarseNanos
       let attempted = FailedAttempt {failedError = failed, failedNode = Nothing, failedRole = Primary, failedMode = Plainly, failedRemaining, failedRandom}
-          RetryDecision {decisionNext, decisionSoFar} = decide (policyFor (coreConfig core) (coreRouter core) (TargetSlot (keySlot first)) closed) writeFacts soFar attempted
+          RetryDecision {decisionNext, decisionSoFar} = decide (policyFor (coreConfig core) (coreCluster core) (TargetSlot (keySlot first)) closed) writeFacts soFar attempted
           again (delay :: Double)
             | attempt < watchAttempts = do
               open <- pauseFor core delay

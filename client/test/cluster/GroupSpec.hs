@@ -288,6 +288,15 @@ spec = do
             eventually 3 "it answers itself" $ isRight <$> tryRun client (Redis.set "key" "value")
             eventually 5 "it has the subscription" $ (>= 1) <$> countHeard replica ["SUBSCRIBE"]
 
+    it "is asked nothing, whatever a read prefers" $
+      limited . settled . withFakeNode $ \node -> do
+        withClient (alone node) $ \client -> do
+          forM_ [PreferReplica, ReadAny, SameZone "a", LowestLatency] $ \source -> do
+            replicateM_ 50 (run client (readFrom source (Redis.incr "counter")))
+            replicateM_ 50 (run client (readFrom source (Redis.get "key")))
+        countHeard node ["INFO"] `shouldReturn` 0
+        countHeard node ["PING"] `shouldReturn` 0
+
     it "is not followed by a client that was not told to" $
       limited . settled . withFakeNode $ \node -> do
         withClient (setFollowRedirects False (alone node)) $ \client -> do

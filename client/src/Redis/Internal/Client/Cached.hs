@@ -86,7 +86,7 @@ outdo Missed {missedStore, missedSource} = forgetAll missedStore missedSource
 -- | Looks for the reply to a command on one key. The last argument runs on a miss.
 glanceAt :: Core -> Asked -> Command a -> (CacheStore, ByteString) -> (Missed -> IO (Started a)) -> IO (Glance a)
 glanceAt core asked given (store, key) miss =
-  destinationFor (coreRouter core) (commandFacts given) (TargetPrimary (keySlot key)) >>= \case
+  destinationFor (coreCluster core) (commandFacts given) (TargetPrimary (keySlot key)) >>= \case
     Just destination | ForPrimary <- destinationRole destination -> do
       let source =
             Source
@@ -236,7 +236,7 @@ lead core Lead {leadMissed = Missed {missedStore, missedKey, missedDestination, 
   where
     encoded = commandRequest leadGiven
     facts = commandFacts leadGiven
-    pool = nodePoolFor (destinationRole missedDestination) (destinationNode missedDestination)
+    pool = destinationPool missedDestination
     lost = forget missedStore missedSource leadVersion
     astray = do
       lost

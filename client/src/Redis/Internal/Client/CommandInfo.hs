@@ -17,7 +17,7 @@ import Redis.Internal.Command hiding (commandKeys)
 import Redis.Internal.Command.Make
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable
-import Redis.Internal.Routing.Router
+import Redis.Internal.Routing.Cluster (isClustered)
 import Redis.Value
 
 -- | The facts and the route of a command, given its words and, if they are known, its keys.
@@ -50,7 +50,7 @@ learn core ask words' given = case words' of
       (Just keys, _) -> pure (Right keys)
       (Nothing, Just keys) -> pure (Right keys)
       (Nothing, Nothing)
-        | isClustered (coreRouter core) -> askKeys
+        | isClustered (coreCluster core) -> askKeys
         | otherwise -> pure (Right [])
 
     askEntry title inner name =

@@ -26,14 +26,14 @@ import Redis.Internal.Config
 import Redis.Internal.Network.Credentials (CredentialStore)
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable (CommandEntry)
-import Redis.Internal.Routing.Router
+import Redis.Internal.Routing.Cluster (ClusterClient)
 
 -- | The parts of a client.
 data Core = Core
   { coreConfig :: Config,
     -- | The time limit of a command that has none of its own, or 'never'.
     coreTimeLimit :: {-# UNPACK #-} !Nanos,
-    coreRouter :: Router,
+    coreCluster :: ClusterClient,
     coreRetryEngine :: RetryEngine,
     -- | The client's subscriptions.
     coreSubscriptions :: Subscriptions,

@@ -9,7 +9,8 @@ where
 import Redis.Internal.Command
 import Redis.Internal.Network.Handshake (ConnectionRole (ForReplica))
 import Redis.Internal.Network.Runtime
-import Redis.Internal.Routing.Router (Destination (destinationRole), Target (AtNode))
+import Redis.Internal.Routing.Nodes (Destination (destinationRole))
+import Redis.Internal.Routing.Router (Target (AtNode))
 
 -- | The deadline of a command that began at this time, without the time that it may wait on the
 -- server. The first argument is the time limit of commands that have none of their own.

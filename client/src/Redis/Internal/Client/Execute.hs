@@ -62,6 +62,7 @@ import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation (AggFirstFound), oneIsEnough)
 import Redis.Internal.Protocol.Encode (requestExceeds, requestIsOne, requestSize)
 import Redis.Internal.Protocol.Slot (keySlot)
+import Redis.Internal.Routing.Cluster (isClustered)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Router
 import Redis.Value
@@ -192,7 +193,7 @@ executeTraced trace command =
           Just destination -> do
             sentTo trace (nodeEndpoint (destinationNode destination))
             slot <- newResponseSlot
-            submitWaiting (poolOf destination) (firstDeadline core given destination began) (commandRequest given) slot
+            submitWaiting (destinationPool destination) (firstDeadline core given destination began) (commandRequest given) slot
             enteredQueue trace
             waitArrival slot >>= arrivedAt core given destination began
           Nothing -> startUnplaced core began given >>= awaitStarted
@@ -211,7 +212,7 @@ executeFrom core !began command = case commandKind given of
   Ordinary ->
     firstDestination core given >>= \case
       Just destination ->
-        submitToNode (poolOf destination) (firstDeadline core given destination began) (commandRequest given) >>= arrivedAt core given destination began
+        submitToNode (destinationPool destination) (firstDeadline core given destination began) (commandRequest given) >>= arrivedAt core given destination began
       Nothing -> startUnplaced core began given >>= awaitStarted
   Special -> startSpecial CallerWaits core began given >>= awaitStarted
   where
@@ -256,7 +257,7 @@ startPlaced core began given =
       let started = Underway core given destination began cell
           -- Shared by the attendant and the caller, not built twice.
           {-# NOINLINE started #-}
-      submitToNodeSlot (poolOf destination) (firstDeadline core given destination began) (commandRequest given) (cellSlot cell (OnTrouble started hasTrouble))
+      submitToNodeSlot (destinationPool destination) (firstDeadline core given destination began) (commandRequest given) (cellSlot cell (OnTrouble started hasTrouble))
       pure started
     Nothing -> startUnplaced core began given
 {-# INLINE startPlaced #-}
@@ -274,7 +275,7 @@ hasTrouble started outcome result = case started of
 firstDestination :: Core -> Command a -> IO (Maybe Destination)
 firstDestination core given = do
   behind <- waitsForDestination (coreRetryEngine core)
-  if behind then pure Nothing else destinationOf (coreRouter core) (commandFacts given) (commandRoute given)
+  if behind then pure Nothing else destinationOf (coreCluster core) (commandFacts given) (commandRoute given)
 {-# INLINE firstDestination #-}
 
 -- | Hands a command over to be sent when a node for it is known.
@@ -310,10 +311,6 @@ commandKind Command {commandRequest, commandRoute, commandFacts = Facts {factBlo
 -- | The bytes from which a request is checked before it is sent.
 largeRequest :: Int
 largeRequest = 1024 * 1024
-
-poolOf :: Destination -> MultiplexPool
-poolOf destination = nodePoolFor (destinationRole destination) (destinationNode destination)
-{-# INLINE poolOf #-}
 
 -- | The deadline of the first attempt of an ordinary command that began at this time.
 firstDeadline :: Core -> Command a -> Destination -> Nanos -> Deadline
@@ -361,7 +358,7 @@ startUnnamed caller core began given
   | ConnectionState <- factScope (commandFacts given) = refused NeedsDedicatedConnection
   | PerNode nodeSet conclude <- commandRoute given =
     startTogether core began given (members nodeSet) conclude
-  | not (isClustered (coreRouter core)) = case commandRoute given of
+  | not (isClustered (coreCluster core)) = case commandRoute given of
     OneNode endpoint -> named endpoint
     _ -> whole given
   | otherwise = case commandRoute given of
@@ -371,7 +368,7 @@ startUnnamed caller core began given
       -- An aggregated result needs every primary: without one it would cover only part of the
       -- keys. A command that one primary runs on behalf of all does not wait for the others.
       let covered deadline
-            | nodeSet == Primaries && not (oneIsEnough how) = coverEventually (coreRouter core) deadline
+            | nodeSet == Primaries && not (oneIsEnough how) = coverEventually (coreCluster core) deadline
             | otherwise = pure (Right ())
           listed = if how == AggFirstFound then members nodeSet >=> traverse shuffled else members nodeSet
       startAfter core began given covered $ \() ->
@@ -384,10 +381,10 @@ startUnnamed caller core began given
 
     sameSlot (key :| keys) = all ((== keySlot key) . keySlot) keys
 
-    members nodeSet deadline = nodesEventually (coreRouter core) deadline nodeSet
+    members nodeSet deadline = nodesEventually (coreCluster core) deadline nodeSet
 
     named endpoint =
-      startAfter core began given (\deadline -> hasNode (coreRouter core) deadline endpoint) $ \found ->
+      startAfter core began given (\deadline -> hasNode (coreCluster core) deadline endpoint) $ \found ->
         if found then whole given else pure (settled (Left (RefusedError (NoSuchNode endpoint))))
 
     whole one

@@ -16,13 +16,13 @@ import Redis.Client
 import Redis.Command (Command, commandFacts, onNode)
 import Redis.Commands.Keys (ScanPage (..))
 import Redis.Error
-import Redis.Internal.Client.Core (Client (..), Core (coreRouter))
+import Redis.Internal.Client.Core (Client (..), Core (coreCluster))
 import Redis.Internal.Client.NodeIdentity
 import Redis.Internal.Client.Walker
 import Redis.Internal.Command.Scan (ScanCursor (..), scanStart)
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Slot (keySlot)
-import Redis.Internal.Routing.Nodes (nodeEndpoint)
+import Redis.Internal.Routing.Nodes (Destination (destinationNode), nodeEndpoint)
 import Redis.Internal.Routing.Position
 import Redis.Internal.Routing.Router
 
@@ -56,7 +56,7 @@ walkItems options client@(Client core) Collection {collectionKind, collectionKey
     beginning = case walkFrom options of
       Just (Position whose (OverItems walk)) | whose == name -> walk
       _ -> Unbegun
-    router = coreRouter core
+    cluster = coreCluster core
 
     pull :: IORef (Items item) -> IO (Maybe [item])
     pull place = do
@@ -117,6 +117,6 @@ walkItems options client@(Client core) Collection {collectionKind, collectionKey
 
     owner = do
       now <- coarseNanos
-      fmap (nodeEndpoint . destinationNode) <$> destinationEventually router (now + nanosFromSeconds 1) (commandFacts (collectionPage scanStart)) (TargetPrimary (keySlot collectionKey))
+      fmap (nodeEndpoint . destinationNode) <$> destinationEventually cluster (now + nanosFromSeconds 1) (commandFacts (collectionPage scanStart)) (TargetPrimary (keySlot collectionKey))
     ask node cursor = submit client (onNode node (collectionPage cursor))
     cursorOf (ScanCursor cursor) = cursor

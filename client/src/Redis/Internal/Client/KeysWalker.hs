@@ -18,7 +18,7 @@ import Redis.Client
 import Redis.Command (NodeSet (Primaries), onNode)
 import Redis.Commands.Keys (ScanOptions, ScanPage (..), scanWith)
 import Redis.Error
-import Redis.Internal.Client.Core (Client (..), Core (coreRouter))
+import Redis.Internal.Client.Core (Client (..), Core (coreCluster))
 import Redis.Internal.Client.NodeIdentity
 import Redis.Internal.Client.Walker
 import Redis.Internal.Command (Route)
@@ -59,7 +59,7 @@ walkKeys options client@(Client core) scanning = do
     beginning = case walkFrom options of
       Just (Position whose (OverKeys walk)) | whose == name -> walk
       _ -> newKeysWalk
-    router = coreRouter core
+    cluster = coreCluster core
 
     pull place = do
       keys <- readIORef place
@@ -116,8 +116,8 @@ walkKeys options client@(Client core) scanning = do
     -- Looks at every primary. If the round before brought nothing, the map may be old.
     newRound keys = do
       let slot = slotFromInt . fst =<< IntSet.minView (slotsToCover (keysWalk keys))
-      nobody <- nobodyFor router (maybe TargetAnyNode TargetSlot slot)
-      if isStalled (keysStill keys) then for_ slot (missedNode router . TargetSlot) else pure ()
+      nobody <- nobodyFor cluster (maybe TargetAnyNode TargetSlot slot)
+      if isStalled (keysStill keys) then for_ slot (missedNode cluster . TargetSlot) else pure ()
       still <- rest options nobody (keysStill keys)
       primaries >>= \case
         Left problem -> setAside keys {keysStill = still} problem
@@ -133,7 +133,7 @@ walkKeys options client@(Client core) scanning = do
     known :: IO (Either Error [(Endpoint, Route ())])
     known = do
       now <- coarseNanos
-      nodesEventually router (deadlineAt (deadlineAfter (nanosFromDuration (walkTimeout options)) now)) Primaries
+      nodesEventually cluster (deadlineAt (deadlineAfter (nanosFromDuration (walkTimeout options)) now)) Primaries
 
 toldOf :: KeyFilter -> [ByteString] -> [ByteString]
 toldOf = \case

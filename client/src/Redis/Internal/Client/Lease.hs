@@ -101,17 +101,17 @@ lease core place action =
           either (fmap Left . unlessClosed) (pure . Right) lent
 
     config = coreConfig core
-    router = coreRouter core
+    cluster = coreCluster core
     asLeft = newSession (configDatabase config) (fromMaybe "" (configClientName config))
 
     located deadline = case place of
-      AtKey key -> destinationEventually router deadline writeFacts (TargetSlot (keySlot key))
-      AnyPrimary -> destinationEventually router deadline writeFacts TargetAnyNode
+      AtKey key -> destinationEventually cluster deadline writeFacts (TargetSlot (keySlot key))
+      AnyPrimary -> destinationEventually cluster deadline writeFacts TargetAnyNode
       AtNode endpoint ->
-        hasNode router deadline endpoint >>= \case
+        hasNode cluster deadline endpoint >>= \case
           Left failed -> pure (Left failed)
           Right False -> pure (Left (RefusedError (NoSuchNode endpoint)))
-          Right True -> destinationEventually router deadline writeFacts (Router.AtNode endpoint)
+          Right True -> destinationEventually cluster deadline writeFacts (Router.AtNode endpoint)
 
     -- Nothing was lent, so nothing was sent.
     unlessClosed failed = (\closed -> if closed then ClientClosed else failed) <$> readTVarIO (coreClosed core)
@@ -120,13 +120,13 @@ lease core place action =
       | isAsLeft asLeft loanSession && loanOutstanding == 0 && not loanAbandoned = Clean
       | otherwise = Spoilt
 
--- | Tells the router what a failure shows about the cluster.
+-- | Tells the router what a failure shows about the servers.
 learnFrom :: Core -> Destination -> Maybe Slot -> Facts -> Error -> IO ()
 learnFrom core place slot facts failure = do
-  noteFailure (coreRouter core) place failure
+  noteFailure (coreCluster core) place failure
   let RetryDecision {decisionEffects} =
         decide
-          (policyFor (coreConfig core) (coreRouter core) (maybe TargetAnyNode TargetSlot slot) False)
+          (policyFor (coreConfig core) (coreCluster core) (maybe TargetAnyNode TargetSlot slot) False)
           facts
           noAttempts
           FailedAttempt
@@ -138,7 +138,7 @@ learnFrom core place slot facts failure = do
               failedRandom = 0
             }
   -- Only triggers: an error on a lent connection is no reason to replace the shared ones.
-  sequence_ [carryOut (coreRouter core) 0 effect | effect@(Tell _) <- decisionEffects]
+  sequence_ [carryOut (coreCluster core) 0 effect | effect@(Tell _) <- decisionEffects]
 
 -- | Runs a command on a dedicated connection, once.
 tryRunOn :: Dedicated s -> Command a -> IO (Either Error a)
@@ -236,7 +236,7 @@ submitOnLoan dedicated given = mask_ $ do
     counted outcome = case outcome of
       Reply value -> either failed (\_ -> pure ()) (fromReply (commandFacts given) whole value)
       Failure failure -> failed failure
-    failed = countFailure (coreRouter (dedicatedCore dedicated)) (Just (dedicatedNode dedicated))
+    failed = countFailure (coreCluster (dedicatedCore dedicated)) (Just (dedicatedNode dedicated))
     answered outcome loan = case outcome of
       Reply value ->
         loan

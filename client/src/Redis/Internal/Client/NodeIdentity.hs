@@ -17,16 +17,16 @@ import Redis.Command (onNode)
 import Redis.Commands.Cluster (ClusterNode (..), SlotRange (..), clusterNodes)
 import Redis.Commands.Server (infoOf)
 import Redis.Error
-import Redis.Internal.Client.Core (Client (..), Core (coreRouter))
+import Redis.Internal.Client.Core (Client (..), Core (coreCluster))
 import Redis.Internal.Protocol.Slot (slotCount)
-import Redis.Internal.Routing.Router (isClustered)
+import Redis.Internal.Routing.Cluster (isClustered)
 import Redis.Internal.Routing.Walk (NodeStatus (..))
 
 -- | Sends the questions, and returns an action that waits for the node's answers.
 statusAt :: Client -> Endpoint -> IO (IO (Either Error NodeStatus))
 statusAt client@(Client core) endpoint = do
   process <- processAt client endpoint
-  if isClustered (coreRouter core)
+  if isClustered (coreCluster core)
     then do
       nodes <- submit client (onNode endpoint clusterNodes)
       pure (joined process (tryAwaitReply nodes) (\name -> maybe (Left (RefusedError (NoSuchNode endpoint))) Right . ofCluster name))
@@ -75,7 +75,7 @@ ofCluster process nodes = status <$> find (elem "myself" . clusterNodeFlags) nod
 processAt :: Client -> Endpoint -> IO (IO (Either Error ByteString))
 processAt client@(Client core) endpoint = do
   process <- field "server" "run_id"
-  if isClustered (coreRouter core)
+  if isClustered (coreCluster core)
     then pure process
     else do
       history <- field "replication" "master_replid"

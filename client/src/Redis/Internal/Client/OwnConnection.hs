@@ -59,7 +59,7 @@ runOwn core began given = do
   for_ (coreNotes core) noteRetried
   reply <- go Errand {errandCore = core, errandCommand = given, errandTarget = targetOf (commandRoute given), errandDeadline = deadlineFor core (commandFacts given) began, errandTried = tried} noAttempts SameRoute
   last' <- readIORef tried
-  either (countFailure (coreRouter core) last') (\_ -> pure ()) reply
+  either (countFailure (coreCluster core) last') (\_ -> pure ()) reply
   pure (reply >>= decoded given)
 
 -- | Makes one attempt, and then does what the retry policy decides.
@@ -67,10 +67,10 @@ go :: Errand a -> AttemptsSoFar -> AttemptTarget -> IO (Either Error Value)
 go errand soFar target = do
   sendBy <- sendingDeadline errand
   placed <- case target of
-    SameRoute -> destinationEventually router (deadlineAt sendBy) facts (errandTarget errand)
-    PrimaryRoute -> destinationEventually router (deadlineAt sendBy) facts {factReadOnly = False} (errandTarget errand)
-    ToNode endpoint -> destinationAt router facts endpoint
-    AskingNode endpoint -> destinationAt router facts endpoint
+    SameRoute -> destinationEventually cluster (deadlineAt sendBy) facts (errandTarget errand)
+    PrimaryRoute -> destinationEventually cluster (deadlineAt sendBy) facts {factReadOnly = False} (errandTarget errand)
+    ToNode endpoint -> destinationAt cluster facts endpoint
+    AskingNode endpoint -> destinationAt cluster facts endpoint
   case placed of
     Left failed -> judge errand soFar failedNowhere {failedError = failed}
     Right destination -> do
@@ -82,9 +82,9 @@ go errand soFar target = do
       outcome <- attemptAt errand sendBy (soFarAttempts soFar == 0) destination sent
       result <- case outcome of
         Reply value -> pure (fromReply facts (commandRequest given) value)
-        Failure failed -> Left failed <$ noteFailure router destination failed
+        Failure failed -> Left failed <$ noteFailure cluster destination failed
       for_ (either Just (const Nothing) result) $ \failed -> do
-        redirected <- countRedirect router destination failed
+        redirected <- countRedirect cluster destination failed
         for_ (coreNotes core) $ \notes -> do
           when redirected (noteRedirect notes)
           preciseNanos >>= noteFailed notes
@@ -106,7 +106,7 @@ go errand soFar target = do
               }
   where
     core = errandCore errand
-    router = coreRouter core
+    cluster = coreCluster core
     given = errandCommand errand
     facts = commandFacts given
     sent = case target of
@@ -135,8 +135,8 @@ judge errand soFar failed = do
   random <- randomRIO (0, 1)
   now <- coarseNanos
   let RetryDecision {decisionNext, decisionEffects, decisionSoFar} =
-        decide (policyFor (coreConfig core) (coreRouter core) (errandTarget errand) closed) facts soFar failed {failedRemaining = secondsLeft now (errandDeadline errand), failedRandom = random}
-  traverse_ (carryOut (coreRouter core) (deadlineBegan (errandDeadline errand))) decisionEffects
+        decide (policyFor (coreConfig core) (coreCluster core) (errandTarget errand) closed) facts soFar failed {failedRemaining = secondsLeft now (errandDeadline errand), failedRandom = random}
+  traverse_ (carryOut (coreCluster core) (deadlineBegan (errandDeadline errand))) decisionEffects
   case decisionNext of
     GiveUp final -> pure (Left (if closed && errorDelivery final == NotSent then ClientClosed else final))
     RetryNow target -> go errand decisionSoFar target

@@ -48,6 +48,7 @@ import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable (nameFromArguments)
 import Redis.Internal.Protocol.Encode (Request, request, requestArguments, requestIsShortened, requestWhole)
+import Redis.Internal.Routing.Cluster
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.RetryPolicy
 import Redis.Internal.Routing.RetryQueue
@@ -59,7 +60,7 @@ import System.Random (randomRIO)
 -- | The retry engine of one client.
 data RetryEngine = RetryEngine
   { engineConfig :: Config,
-    engineRouter :: Router,
+    engineCluster :: ClusterClient,
     -- | Whether the client is closed.
     engineClosed :: TVar Bool,
     engineMail :: TQueue (Event Call),
@@ -150,14 +151,14 @@ data Resend = Resend
   }
 
 -- | Starts the worker, which sleeps until there is a command to recover.
-newRetryEngine :: Config -> Router -> TVar Bool -> IO RetryEngine
-newRetryEngine engineConfig engineRouter engineClosed = mask_ $ do
+newRetryEngine :: Config -> ClusterClient -> TVar Bool -> IO RetryEngine
+newRetryEngine engineConfig engineCluster engineClosed = mask_ $ do
   engineMail <- newTQueueIO
   engineEnded <- newTVarIO False
   engineResendQueues <- newIORef Map.empty
   engineUnplaced <- newIORef 0
   engineJitter <- newIORef (minBound, 0)
-  let engine = RetryEngine {engineConfig, engineRouter, engineClosed, engineMail, engineEnded, engineResendQueues, engineUnplaced, engineJitter}
+  let engine = RetryEngine {engineConfig, engineCluster, engineClosed, engineMail, engineEnded, engineResendQueues, engineUnplaced, engineJitter}
   engine <$ spawn "redis recovery" (drive engine)
 
 -- | Stops sending. Commands that have not left yet fail; commands on their way may still
@@ -177,7 +178,7 @@ onFailure engine call destination outcome =
       attempted <- failureAt engine destination Plainly failed
       let RetryDecision {decisionNext, decisionEffects, decisionSoFar} =
             decide policy (callFacts call) noAttempts attempted {failedRemaining = secondsLeft now (callDeadline call)}
-      traverse_ (carryOut (engineRouter engine) (deadlineBegan (callDeadline call))) decisionEffects
+      traverse_ (carryOut (engineCluster engine) (deadlineBegan (callDeadline call))) decisionEffects
       case decisionNext of
         GiveUp final -> conclude engine call (Left final)
         again -> enter engine call (Enter (retryStateOf policy call) {retrySoFar = decisionSoFar} again)
@@ -215,7 +216,7 @@ awaitDestination engine call = mask_ $ do
   writeIORef (callHolds call) True
   atomicModifyIORef' (engineUnplaced engine) (\count -> (count + 1, ()))
   policy <- policyOf engine call
-  failed <- nobodyFor (engineRouter engine) (callTarget call) >>= failureNowhere engine
+  failed <- nobodyFor (engineCluster engine) (callTarget call) >>= failureNowhere engine
   enter engine call (EnterUnplaced (retryStateOf policy call) failed)
 
 -- | Whether commands wait for a node to be known, so that a later command might overtake
@@ -249,12 +250,12 @@ retryStateOf policy call =
 
 -- | The bounds for a command with this target. A command for a named node follows no redirect.
 -- Once the client is closed, as the last argument says, there is no further attempt.
-policyFor :: Config -> Router -> Target -> Bool -> RetryPolicy
-policyFor config router target closed =
+policyFor :: Config -> ClusterClient -> Target -> Bool -> RetryPolicy
+policyFor config cluster target closed =
   RetryPolicy
     { policyMaxAttempts = if closed then 0 else configMaxAttempts config,
       policyBackoff = configBackoff config,
-      policyClustered = isFollowed router && not named,
+      policyClustered = isFollowed cluster && not named,
       policyRedirected = not named,
       policyMapping = configAddressMapping config,
       policySlot = slotOf target
@@ -267,7 +268,7 @@ policyFor config router target closed =
 -- | The bounds for a command that the retry engine has.
 policyOf :: RetryEngine -> Call -> IO RetryPolicy
 policyOf engine call =
-  policyFor (engineConfig engine) (engineRouter engine) (callTarget call) <$> readTVarIO (engineClosed engine)
+  policyFor (engineConfig engine) (engineCluster engine) (callTarget call) <$> readTVarIO (engineClosed engine)
 
 -- | The plain reply, or the error. Also records the node's health, and the attempt in the
 -- command's notes.
@@ -279,12 +280,12 @@ understood engine call destination outcome = do
     Reply value -> do
       let result = fromReply (callFacts call) (callRequest call) value
       result <$ either noteError (\_ -> pure ()) result
-    Failure failed -> Left failed <$ (noteFailure router destination failed *> noteError failed)
+    Failure failed -> Left failed <$ (noteFailure cluster destination failed *> noteError failed)
   where
-    router = engineRouter engine
+    cluster = engineCluster engine
     endpoint = nodeEndpoint (destinationNode destination)
     noteError failed = do
-      redirected <- countRedirect router destination failed
+      redirected <- countRedirect cluster destination failed
       for_ (callNotes call) $ \notes -> do
         when redirected (noteRedirect notes)
         preciseNanos >>= noteFailed notes
@@ -325,7 +326,7 @@ conclude engine call result = do
   tried <- readIORef (callTried call)
   releaseHeld engine call
   first <- tryPutMVar (callResult call) final
-  when first (either (countFailure (engineRouter engine) tried) (\_ -> pure ()) final)
+  when first (either (countFailure (engineCluster engine) tried) (\_ -> pure ()) final)
   writeIORef (callPhase call) Cancelled
   where
     -- The server found keys of several slots where this client saw one. A script that says so may
@@ -351,16 +352,16 @@ changePhase call from to =
 -- | The worker's thread: waits for events or until a retry is due, steps, acts.
 drive :: RetryEngine -> IO ()
 drive engine = do
-  seen <- atomically (routerNews router)
+  seen <- readTVarIO (clusterNews cluster)
   loop seen newRetryQueue
   where
-    router = engineRouter engine
+    cluster = engineCluster engine
 
     -- The first argument counts the news as of before the current retries looked for a node:
     -- a different count means that there is news for them.
     loop seen queue = do
       events <- nextEvents seen queue
-      current <- atomically (routerNews router)
+      current <- readTVarIO (clusterNews cluster)
       let news = [News | current /= seen, retryQueueSeeking queue]
       settled <- advance engine (news <> events) queue
       over <- atomically $ do
@@ -375,7 +376,7 @@ drive engine = do
       let fromMail = flushTQueue (engineMail engine) >>= \events -> events <$ check (not (null events))
           fromRouter = do
             check (retryQueueSeeking queue)
-            current <- routerNews router
+            current <- readTVar (clusterNews cluster)
             [] <$ check (current /= seen)
       atomically (fromMail `orElse` fromRouter `orElse` ([Tick] <$ due))
 
@@ -397,12 +398,12 @@ perform engine actions = do
     uncurry (launch engine)
   pure [event | Just (Left event) <- outcomes]
   where
-    router = engineRouter engine
+    cluster = engineCluster engine
 
     one uncovered = \case
       Send number call target -> Just <$> leave uncovered number call target
       Finish call failed -> Nothing <$ conclude engine call (Left failed)
-      Perform call effect -> Nothing <$ carryOut router (deadlineBegan (callDeadline call)) effect
+      Perform call effect -> Nothing <$ carryOut cluster (deadlineBegan (callDeadline call)) effect
       Expire call unsent sent -> do
         ashore <- changePhase call Unsent Cancelled
         Nothing <$ conclude engine call (Left (if ashore then unsent else sent))
@@ -412,20 +413,20 @@ perform engine actions = do
       found <- case target of
         SameRoute -> lookUp (callFacts call)
         PrimaryRoute -> lookUp (callFacts call) {factReadOnly = False}
-        ToNode endpoint -> Right <$> destinationAt router (callFacts call) endpoint
-        AskingNode endpoint -> Right <$> destinationAt router (callFacts call) endpoint
+        ToNode endpoint -> Right <$> destinationAt cluster (callFacts call) endpoint
+        AskingNode endpoint -> Right <$> destinationAt cluster (callFacts call) endpoint
       case found of
         Right (Right resendDestination) ->
           pure (Right Resend {resendRetry = number, resendCall = call, resendDestination, resendMode = manner target})
         Right (Left failed) -> Left . Failed number <$> failureNowhere engine failed
         Left () -> do
-          permanent <- nobodyIsPermanent router
-          unless permanent (missedNode router (callTarget call))
-          Left . (if permanent then Failed else Unplaced) number <$> (nobodyFor router (callTarget call) >>= failureNowhere engine)
+          permanent <- newsIsPermanent cluster
+          unless permanent (missedNode cluster (callTarget call))
+          Left . (if permanent then Failed else Unplaced) number <$> (nobodyFor cluster (callTarget call) >>= failureNowhere engine)
       where
         lookUp facts =
           maybe (Left ()) (Right . Right)
-            <$> unlessUncovered uncovered (slotOf (callTarget call)) (destinationFor router facts (callTarget call))
+            <$> unlessUncovered uncovered (slotOf (callTarget call)) (destinationFor cluster facts (callTarget call))
 
     manner = \case
       AskingNode _ -> WithAsking
@@ -454,7 +455,7 @@ launch engine key resends = do
         _ -> (Map.delete key known, Seq.empty)
       unless (Seq.null batch) $ do
         for_ (Seq.lookup 0 batch) $ \resend -> do
-          connected <- try (connectNode (poolOf (resendDestination resend)))
+          connected <- try (connectNode (destinationPool (resendDestination resend)))
           case connected of
             Right (Right ()) -> traverse_ (submit engine) batch
             Right (Left failed) -> traverse_ (unsent failed) batch
@@ -463,9 +464,6 @@ launch engine key resends = do
         work
 
     unsent failed resend = arrived engine resend (Failure failed)
-
-poolOf :: Destination -> MultiplexPool
-poolOf destination = nodePoolFor (destinationRole destination) (destinationNode destination)
 
 -- | Submits a command once more, unless its caller has been told that it was not sent.
 submit :: RetryEngine -> Resend -> IO ()
@@ -493,8 +491,8 @@ submitCall destination ahead call act = do
   now <- coarseNanos
   let deadline = attemptDeadline destination (callTarget call) now (callDeadline call)
   case ahead <> queue of
-    [] -> submitToNodeSlot (poolOf destination) deadline (callRequest call) slot
-    run -> submitRunToNode (poolOf destination) deadline (run <> [(callRequest call, slot)])
+    [] -> submitToNodeSlot (destinationPool destination) deadline (callRequest call) slot
+    run -> submitRunToNode (destinationPool destination) deadline (run <> [(callRequest call, slot)])
 
 -- | The outcome of EXEC, given MULTI and the queued commands with their slots, all of which
 -- are filled before EXEC's.

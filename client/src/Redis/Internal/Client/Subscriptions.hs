@@ -30,7 +30,7 @@ import Data.IntMap.Strict qualified as IntMap
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (catMaybes, fromMaybe, isJust, isNothing, listToMaybe, mapMaybe)
+import Data.Maybe (catMaybes, fromMaybe, isJust, isNothing, mapMaybe)
 import Data.Set qualified as Set
 import Data.Time.Clock (UTCTime, addUTCTime, getCurrentTime)
 import Redis.Duration (seconds)
@@ -50,7 +50,7 @@ import Redis.Internal.Network.Runtime
 import Redis.Internal.Network.Stream
 import Redis.Internal.Protocol.Encode (requestBytes)
 import Redis.Internal.Protocol.Repeated (Came)
-import Redis.Internal.Routing.Cluster (currentSlotMap)
+import Redis.Internal.Routing.Cluster
 import Redis.Internal.Routing.RetryPolicy qualified as Retry
 import Redis.Internal.Routing.Router
 import Redis.Internal.Routing.SlotMap
@@ -59,7 +59,7 @@ import System.Random (newStdGen)
 -- | All subscriptions of one client.
 data Subscriptions = Subscriptions
   { subscriptionsSetup :: ConnectionSetup,
-    subscriptionsRouter :: Router,
+    subscriptionsCluster :: ClusterClient,
     subscriptionsNumber :: TVar Int,
     -- | The group of the subscriptions that never press back.
     subscriptionsShared :: TVar (Maybe Group),
@@ -120,13 +120,13 @@ atWall :: Moment -> Nanos -> UTCTime
 atWall (Moment now wall) nanos = addUTCTime (realToFrac (secondsFromNanos (nanos - now))) wall
 
 -- | No subscriptions.
-newSubscriptions :: ConnectionSetup -> Router -> IO Subscriptions
-newSubscriptions subscriptionsSetup subscriptionsRouter = do
+newSubscriptions :: ConnectionSetup -> ClusterClient -> IO Subscriptions
+newSubscriptions subscriptionsSetup subscriptionsCluster = do
   subscriptionsNumber <- newTVarIO 0
   subscriptionsShared <- newTVarIO Nothing
   subscriptionsGroups <- newTVarIO IntMap.empty
   subscriptionsClosed <- newTVarIO False
-  pure Subscriptions {subscriptionsSetup, subscriptionsRouter, subscriptionsNumber, subscriptionsShared, subscriptionsGroups, subscriptionsClosed}
+  pure Subscriptions {subscriptionsSetup, subscriptionsCluster, subscriptionsNumber, subscriptionsShared, subscriptionsGroups, subscriptionsClosed}
 
 -- | Ends every subscription, and returns when their connections are closed.
 closeSubscriptions :: Subscriptions -> IO ()
@@ -291,7 +291,7 @@ addTopics subscriber topics = mask $ \restore -> do
     -- Also waits for topics that another thread is adding, and fails if they are refused. Returns if
     -- somebody removes them.
     awaitAll over = do
-      news <- atomically (routerNews (subscriptionsRouter subscriptions))
+      news <- readTVarIO (clusterNews (subscriptionsCluster subscriptions))
       atomically (settled `orElse` (TimeOver <$ over) `orElse` (News <$ newsSince news)) >>= \case
         Settled outcome -> either throwIO pure outcome
         TimeOver -> whyNot >>= throwIO
@@ -307,17 +307,17 @@ addTopics subscriber topics = mask $ \restore -> do
         (_, problem : _) -> pure (Settled (Left problem))
         (Nothing, []) -> Settled (Right ()) <$ check (all (isHeard state number) (topicList (topics `topicsAmong` wanted)))
 
-    newsSince news = routerNews (subscriptionsRouter subscriptions) >>= \current -> check (current /= news)
+    newsSince news = readTVar (clusterNews (subscriptionsCluster subscriptions)) >>= \current -> check (current /= news)
 
     -- No server is known, and asking again would bring the same answer.
     hopeless = do
-      lasts <- nobodyIsPermanent (subscriptionsRouter subscriptions)
-      if lasts then Just <$> nobodyFor (subscriptionsRouter subscriptions) TargetAnyNode else pure Nothing
+      lasts <- newsIsPermanent (subscriptionsCluster subscriptions)
+      if lasts then Just <$> nobodyFor (subscriptionsCluster subscriptions) TargetAnyNode else pure Nothing
 
     whyNot = do
       state <- readTVarIO (groupState group)
       case (stateServers state, lastTrouble (filter (not . isHeard state number) (topicList topics)) state) of
-        (Nothing, _) -> nobodyFor (subscriptionsRouter subscriptions) TargetAnyNode
+        (Nothing, _) -> nobodyFor (subscriptionsCluster subscriptions) TargetAnyNode
         (_, Just (endpoint, cause)) -> pure (ConnectionError (ConnectionFailure "" NotSent endpoint cause))
         _ -> pure (TimeoutError (TimeoutFailure "" NotSent (seconds (fromMaybe 0 limit)) Nothing))
 
@@ -421,7 +421,7 @@ drive subscriptions group = loop Nothing
       first <- readTQueue (groupActions group)
       (first :) <$> flushTQueue (groupActions group)
 
-    newsSince seen = routerNews (subscriptionsRouter subscriptions) >>= \news -> check (Just news /= seen)
+    newsSince seen = readTVar (clusterNews (subscriptionsCluster subscriptions)) >>= \news -> check (Just news /= seen)
 
     -- A step has set an earlier time.
     sooner due = readTVar (groupState group) >>= \state -> check (earlier (nextDue state) due)
@@ -449,41 +449,29 @@ dropConnection connection cause = do
   atomically (modifyTVar' (connectionUnwanted connection) (Just . fromMaybe cause))
   readTVarIO (connectionListener connection) >>= traverse_ (`hangUp` cause)
 
--- | The servers as the router knew them: of a standalone client the one in use, otherwise the
--- slot map.
-data Seen = SeenAlone [Endpoint] | SeenMap SlotMap
-  deriving stock (Eq)
-
 -- | Tells the machine the servers and their roles, if they have changed since the given
--- news. The news has a count, and the servers as they were then.
-lookAround :: Subscriptions -> Group -> Maybe (Int, Maybe Seen) -> IO (Maybe (Int, Maybe Seen))
+-- news. The news has a count, and the slot map as it was then.
+lookAround :: Subscriptions -> Group -> Maybe (Int, Maybe SlotMap) -> IO (Maybe (Int, Maybe SlotMap))
 lookAround subscriptions group known = do
-  news <- atomically (routerNews router)
+  news <- readTVarIO (clusterNews cluster)
   if fmap fst known == Just news
     then pure known
     else do
-      found <- case router of
-        StandaloneRouter _ -> do
-          endpoints <- map clientNodeEndpoint <$> routerMembers router
-          pure (Just (SeenAlone endpoints, alone endpoints))
-        ClusterRouter _ cluster -> do
-          slotMap <- currentSlotMap cluster
-          pure (if null (slotMapShards slotMap) then Nothing else Just (SeenMap slotMap, together slotMap))
-      case found of
-        Just (seen, servers) | (known >>= snd) /= Just seen -> do
+      slotMap <- currentSlotMap cluster
+      if null (slotMapShards slotMap) || (known >>= snd) == Just slotMap
+        then pure (Just (news, known >>= snd))
+        else do
           now <- moment
-          atomically (stepGroup now group (ServersChanged servers))
-          pure (Just (news, Just seen))
-        _ -> pure (Just (news, known >>= snd))
+          atomically (stepGroup now group (ServersChanged (servers slotMap)))
+          pure (Just (news, Just slotMap))
   where
-    router = subscriptionsRouter subscriptions
-    alone endpoints = Servers {serversPrimaries = endpoints, serversMembers = Set.fromList endpoints, serversOwner = \_ -> listToMaybe endpoints, serversClustered = False}
-    together slotMap =
+    cluster = subscriptionsCluster subscriptions
+    servers slotMap =
       Servers
         { serversPrimaries = List.nub (map (shardPrimary . snd) (slotMapServing slotMap)),
           serversMembers = slotMapNodes slotMap,
           serversOwner = slotOwner slotMap,
-          serversClustered = isClustered router
+          serversClustered = isClustered cluster
         }
 
 -- | Does an action that a step left to the driver.
@@ -498,7 +486,7 @@ carry subscriptions group = \case
   HangUp number cause -> onConnection number (`dropConnection` cause)
   Listening.Tell trigger -> do
     now <- preciseNanos
-    carryOut (subscriptionsRouter subscriptions) now (Retry.Tell trigger)
+    carryOut (subscriptionsCluster subscriptions) now (Retry.Tell trigger)
   _ -> pure ()
   where
     onConnection number act = readTVarIO (groupConnections group) >>= traverse_ act . IntMap.lookup number

@@ -20,16 +20,18 @@ where
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.Maybe (fromMaybe, listToMaybe)
+import Data.Maybe (fromMaybe)
 import Redis.Error (Endpoint)
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.TraceNotes
+import Redis.Internal.Command (writeFacts)
 import Redis.Internal.Command.Shown (shownArguments)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable (nameFromArguments)
-import Redis.Internal.Routing.Router (ClientNode (clientNodeEndpoint), routerMembers)
+import Redis.Internal.Routing.Nodes (Destination (destinationNode), Node (nodeEndpoint))
+import Redis.Internal.Routing.Router (Target (TargetAnyNode), destinationFor)
 
 -- | A command, pipeline or transaction that begins.
 data Subject = Subject
@@ -117,7 +119,7 @@ beginTraceOf traceClient hook Subject {subjectExtent = traceExtent, subjectBegun
     Just (_, node) -> pure (Just node)
     Nothing
       -- A single server may have redirected the client to another one.
-      | Standalone _ <- configTopology config -> fmap clientNodeEndpoint . listToMaybe <$> routerMembers (coreRouter traceClient)
+      | Standalone _ <- configTopology config -> fmap (nodeEndpoint . destinationNode) <$> destinationFor (coreCluster traceClient) writeFacts TargetAnyNode
       | otherwise -> pure Nothing
   traceEnding <-
     beginObserving

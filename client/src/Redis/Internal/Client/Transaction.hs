@@ -20,6 +20,7 @@ import Redis.Internal.Command.Make (fromArguments)
 import Redis.Internal.Command.Transaction
 import Redis.Internal.Network.Runtime (coarseNanos)
 import Redis.Internal.Protocol.Slot (keySlot)
+import Redis.Internal.Routing.Cluster (isClustered)
 import Redis.Internal.Routing.Router
 import Redis.Value (Value (Array))
 
@@ -35,15 +36,15 @@ startTransaction core transaction
     result <- newEmptyMVar
     call <- behindQueue (map commandRequest (multi : commands)) <$> (newCall (commandRequest exec) facts target (deadlineFor core facts began) result >>= tracedBy (coreNotes core))
     behind <- waitsForDestination engine
-    destination <- if behind then pure Nothing else destinationFor router facts target
+    destination <- if behind then pure Nothing else destinationFor cluster facts target
     maybe (awaitDestination engine call) (sendCall engine call) destination
     pure (heldOpen core (resultIn result (either (Left . withLabel (transactionLabel transaction)) conclude)))
   where
-    router = coreRouter core
+    cluster = coreCluster core
     engine = coreRetryEngine core
     commands = transactionCommands transaction
     facts = transactionFacts transaction
-    bounds = Bounds {boundsSeveralNodes = isClustered router, boundsArgument = longestArgument core}
+    bounds = Bounds {boundsSeveralNodes = isClustered cluster, boundsArgument = longestArgument core}
     target = case transactionKeys transaction of
       key : _ -> TargetSlot (keySlot key)
       [] -> maybe TargetAnyNode (targetOf . commandRoute) (listToMaybe commands)

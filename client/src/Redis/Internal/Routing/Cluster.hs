@@ -1,32 +1,28 @@
--- | A cluster, or a primary with its replicas, as clients see it: the published map that
--- commands are routed by, and the thread that carries out the decisions of
--- "Redis.Internal.Routing.Topology".
+-- | The servers as a client sees them: the published map that commands are routed by, and the
+-- thread that carries out the decisions of "Redis.Internal.Routing.Topology".
 --
 -- Commands read one immutable snapshot and never wait for a refresh, unless no node is known
 -- to serve their slot. What they learn on the way (a MOVED, a lost connection) they put into
 -- a mailbox.
+--
+-- The map of a standalone server has one shard and is fixed: it is published at once, and there
+-- is no thread. Only a redirect puts another server into it ('fixedStep').
 module Redis.Internal.Routing.Cluster
-  ( ClusterClient,
+  ( ClusterClient (..),
     newClusterClient,
     closeClusterClient,
-    clusterNodes,
-    clusterIsGroup,
+    isClustered,
+    isFollowed,
 
-    -- * Routing
-    ownerOf,
-    candidatesOf,
-    wantReads,
-    clusterMoving,
-    clusterZones,
-    anyPrimary,
-    anyPrimaryFor,
+    -- * The map
+    Snapshot (..),
+    ShardNodes (..),
     currentSlotMap,
+    clusterZones,
 
     -- * News
-    newsCount,
     newsReasons,
     newsIsPermanent,
-    clusterStopped,
 
     -- * Learning
     tellCluster,
@@ -44,8 +40,8 @@ import Data.Foldable (for_, traverse_)
 import Data.IORef
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe, isJust, isNothing, listToMaybe)
-import Data.Primitive.Array (Array, arrayFromList, indexArray, sizeofArray)
+import Data.Maybe (fromMaybe, isJust, isNothing)
+import Data.Primitive.Array (Array, arrayFromList)
 import Data.Set qualified as Set
 import Data.Traversable (for)
 import Redis.Duration (seconds)
@@ -61,7 +57,6 @@ import Redis.Internal.Network.Multiplexer (abortMultiplexer, submitCommandAsync,
 import Redis.Internal.Network.Open
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Encode (request)
-import Redis.Internal.Protocol.Slot (Slot, slotNumber)
 import Redis.Internal.Routing.ClusterReply (Asked (..))
 import Redis.Internal.Routing.GroupReply
 import Redis.Internal.Routing.Health
@@ -76,17 +71,18 @@ import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology hiding (knownNodes)
 import Redis.Internal.Routing.TopologyReport
 import Redis.Value
+import System.IO (fixIO)
 import System.Random (newStdGen)
 import System.Timeout (timeout)
 
--- | One cluster, or one primary with its replicas.
+-- | A cluster, a primary with its replicas, or a standalone server.
 data ClusterClient = ClusterClient
   { -- | All nodes, each with its connections.
     clusterNodes :: Nodes,
     clusterConfig :: Config,
     clusterSetup :: ConnectionSetup,
-    -- | Whether it is one primary with its replicas: then keys do not matter for routing.
-    clusterIsGroup :: Bool,
+    -- | How reads choose their nodes; 'Nothing' for a standalone server, which leaves no choice.
+    clusterReads :: Maybe ReadFrom,
     -- | The setup of connections to sentinels.
     clusterSentinelSetup :: ConnectionSetup,
     -- | The sentinels that are listened to, each with the number of its listener.
@@ -94,7 +90,7 @@ data ClusterClient = ClusterClient
     clusterReport :: IORef Snapshot,
     -- | The events that the driver has yet to handle.
     clusterMail :: TBQueue Event,
-    -- | Counts published maps and ended refreshes.
+    -- | Counts published maps and ended refreshes. Stays the same once the client is closed.
     clusterNews :: TVar Int,
     -- | When the last refresh ended, and why it failed, if it did.
     clusterReasons :: IORef (Seconds, [(Endpoint, Error)]),
@@ -102,6 +98,7 @@ data ClusterClient = ClusterClient
     clusterTurn :: IORef Int,
     -- | The threads that ask nodes. None is added once the client is closed.
     clusterAsking :: TVar (Map.Map ThreadId (MVar ())),
+    -- | Whether the client is closed, so that there will be no more news.
     clusterStop :: TVar Bool,
     -- | Zones and latencies of the nodes that reads may go to.
     clusterProbe :: LatencyProbe,
@@ -113,31 +110,68 @@ data ClusterClient = ClusterClient
 data Snapshot = Snapshot
   { snapshotMap :: SlotMap,
     -- | Shards at the positions of 'slotShardIndex'.
-    snapshotShards :: Array ShardNodes
+    snapshotShards :: Array ShardNodes,
+    -- | The only shard, if one serves every slot: then no slot need be computed.
+    snapshotOnly :: Maybe ShardNodes
   }
 
 -- | The nodes of a shard.
 data ShardNodes = ShardNodes
-  { shardOwner :: Node,
-    shardReaders :: [Node]
+  { shardOwner :: Destination,
+    shardReaders :: [Destination]
   }
 
--- | Starts the driver, which asks the seeds at once. Does not wait for them: the first
--- commands do. 'Left' if files for TLS to the sentinels cannot be used.
-newClusterClient :: ConnectionSetup -> NonEmpty Endpoint -> IO (Either Error ClusterClient)
-newClusterClient clusterSetup seeds@(firstSeed :| _) = mask_ $ do
-  let config = forSentinel firstSeed (setupConfig clusterSetup)
-  newConnector config >>= \case
-    Left cause -> pure (Left (ConnectionError (ConnectionFailure "" NotSent firstSeed cause)))
-    Right connector -> do
-      credentials <- newCredentialStore config
-      Right <$> startClusterClient clusterSetup clusterSetup {setupConfig = config, setupConnector = connector, setupCredentials = credentials} seeds
+-- | Whether keys decide where commands go.
+isClustered :: ClusterClient -> Bool
+isClustered cluster = case configTopology (clusterConfig cluster) of
+  Cluster _ -> True
+  _ -> False
 
-startClusterClient :: ConnectionSetup -> ConnectionSetup -> NonEmpty Endpoint -> IO ClusterClient
-startClusterClient clusterSetup clusterSentinelSetup seeds = do
+-- | Whether the client can ask for a new map (of a cluster or a group).
+isFollowed :: ClusterClient -> Bool
+isFollowed = isJust . clusterReads
+
+-- | Makes a client's map. Opens no connection to a standalone server. Otherwise starts the driver,
+-- which asks the seeds at once; the first commands wait for them. 'Left' if files for TLS to the
+-- sentinels cannot be used.
+newClusterClient :: ConnectionSetup -> IO (Either Error ClusterClient)
+newClusterClient setup = mask_ $ case configTopology (setupConfig setup) of
+  Standalone endpoint -> do
+    cluster <- makeClusterClient setup setup
+    Right cluster <$ publish cluster (groupMap endpoint [])
+  topology -> do
+    let firstSeed :| _ = topologySeeds topology
+        config = forSentinel firstSeed (setupConfig setup)
+    newConnector config >>= \case
+      Left cause -> pure (Left (ConnectionError (ConnectionFailure "" NotSent firstSeed cause)))
+      Right connector -> do
+        credentials <- newCredentialStore config
+        cluster <- makeClusterClient setup setup {setupConfig = config, setupConnector = connector, setupCredentials = credentials}
+        traverse_ (want (clusterProbe cluster)) (clusterReads cluster)
+        random <- newStdGen
+        now <- secondsNow
+        void . spawn "redis cluster" $ drive cluster (newState (settingsFromConfig (setupConfig setup) (topologySeeds topology)) random now)
+        pure (Right cluster)
+
+-- | A client without a map and without a driver, given the setup of connections to servers and to
+-- sentinels.
+makeClusterClient :: ConnectionSetup -> ConnectionSetup -> IO ClusterClient
+makeClusterClient clusterSetup clusterSentinelSetup = fixIO $ \cluster -> do
   let clusterConfig = setupConfig clusterSetup
+      clusterReads = case configTopology clusterConfig of
+        Standalone _ -> Nothing
+        _ -> Just (configReadFrom clusterConfig)
+      -- The program may also have ended the subscription; the throttle bounds that cost.
+      watched endpoint push = do
+        when (endsShardChannel push) (tellCluster cluster (EndedShardChannel endpoint))
+        setupOnPush clusterSetup endpoint push
+      answered endpoint = observeNode cluster endpoint AnsweredCommand
+      -- Nobody is to be chosen or asked by what a standalone server shows of itself.
+      watching
+        | isJust clusterReads = clusterSetup {setupOnPush = watched, setupOnAnswers = answered}
+        | otherwise = clusterSetup
   clusterMail <- newTBQueueIO mailboxSize
-  clusterReport <- newIORef Snapshot {snapshotMap = emptySlotMap, snapshotShards = arrayFromList []}
+  clusterReport <- newIORef Snapshot {snapshotMap = emptySlotMap, snapshotShards = arrayFromList [], snapshotOnly = Nothing}
   clusterNews <- newTVarIO 0
   clusterReasons <- newIORef (0, [])
   clusterHealth <- newIORef Map.empty
@@ -146,13 +180,7 @@ startClusterClient clusterSetup clusterSentinelSetup seeds = do
   clusterStop <- newTVarIO False
   clusterMoving <- newMovingSlots
   clusterHearing <- newTVarIO Map.empty
-  let tell = void . offer clusterMail . Triggered
-      -- The program may also have ended the subscription; the throttle bounds that cost.
-      watched endpoint push = do
-        when (endsShardChannel push) (tell (EndedShardChannel endpoint))
-        setupOnPush clusterSetup endpoint push
-      answered endpoint = observeIn clusterHealth tell endpoint AnsweredCommand
-  clusterNodes <- newNodes clusterSetup {setupOnPush = watched, setupOnAnswers = answered} (\endpoint _ -> tell (LostNode endpoint))
+  clusterNodes <- newNodes watching (\endpoint _ -> tellCluster cluster (LostNode endpoint))
   let nobodyIn = observeConnection (configHooks clusterConfig) . NobodyInZone
       probeSetup =
         ProbeSetup
@@ -164,32 +192,25 @@ startClusterClient clusterSetup clusterSentinelSetup seeds = do
             probeAnswered = answered
           }
   clusterProbe <- newLatencyProbe probeSetup nobodyIn
-  let cluster =
-        ClusterClient
-          { clusterNodes,
-            clusterConfig,
-            clusterProbe,
-            clusterSetup,
-            clusterIsGroup = case configTopology clusterConfig of
-              Cluster _ -> False
-              _ -> True,
-            clusterSentinelSetup,
-            clusterHearing,
-            clusterReport,
-            clusterMail,
-            clusterNews,
-            clusterReasons,
-            clusterHealth,
-            clusterTurn,
-            clusterAsking,
-            clusterStop,
-            clusterMoving
-          }
-  want clusterProbe (configReadFrom clusterConfig)
-  random <- newStdGen
-  now <- secondsNow
-  void . spawn "redis cluster" $ drive cluster (newState (settingsFromConfig clusterConfig seeds) random now)
-  pure cluster
+  pure
+    ClusterClient
+      { clusterNodes,
+        clusterConfig,
+        clusterProbe,
+        clusterSetup,
+        clusterReads,
+        clusterSentinelSetup,
+        clusterHearing,
+        clusterReport,
+        clusterMail,
+        clusterNews,
+        clusterReasons,
+        clusterHealth,
+        clusterTurn,
+        clusterAsking,
+        clusterStop,
+        clusterMoving
+      }
 
 endsShardChannel :: Value -> Bool
 endsShardChannel = \case
@@ -219,66 +240,33 @@ closeClusterClient grace cluster = do
   -- If the caller is interrupted while it waits for those, the nodes are closed all the same.
   for_ asking readMVar `finally` closeNodes grace (clusterNodes cluster)
 
--- | Reports a trigger to the driver. Never blocks; a full mailbox drops the trigger.
+-- | Reports a trigger to the driver. Never blocks; a full mailbox drops the trigger. The fixed map of
+-- a standalone server is replaced at once.
 tellCluster :: ClusterClient -> Trigger -> IO ()
-tellCluster cluster = void . offer (clusterMail cluster) . Triggered
+tellCluster cluster trigger = case configTopology (clusterConfig cluster) of
+  Standalone configured -> mask_ $ do
+    let next snapshot = snapshotOnly snapshot >>= \shard -> fixedStep configured (nodeEndpoint (destinationNode (shardOwner shard))) trigger
+    other <- next <$> readIORef (clusterReport cluster)
+    for_ other $ \endpoint ->
+      snapshotOf cluster (groupMap endpoint [])
+        >>= traverse_
+          ( \after -> do
+              isNews <- atomicModifyIORef' (clusterReport cluster) (\current -> if next current == other then (after, True) else (current, False))
+              when isNews (announce cluster)
+          )
+  _ -> void (offer (clusterMail cluster) (Triggered trigger))
 
 -- | Records how a command ended. \(O(\log n)\), and only one read if a healthy node answered.
 observeNode :: ClusterClient -> Endpoint -> Observation -> IO ()
-observeNode cluster = observeIn (clusterHealth cluster) (tellCluster cluster)
-
-observeIn :: IORef (Map.Map Endpoint Health) -> (Trigger -> IO ()) -> Endpoint -> Observation -> IO ()
-observeIn healthOf tell endpoint observation = do
-  before <- Map.findWithDefault healthy endpoint <$> readIORef healthOf
+observeNode cluster endpoint observation = do
+  before <- Map.findWithDefault healthy endpoint <$> readIORef (clusterHealth cluster)
   unless (observation == AnsweredCommand && isHealthy before) $ do
-    sign <- atomicModifyIORef' healthOf $ \known ->
+    sign <- atomicModifyIORef' (clusterHealth cluster) $ \known ->
       let (after, sign) = observe observation (Map.findWithDefault healthy endpoint known)
        in (if isHealthy after then Map.delete endpoint known else Map.insert endpoint after known, sign)
-    when (sign == Suspicious) . tell $ case observation of
+    when (sign == Suspicious) . tellCluster cluster $ case observation of
       LostConnection -> LostNode endpoint
       _ -> SilentNode endpoint
-
--- | The primary of a slot. \(O(1)\), never blocks.
-ownerOf :: ClusterClient -> Slot -> IO (Maybe Node)
-ownerOf cluster slot = do
-  snapshot@Snapshot {snapshotShards} <- readIORef (clusterReport cluster)
-  let index = shardIndex cluster snapshot slot
-  pure (if index == noShard then Nothing else Just (shardOwner (indexArray snapshotShards index)))
-{-# INLINE ownerOf #-}
-
--- | The position of the shard that serves a slot. In a group there is one, and the slot
--- need not be computed.
-shardIndex :: ClusterClient -> Snapshot -> Slot -> Int
-shardIndex cluster Snapshot {snapshotMap, snapshotShards} slot
-  | clusterIsGroup cluster = if sizeofArray snapshotShards > 0 then 0 else noShard
-  | otherwise = slotShardIndex snapshotMap slot
-{-# INLINE shardIndex #-}
-
--- | The nodes that could answer a read of a slot: its primary and its replicas. \(O(n)\),
--- never blocks.
-candidatesOf :: ClusterClient -> Slot -> IO [Candidate Node]
-candidatesOf cluster slot = do
-  snapshot@Snapshot {snapshotShards} <- readIORef (clusterReport cluster)
-  known <- readIORef (clusterHealth cluster)
-  seen <- currentNodeStats (clusterProbe cluster)
-  let index = shardIndex cluster snapshot slot
-      candidate candidateIsPrimary node =
-        Candidate
-          { candidateNode = node,
-            candidateIsPrimary,
-            candidateUp = not (maybe False isDown (Map.lookup (nodeEndpoint node) known)),
-            candidateStats = Map.findWithDefault unseen (nodeEndpoint node) seen
-          }
-  pure $
-    if index == noShard
-      then []
-      else
-        let ShardNodes {shardOwner, shardReaders} = indexArray snapshotShards index
-         in candidate True shardOwner : map (candidate False) shardReaders
-
--- | Tells the latency probe how reads choose their nodes, so that it finds out what they need.
-wantReads :: ClusterClient -> ReadFrom -> IO ()
-wantReads cluster = want (clusterProbe cluster)
 
 -- | The availability zones of the nodes, as far as they are known.
 clusterZones :: ClusterClient -> IO (Map.Map Endpoint ByteString)
@@ -286,37 +274,9 @@ clusterZones cluster = do
   told <- slotMapZones <$> currentSlotMap cluster
   Map.union told . Map.mapMaybe sightedZone <$> currentNodeStats (clusterProbe cluster)
 
--- | Some primary, in turn; primaries that are down come last.
-anyPrimary :: ClusterClient -> IO (Maybe Node)
-anyPrimary cluster = do
-  turn <- atomicModifyIORef' (clusterTurn cluster) (\n -> (n + 1, n))
-  snapshot <- readIORef (clusterReport cluster)
-  primaryFrom cluster snapshot turn
-
--- | The primary of the slot, or always the same other one while that is down or none serves the slot.
-anyPrimaryFor :: ClusterClient -> Slot -> IO (Maybe Node)
-anyPrimaryFor cluster slot = do
-  snapshot <- readIORef (clusterReport cluster)
-  let index = shardIndex cluster snapshot slot
-  primaryFrom cluster snapshot (if index == noShard then slotNumber slot else index)
-
--- | The first primary from this position on that is not down; if all are, the first.
-primaryFrom :: ClusterClient -> Snapshot -> Int -> IO (Maybe Node)
-primaryFrom cluster Snapshot {snapshotShards} start = do
-  known <- readIORef (clusterHealth cluster)
-  let count = sizeofArray snapshotShards
-      owner index = shardOwner (indexArray snapshotShards ((start + index) `mod` count))
-      up node = not (maybe False isDown (Map.lookup (nodeEndpoint node) known))
-      owners = map owner [0 .. count - 1]
-  pure (listToMaybe (filter up owners <> owners))
-
 -- | The map that commands are routed by. Never blocks.
 currentSlotMap :: ClusterClient -> IO SlotMap
 currentSlotMap cluster = snapshotMap <$> readIORef (clusterReport cluster)
-
--- | How many maps were published and refreshes ended so far: it changes with each.
-newsCount :: ClusterClient -> STM Int
-newsCount = readTVar . clusterNews
 
 -- | Why the last refresh failed; empty if it did not fail.
 newsReasons :: ClusterClient -> IO [(Endpoint, Error)]
@@ -329,10 +289,6 @@ newsIsPermanent cluster = do
   (ended, reasons) <- readIORef (clusterReasons cluster)
   now <- secondsNow
   pure (not (null reasons) && all (isPermanent . snd) reasons && now - ended < configRefreshThrottle (clusterConfig cluster))
-
--- | Whether the client is closed, so that there will be no more news.
-clusterStopped :: ClusterClient -> STM Bool
-clusterStopped = readTVar . clusterStop
 
 secondsNow :: IO Seconds
 secondsNow = secondsFromNanos <$> preciseNanos
@@ -391,7 +347,7 @@ act cluster = \case
   Publish slotMap -> do
     before <- currentSlotMap cluster
     publish cluster slotMap
-    when (clusterIsGroup cluster) (demote before slotMap)
+    unless (isClustered cluster) (demote before slotMap)
     announce cluster
     -- Also removes nodes that no map ever had: a redirect named them, or a command asked for
     -- a node that had just been removed.
@@ -435,8 +391,8 @@ act cluster = \case
           either (\_ -> pure ()) (\_ -> observeNode cluster endpoint AnsweredCommand)
     -- In a cluster, a node's own connections would ask for the next refresh when they fail.
     apart endpoint
-      | clusterIsGroup cluster = reach cluster endpoint
-      | otherwise = anew (clusterSetup cluster) endpoint
+      | isClustered cluster = anew (clusterSetup cluster) endpoint
+      | otherwise = reach cluster endpoint
     answerOf = \case
       Reply _ -> Right ()
       Failure failure -> Left failure
@@ -496,18 +452,27 @@ act cluster = \case
 unforeseen :: Endpoint -> SomeException -> Error
 unforeseen endpoint problem = ConnectionError (ConnectionFailure "" NotSent endpoint (BrokenConnection (displayException problem)))
 
--- | Looks up the nodes of a map and publishes it.
+-- | Puts a map in use.
 publish :: ClusterClient -> SlotMap -> IO ()
-publish cluster slotMap = do
-  shards <- traverse shardNodes (slotMapShards slotMap)
-  for_ (sequence shards) $ \resolved ->
-    writeIORef (clusterReport cluster) Snapshot {snapshotMap = slotMap, snapshotShards = arrayFromList resolved}
+publish cluster slotMap = snapshotOf cluster slotMap >>= traverse_ (writeIORef (clusterReport cluster))
+
+-- | The map with its nodes. 'Nothing' once the client is closed.
+snapshotOf :: ClusterClient -> SlotMap -> IO (Maybe Snapshot)
+snapshotOf cluster snapshotMap = either (const Nothing) (Just . withShards) . sequence <$> traverse shardNodes (slotMapShards snapshotMap)
   where
-    -- Right unless the client has been closed meanwhile.
+    withShards shards =
+      Snapshot
+        { snapshotMap,
+          snapshotShards = arrayFromList shards,
+          snapshotOnly = case shards of
+            [shard] | not (isClustered cluster) || isNothing (slotMapUncovered snapshotMap) -> Just shard
+            _ -> Nothing
+        }
     shardNodes shard = do
       owner <- nodeAt (clusterNodes cluster) (shardPrimary shard)
       readers <- traverse (nodeAt (clusterNodes cluster)) (shardReplicas shard)
-      pure (ShardNodes <$> owner <*> sequence readers)
+      pure (ShardNodes . onPrimary <$> owner <*> traverse (fmap onReplica) readers)
+    onReplica node = (onPrimary node) {destinationRole = ForReplica}
 
 -- | The seconds that commands in flight have when their node has left the cluster.
 removalGrace :: Double
@@ -528,15 +493,15 @@ primaryName config = case configTopology config of
 -- gone.
 askKnown :: ClusterClient -> Endpoint -> IO (Either Error TopologyReport)
 askKnown cluster endpoint
-  | clusterIsGroup cluster = askMember (reachMapped cluster) endpoint
-  | otherwise = reach cluster endpoint (askClusterNode (askedAt cluster endpoint))
+  | isClustered cluster = reach cluster endpoint (askClusterNode (askedAt cluster endpoint))
+  | otherwise = askMember (reachMapped cluster) endpoint
 
 -- | Asks a seed over a connection that is made for the question.
 askSeed :: ClusterClient -> Endpoint -> IO (Either Error TopologyReport)
 askSeed cluster endpoint
-  | clusterIsGroup cluster =
+  | isClustered cluster = anew (clusterSetup cluster) endpoint (askClusterNode (askedAt cluster endpoint))
+  | otherwise =
     askSentinel (reachMapped cluster) (fmap (fmap mapped) . anew (clusterSentinelSetup cluster) endpoint) (primaryName (clusterConfig cluster)) endpoint
-  | otherwise = anew (clusterSetup cluster) endpoint (askClusterNode (askedAt cluster endpoint))
   where
     mapped (primary, epoch, others) = (reachedAt cluster primary, epoch, map (reachedAt cluster) others)
 

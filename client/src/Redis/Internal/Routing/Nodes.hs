@@ -15,6 +15,9 @@ module Redis.Internal.Routing.Nodes
     demoteNode,
     closeNodes,
     nodePoolFor,
+    Destination (..),
+    onPrimary,
+    destinationPool,
     nodeCounters,
     nodesCounters,
     CacheCounters (..),
@@ -217,6 +220,21 @@ nodePoolFor = \case
   ForPrimary -> nodePool
   ForReplica -> nodeReplicaPool
   ForControl -> nodeControlPool
+
+-- | A node, and which of its connections to use.
+data Destination = Destination
+  { destinationNode :: Node,
+    destinationRole :: ConnectionRole
+  }
+
+-- | The node as a primary.
+onPrimary :: Node -> Destination
+onPrimary node = Destination {destinationNode = node, destinationRole = ForPrimary}
+
+-- | The shared connections to a destination.
+destinationPool :: Destination -> MultiplexPool
+destinationPool Destination {destinationNode, destinationRole} = nodePoolFor destinationRole destinationNode
+{-# INLINE destinationPool #-}
 
 -- | The state of a node's connections now, and counts since the client first knew the node.
 -- Counts only grow; a node that left the cluster and comes back begins anew.

@@ -51,7 +51,7 @@ import Data.Set (Set)
 import Data.Set qualified as Set
 import Data.Word (Word16)
 import Redis.Error (Endpoint)
-import Redis.Internal.Protocol.Slot (Slot, allSlots, slotCount, slotNumber)
+import Redis.Internal.Protocol.Slot (Slot, allSlots, slotCount, slotFromInt, slotNumber)
 
 -- | A snapshot of a cluster.
 data SlotMap = SlotMap
@@ -147,9 +147,9 @@ slotMapShards = foldr (:) [] . mapShards
 -- | Every shard that serves slots, with the lowest of them. \(O(slots)\).
 slotMapServing :: SlotMap -> [(Slot, Shard)]
 slotMapServing slotMap =
-  [(slot, indexArray (mapShards slotMap) index) | (index, slot) <- IntMap.toList lowest, index /= noShard]
+  [(slot, indexArray (mapShards slotMap) index) | (index, number) <- IntMap.toList lowest, index /= noShard, Just slot <- [slotFromInt number]]
   where
-    lowest = IntMap.fromListWith min (zip (ownerIndices slotMap) allSlots)
+    lowest = IntMap.fromListWith min [(ownerAt (mapOwners slotMap) number, number) | number <- [0 .. slotCount - 1]]
 
 -- | Every node, primary or replica, once. \(O(n \log n)\).
 slotMapNodes :: SlotMap -> Set Endpoint

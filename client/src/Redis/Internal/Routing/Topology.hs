@@ -45,6 +45,7 @@ module Redis.Internal.Routing.Topology
     Action (..),
     RefreshId,
     step,
+    fixedStep,
   )
 where
 
@@ -315,6 +316,15 @@ publish slotMap state
     nodes = slotMapNodes slotMap
     new = Set.toAscList (nodes `Set.difference` stateKnown state)
     gone = Set.toAscList (stateKnown state `Set.difference` nodes)
+
+-- | The server that a client of a standalone server uses after a trigger, given the configured server
+-- and the one in use, if it is another one. The configured server may redirect the client; when the
+-- other one is lost, the client returns. Nobody is asked.
+fixedStep :: Endpoint -> Endpoint -> Trigger -> Maybe Endpoint
+fixedStep configured current trigger = case trigger of
+  LearntRedirect from target | from == current, target /= current -> Just target
+  LostNode lost | lost == current, configured /= current -> Just configured
+  _ -> Nothing
 
 -- | Goes as far as is possible at this time.
 advance :: Seconds -> State -> (State, [Action])

@@ -36,7 +36,7 @@ import Data.Maybe (listToMaybe, mapMaybe)
 import Data.Ord (Down (Down))
 import Data.Set qualified as Set
 import Redis.Error (Endpoint)
-import Redis.Internal.Protocol.Slot (allSlots)
+import Redis.Internal.Protocol.Slot (slotCount, slotFromInt)
 import Redis.Internal.Routing.SlotMap
 
 -- | A server's report of all servers.
@@ -71,8 +71,8 @@ groupMap :: Endpoint -> [Endpoint] -> SlotMap
 groupMap primary replicas =
   slotMapFromClaims
     [ Claim {claimRanges = [(first, final)], claimPrimary = Just primary, claimReplicas = replicas}
-      | Just first <- [listToMaybe allSlots],
-        Just final <- [listToMaybe (reverse allSlots)]
+      | Just first <- [slotFromInt 0],
+        Just final <- [slotFromInt (slotCount - 1)]
     ]
 
 -- | The kind of servers that are asked, which decides how a report is chosen.

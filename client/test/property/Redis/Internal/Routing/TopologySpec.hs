@@ -27,7 +27,25 @@ spec = describe "Redis.Internal.Routing.Topology" $ do
   choosing
   remembering
   spacing
+  fixed
   describe "after any events in any order" . modifyMaxSuccess (const 400) $ always
+
+-- | The step of a standalone client: the configured server is the first, the one in use the second
+-- argument.
+fixed :: Spec
+fixed = describe "the map of a standalone server" $ do
+  it "has another server when the one in use redirects, and the configured one again when that is lost" $ do
+    fixedStep (node 1) (node 1) (LearntRedirect (node 1) (node 2)) `shouldBe` Just (node 2)
+    fixedStep (node 1) (node 2) (LearntRedirect (node 2) (node 3)) `shouldBe` Just (node 3)
+    fixedStep (node 1) (node 3) (LostNode (node 3)) `shouldBe` Just (node 1)
+
+  it "stays as it is when another server than the one in use redirects or is lost, or nothing would change" $
+    forM_ [LearntRedirect (node 1) (node 3), LearntRedirect (node 2) (node 2), LostNode (node 1), LostNode (node 3)] $ \trigger ->
+      fixedStep (node 1) (node 2) trigger `shouldBe` Nothing
+
+  it "stays as it is when the only server is lost, and whatever else a server says" $
+    forM_ [LostNode (node 1), SilentNode (node 1), LearntMoved (slotAt 1) (node 2), MovedToUnknown (slotAt 1), SawNobody, SawReadOnly (node 1), SawClusterDown, SentinelsSwitched (node 1) (node 2)] $ \trigger ->
+      fixedStep (node 1) (node 1) trigger `shouldBe` Nothing
 
 atTheStart :: Spec
 atTheStart = describe "at the start" $ do
