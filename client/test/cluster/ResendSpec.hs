@@ -68,6 +68,8 @@ spec = describe "a command that is sent again" $ do
       _ -> pure Nothing
     setScript b $ \_ words' -> Nothing <$ when (take 1 words' == ["CLIENT"]) (atomically (readTVar letsIn >>= check))
     withClient (setRefreshThrottle (seconds 60) . setConnectTimeout (seconds 20) . setCommandTimeout (Just (seconds 20)) $ clusterOf [fakeEndpoint a]) $ \client -> do
+      -- The time of the next command is for the node that it is sent to, not for the map.
+      run client (Redis.set key "value")
       short <- submit client (timeLimit (seconds 0.2) (Redis.incr key))
       problem <- tryAwaitReply short >>= expectError
       case problem of
