@@ -52,7 +52,7 @@ import Redis.Internal.Network.Runtime (Nanos, coarseNanos, secondsLeft)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Cluster (isClustered)
 import Redis.Internal.Routing.RetryPolicy
-import Redis.Internal.Routing.Router (Target (TargetSlot))
+import Redis.Internal.Routing.Target (Target (TargetPrimary))
 import Redis.Value (Value)
 import System.Random (randomRIO)
 
@@ -168,8 +168,8 @@ watchingWith WatchOptions {watchAttempts} (Client core) names@(first :| others) 
       closed <- readTVarIO (coreClosed core)
       failedRandom <- randomRIO (0, 1)
       failedRemaining <- (`secondsLeft` deadlineFor core writeFacts began) <$> coarseNanos
-      let attempted = FailedAttempt {failedError = failed, failedNode = Nothing, failedRole = Primary, failedMode = Plainly, failedRemaining, failedRandom}
-          RetryDecision {decisionNext, decisionSoFar} = decide (policyFor (coreConfig core) (coreCluster core) (TargetSlot (keySlot first)) closed) writeFacts soFar attempted
+      let attempted = FailedAttempt {failedError = failed, failedNode = Nothing, failedRole = Primary, failedRemaining, failedRandom}
+          RetryDecision {decisionNext, decisionSoFar} = decide (policyFor (coreConfig core) (coreCluster core) (TargetPrimary (keySlot first)) closed) writeFacts soFar attempted
           again (delay :: Double)
             | attempt < watchAttempts = do
               open <- pauseFor core delay

@@ -38,6 +38,7 @@ import Redis.Internal.Protocol.Encode
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Router
+import Redis.Internal.Routing.Target
 import Redis.Value (Value (..))
 
 -- | The result of a look at the cache.

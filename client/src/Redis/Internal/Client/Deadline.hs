@@ -10,7 +10,7 @@ import Redis.Internal.Command
 import Redis.Internal.Network.Handshake (ConnectionRole (ForReplica))
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Routing.Nodes (Destination (destinationRole))
-import Redis.Internal.Routing.Router (Target (AtNode))
+import Redis.Internal.Routing.Target (Target (TargetNode))
 
 -- | The deadline of a command that began at this time, without the time that it may wait on the
 -- server. The first argument is the time limit of commands that have none of their own.
@@ -34,6 +34,6 @@ wholeDeadline usual facts began = case factBlocking facts of
 -- name has half of the time that is left: the rest is for the primary, in case the replica hangs.
 attemptDeadline :: Destination -> Target -> Nanos -> Deadline -> Deadline
 attemptDeadline destination target now deadline = case (destinationRole destination, target) of
-  (ForReplica, AtNode _) -> deadline
+  (ForReplica, TargetNode _) -> deadline
   (ForReplica, _) -> halfway now deadline
   _ -> deadline

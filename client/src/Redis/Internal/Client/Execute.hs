@@ -65,6 +65,7 @@ import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Cluster (isClustered)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Router
+import Redis.Internal.Routing.Target
 import Redis.Value
 import System.Random (randomRIO)
 

@@ -27,6 +27,7 @@ import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Slot (keySlot, slotFromInt, slotNumber)
 import Redis.Internal.Routing.Position
 import Redis.Internal.Routing.Router
+import Redis.Internal.Routing.Target
 import Redis.Internal.Routing.Walk
 
 -- | The state of a walk over all keys.

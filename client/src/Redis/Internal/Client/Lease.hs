@@ -38,8 +38,8 @@ import Redis.Internal.Protocol.Session qualified as Session
 import Redis.Internal.Protocol.Slot (Slot, keySlot)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.RetryPolicy
-import Redis.Internal.Routing.Router hiding (Target (AtNode))
-import Redis.Internal.Routing.Router qualified as Router
+import Redis.Internal.Routing.Router
+import Redis.Internal.Routing.Target
 
 -- | A connection that no other caller uses. The type variable ties it to the action that
 -- it was lent to: it cannot be used after that action.
@@ -105,13 +105,13 @@ lease core place action =
     asLeft = newSession (configDatabase config) (fromMaybe "" (configClientName config))
 
     located deadline = case place of
-      AtKey key -> destinationEventually cluster deadline writeFacts (TargetSlot (keySlot key))
+      AtKey key -> destinationEventually cluster deadline writeFacts (TargetPrimary (keySlot key))
       AnyPrimary -> destinationEventually cluster deadline writeFacts TargetAnyNode
       AtNode endpoint ->
         hasNode cluster deadline endpoint >>= \case
           Left failed -> pure (Left failed)
           Right False -> pure (Left (RefusedError (NoSuchNode endpoint)))
-          Right True -> destinationEventually cluster deadline writeFacts (Router.AtNode endpoint)
+          Right True -> destinationEventually cluster deadline writeFacts (TargetNode endpoint)
 
     -- Nothing was lent, so nothing was sent.
     unlessClosed failed = (\closed -> if closed then ClientClosed else failed) <$> readTVarIO (coreClosed core)
@@ -133,7 +133,6 @@ learnFrom core place slot facts failure = do
             { failedError = failure,
               failedNode = Just (nodeEndpoint (destinationNode place)),
               failedRole = destinationTakenFor place,
-              failedMode = Plainly,
               failedRemaining = Nothing,
               failedRandom = 0
             }

@@ -32,6 +32,7 @@ import Redis.Internal.Protocol.Redirect (Redirect (Unauthenticated), parseRedire
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.RetryPolicy
 import Redis.Internal.Routing.Router
+import Redis.Internal.Routing.Target
 import Redis.Value
 import System.Random (randomRIO)
 
@@ -57,21 +58,17 @@ runOwn :: Core -> Nanos -> Command a -> IO (Either Error a)
 runOwn core began given = do
   tried <- newIORef Nothing
   for_ (coreNotes core) noteRetried
-  reply <- go Errand {errandCore = core, errandCommand = given, errandTarget = targetOf (commandRoute given), errandDeadline = deadlineFor core (commandFacts given) began, errandTried = tried} noAttempts SameRoute
+  let target = targetOf (commandRoute given)
+  reply <- go Errand {errandCore = core, errandCommand = given, errandTarget = target, errandDeadline = deadlineFor core (commandFacts given) began, errandTried = tried} noAttempts target
   last' <- readIORef tried
   either (countFailure (coreCluster core) last') (\_ -> pure ()) reply
   pure (reply >>= decoded given)
 
 -- | Makes one attempt, and then does what the retry policy decides.
-go :: Errand a -> AttemptsSoFar -> AttemptTarget -> IO (Either Error Value)
+go :: Errand a -> AttemptsSoFar -> Target -> IO (Either Error Value)
 go errand soFar target = do
   sendBy <- sendingDeadline errand
-  placed <- case target of
-    SameRoute -> destinationEventually cluster (deadlineAt sendBy) facts (errandTarget errand)
-    PrimaryRoute -> destinationEventually cluster (deadlineAt sendBy) facts {factReadOnly = False} (errandTarget errand)
-    ToNode endpoint -> destinationAt cluster facts endpoint
-    AskingNode endpoint -> destinationAt cluster facts endpoint
-  case placed of
+  destinationEventually cluster (deadlineAt sendBy) facts target >>= \case
     Left failed -> judge errand soFar failedNowhere {failedError = failed}
     Right destination -> do
       let endpoint = nodeEndpoint (destinationNode destination)
@@ -79,7 +76,7 @@ go errand soFar target = do
       unless (isNothing tried) (countOne (nodeCounters (destinationNode destination)) CommandsResent)
       writeIORef (errandTried errand) (Just endpoint)
       for_ (coreNotes core) (`noteAttempt` endpoint)
-      outcome <- attemptAt errand sendBy (soFarAttempts soFar == 0) destination sent
+      outcome <- attemptAt errand sendBy (soFarAttempts soFar == 0) destination target
       result <- case outcome of
         Reply value -> pure (fromReply facts (commandRequest given) value)
         Failure failed -> Left failed <$ noteFailure cluster destination failed
@@ -101,23 +98,18 @@ go errand soFar target = do
             failedNowhere
               { failedError = failed,
                 failedNode = Just (nodeEndpoint (destinationNode destination)),
-                failedRole = destinationTakenFor destination,
-                failedMode = sent
+                failedRole = destinationTakenFor destination
               }
   where
     core = errandCore errand
     cluster = coreCluster core
     given = errandCommand errand
     facts = commandFacts given
-    sent = case target of
-      AskingNode _ -> WithAsking
-      _ -> Plainly
     failedNowhere =
       FailedAttempt
         { failedError = ClientClosed,
           failedNode = Nothing,
           failedRole = Primary,
-          failedMode = sent,
           failedRemaining = Nothing,
           failedRandom = 0
         }
@@ -150,21 +142,22 @@ judge errand soFar failed = do
 -- | Makes an attempt at a destination, which is the first one or not. The server answers at the latest when
 -- the command's own limit there is over. What has passed since the command began, on any server,
 -- is taken off the limit of a later attempt.
-attemptAt :: Errand a -> Deadline -> Bool -> Destination -> SendMode -> IO Outcome
-attemptAt Errand {errandCore, errandCommand, errandDeadline} sendBy isFirst destination sent = do
+attemptAt :: Errand a -> Deadline -> Bool -> Destination -> Target -> IO Outcome
+attemptAt Errand {errandCore, errandCommand, errandDeadline} sendBy isFirst destination target = do
   leased <- withLease (nodeDedicated (destinationNode destination)) sendBy $ \mux -> do
     for_ (coreNotes errandCore) $ \notes -> preciseNanos >>= noteEntered notes
     now <- coarseNanos
     let current = if isFirst then errandCommand else withRemaining (secondsFromNanos (now - deadlineBegan errandDeadline)) errandCommand
         encoded = commandRequest current
         terms = termsUntil errandDeadline
-    outcome <- case sent of
-      Plainly -> submitCommand mux terms encoded
-      WithAsking -> do
-        asking <- newResponseSlot
-        slot <- newResponseSlot
-        submitRunTo mux terms [(request ["ASKING"], asking), (encoded, slot)]
-        waitSlotResult slot
+    outcome <-
+      if needsAsking target
+        then do
+          asking <- newResponseSlot
+          slot <- newResponseSlot
+          submitRunTo mux terms [(request ["ASKING"], asking), (encoded, slot)]
+          waitSlotResult slot
+        else submitCommand mux terms encoded
     pure (outcome, conditionOf current outcome)
   pure (either Failure id leased)
 

@@ -53,6 +53,7 @@ import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.RetryPolicy
 import Redis.Internal.Routing.RetryQueue
 import Redis.Internal.Routing.Router
+import Redis.Internal.Routing.Target
 import Redis.Internal.Routing.UncoveredSlots
 import Redis.Value
 import System.Random (randomRIO)
@@ -147,7 +148,8 @@ data Resend = Resend
   { resendRetry :: RetryId,
     resendCall :: Call,
     resendDestination :: Destination,
-    resendMode :: SendMode
+    -- | Whether ASKING goes ahead.
+    resendAsking :: Bool
   }
 
 -- | Starts the worker, which sleeps until there is a command to recover.
@@ -175,7 +177,7 @@ onFailure engine call destination outcome =
     Left failed -> do
       now <- coarseNanos
       policy <- policyOf engine call
-      attempted <- failureAt engine destination Plainly failed
+      attempted <- failureAt engine destination failed
       let RetryDecision {decisionNext, decisionEffects, decisionSoFar} =
             decide policy (callFacts call) noAttempts attempted {failedRemaining = secondsLeft now (callDeadline call)}
       traverse_ (carryOut (engineCluster engine) (deadlineBegan (callDeadline call))) decisionEffects
@@ -196,7 +198,7 @@ sendWhole engine call destination failed = do
   where
     target = case destinationTakenFor destination of
       Primary -> ToNode (nodeEndpoint (destinationNode destination))
-      Replica -> SameRoute
+      Replica -> callTarget call
 
 -- | Sends a command to its first destination. Blocks like 'submitRunToNode'.
 sendCall :: RetryEngine -> Call -> Destination -> IO ()
@@ -242,28 +244,22 @@ retryStateOf policy call =
   RetryState
     { retryPayload = call,
       retryFacts = callFacts call,
-      retrySlot = slotOf (callTarget call),
       retryPolicy = policy,
       retrySoFar = noAttempts,
       retryDeadline = callDeadline call
     }
 
--- | The bounds for a command with this target. A command for a named node follows no redirect.
--- Once the client is closed, as the last argument says, there is no further attempt.
+-- | The bounds for a command with this target. Once the client is closed, as the last argument says,
+-- there is no further attempt.
 policyFor :: Config -> ClusterClient -> Target -> Bool -> RetryPolicy
 policyFor config cluster target closed =
   RetryPolicy
     { policyMaxAttempts = if closed then 0 else configMaxAttempts config,
       policyBackoff = configBackoff config,
-      policyClustered = isFollowed cluster && not named,
-      policyRedirected = not named,
+      policyFollowed = isFollowed cluster,
       policyMapping = configAddressMapping config,
-      policySlot = slotOf target
+      policyTarget = target
     }
-  where
-    named = case target of
-      AtNode _ -> True
-      _ -> False
 
 -- | The bounds for a command that the retry engine has.
 policyOf :: RetryEngine -> Call -> IO RetryPolicy
@@ -290,15 +286,14 @@ understood engine call destination outcome = do
         when redirected (noteRedirect notes)
         preciseNanos >>= noteFailed notes
 
-failureAt :: RetryEngine -> Destination -> SendMode -> Error -> IO FailedAttempt
-failureAt engine destination failedMode failedError = do
+failureAt :: RetryEngine -> Destination -> Error -> IO FailedAttempt
+failureAt engine destination failedError = do
   failedRandom <- jitter engine
   pure
     FailedAttempt
       { failedError,
         failedNode = Just (nodeEndpoint (destinationNode destination)),
         failedRole = destinationTakenFor destination,
-        failedMode,
         failedRemaining = Nothing,
         failedRandom
       }
@@ -410,34 +405,20 @@ perform engine actions = do
 
     leave uncovered number call target = do
       void (changePhase call Sent Unsent)
-      found <- case target of
-        SameRoute -> lookUp (callFacts call)
-        PrimaryRoute -> lookUp (callFacts call) {factReadOnly = False}
-        ToNode endpoint -> Right <$> destinationAt cluster (callFacts call) endpoint
-        AskingNode endpoint -> Right <$> destinationAt cluster (callFacts call) endpoint
-      case found of
-        Right (Right resendDestination) ->
-          pure (Right Resend {resendRetry = number, resendCall = call, resendDestination, resendMode = manner target})
-        Right (Left failed) -> Left . Failed number <$> failureNowhere engine failed
-        Left () -> do
+      unlessUncovered uncovered (slotOf target) (destinationFor cluster (callFacts call) target) >>= \case
+        Just resendDestination ->
+          pure (Right Resend {resendRetry = number, resendCall = call, resendDestination, resendAsking = needsAsking target})
+        Nothing -> do
           permanent <- newsIsPermanent cluster
-          unless permanent (missedNode cluster (callTarget call))
-          Left . (if permanent then Failed else Unplaced) number <$> (nobodyFor cluster (callTarget call) >>= failureNowhere engine)
-      where
-        lookUp facts =
-          maybe (Left ()) (Right . Right)
-            <$> unlessUncovered uncovered (slotOf (callTarget call)) (destinationFor cluster facts (callTarget call))
-
-    manner = \case
-      AskingNode _ -> WithAsking
-      _ -> Plainly
+          unless permanent (missedNode cluster target)
+          Left . (if permanent then Failed else Unplaced) number <$> (nobodyFor cluster target >>= failureNowhere engine)
 
     resendKeyOf resend = (nodeEndpoint (destinationNode (resendDestination resend)), destinationRole (resendDestination resend))
 
 failureNowhere :: RetryEngine -> Error -> IO FailedAttempt
 failureNowhere engine failedError = do
   failedRandom <- jitter engine
-  pure FailedAttempt {failedError, failedNode = Nothing, failedRole = Primary, failedMode = Plainly, failedRemaining = Nothing, failedRandom}
+  pure FailedAttempt {failedError, failedNode = Nothing, failedRole = Primary, failedRemaining = Nothing, failedRandom}
 
 -- | Adds commands to a node's resend queue, and starts a thread for it if none runs.
 launch :: RetryEngine -> ResendKey -> Seq Resend -> IO ()
@@ -472,10 +453,8 @@ submit engine resend = do
   when wanted $ do
     tried <- readIORef (callTried call)
     unless (isNothing tried) (countOne (nodeCounters (destinationNode (resendDestination resend))) CommandsResent)
-    asking <- case resendMode resend of
-      Plainly -> pure []
-      -- An error reply to ASKING needs no look: the command's own reply shows it, too.
-      WithAsking -> (\beside -> [(request ["ASKING"], beside)]) <$> newResponseSlot
+    -- An error reply to ASKING needs no look: the command's own reply shows it, too.
+    asking <- sequence [(,) (request ["ASKING"]) <$> newResponseSlot | resendAsking resend]
     -- Before it is sent: its caller may read the notes as soon as there is a reply.
     inQueue call
     submitCall (resendDestination resend) asking call (arrived engine resend)
@@ -522,11 +501,11 @@ resultOfQueue ((_, multi) : queue) outcome = do
 
 -- | Deals with the outcome of a command that was sent again. Runs on a thread of the connection.
 arrived :: RetryEngine -> Resend -> Outcome -> IO ()
-arrived engine Resend {resendRetry, resendCall, resendDestination, resendMode} outcome =
+arrived engine Resend {resendRetry, resendCall, resendDestination} outcome =
   understood engine resendCall resendDestination outcome >>= \case
     Right value -> do
       conclude engine resendCall (Right value)
       void (post engine (Answered resendRetry))
     Left failed -> do
-      taken <- failureAt engine resendDestination resendMode failed >>= post engine . Failed resendRetry
+      taken <- failureAt engine resendDestination failed >>= post engine . Failed resendRetry
       unless taken (conclude engine resendCall (Left failed))

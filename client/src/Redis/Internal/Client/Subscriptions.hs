@@ -54,6 +54,7 @@ import Redis.Internal.Routing.Cluster
 import Redis.Internal.Routing.RetryPolicy qualified as Retry
 import Redis.Internal.Routing.Router
 import Redis.Internal.Routing.SlotMap
+import Redis.Internal.Routing.Target
 import System.Random (newStdGen)
 
 -- | All subscriptions of one client.

@@ -31,7 +31,8 @@ import Redis.Internal.Hooks
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable (nameFromArguments)
 import Redis.Internal.Routing.Nodes (Destination (destinationNode), Node (nodeEndpoint))
-import Redis.Internal.Routing.Router (Target (TargetAnyNode), destinationFor)
+import Redis.Internal.Routing.Router (destinationFor)
+import Redis.Internal.Routing.Target (Target (TargetAnyNode))
 
 -- | A command, pipeline or transaction that begins.
 data Subject = Subject

@@ -22,6 +22,7 @@ import Redis.Internal.Network.Runtime (coarseNanos)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Cluster (isClustered)
 import Redis.Internal.Routing.Router
+import Redis.Internal.Routing.Target
 import Redis.Value (Value (Array))
 
 -- | Submits MULTI, the queued commands, and EXEC as one run, with nothing in between. A
@@ -46,7 +47,7 @@ startTransaction core transaction
     facts = transactionFacts transaction
     bounds = Bounds {boundsSeveralNodes = isClustered cluster, boundsArgument = longestArgument core}
     target = case transactionKeys transaction of
-      key : _ -> TargetSlot (keySlot key)
+      key : _ -> TargetPrimary (keySlot key)
       [] -> maybe TargetAnyNode (targetOf . commandRoute) (listToMaybe commands)
 
     conclude reply = transactionResult transaction reply >>= maybe (Left unwatched) Right

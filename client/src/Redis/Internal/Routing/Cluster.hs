@@ -166,7 +166,7 @@ makeClusterClient clusterSetup clusterSentinelSetup = fixIO $ \cluster -> do
         when (endsShardChannel push) (tellCluster cluster (EndedShardChannel endpoint))
         setupOnPush clusterSetup endpoint push
       answered endpoint = observeNode cluster endpoint AnsweredCommand
-      -- Nobody is to be chosen or asked by what a standalone server shows of itself.
+      -- The health of a standalone server decides nothing, so its replies are not watched.
       watching
         | isJust clusterReads = clusterSetup {setupOnPush = watched, setupOnAnswers = answered}
         | otherwise = clusterSetup

@@ -14,7 +14,6 @@ module Redis.Internal.Routing.RetryPolicy
   ( -- * The question
     RetryPolicy (..),
     FailedAttempt (..),
-    SendMode (..),
     Role (..),
 
     -- * What a command has been through
@@ -26,7 +25,6 @@ module Redis.Internal.Routing.RetryPolicy
     -- * The answer
     RetryDecision (..),
     NextStep (..),
-    AttemptTarget (..),
     Effect (..),
     decide,
     concluding,
@@ -42,6 +40,7 @@ import Redis.Internal.Config (AddressMapping, Backoff)
 import Redis.Internal.Protocol.Redirect
 import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
 import Redis.Internal.Routing.Permanent
+import Redis.Internal.Routing.Target
 import Redis.Internal.Routing.Topology (Trigger (..))
 
 -- | The bounds for a command.
@@ -49,15 +48,13 @@ data RetryPolicy = RetryPolicy
   { -- | How often a command may be sent in total.
     policyMaxAttempts :: Int,
     policyBackoff :: Backoff,
-    -- | Whether the client follows a slot map (of a cluster or a group) and can ask for a new
-    -- one. If not, the replies that only such servers give are errors like any other.
-    policyClustered :: Bool,
-    -- | Whether a standalone server may redirect the command. Not if its node was named.
-    policyRedirected :: Bool,
+    -- | Whether the client can ask for another map (of a cluster or a group). If not, the replies
+    -- that only such servers give are errors like any other.
+    policyFollowed :: Bool,
     -- | Translates the addresses in redirects to addresses that this client can reach.
     policyMapping :: AddressMapping,
-    -- | The slot of the command's keys, if it is known.
-    policySlot :: Maybe Slot
+    -- | The target of the command. A command for a node that its caller named follows no redirect.
+    policyTarget :: Target
   }
   deriving stock (Show)
 
@@ -66,21 +63,12 @@ data RetryPolicy = RetryPolicy
 data Role = Primary | Replica
   deriving stock (Eq, Show, Enum, Bounded)
 
--- | How an attempt was sent.
-data SendMode
-  = -- | To the node of the map, or of a MOVED.
-    Plainly
-  | -- | With ASKING ahead, to the node of an ASK.
-    WithAsking
-  deriving stock (Eq, Show, Enum, Bounded)
-
 -- | How an attempt failed.
 data FailedAttempt = FailedAttempt
   { failedError :: Error,
     -- | The node that it was sent to; 'Nothing' if no node could be chosen.
     failedNode :: Maybe Endpoint,
     failedRole :: Role,
-    failedMode :: SendMode,
     -- | Seconds until the caller's deadline; 'Nothing' if there is none.
     failedRemaining :: Maybe Double,
     -- | A number between 0 and 1, drawn anew for each failure.
@@ -131,21 +119,9 @@ data RetryDecision = RetryDecision
 data NextStep
   = -- | The caller gets this error.
     GiveUp Error
-  | RetryNow AttemptTarget
+  | RetryNow Target
   | -- | After so many seconds, always fewer than are left.
-    RetryAfter Double AttemptTarget
-  deriving stock (Eq, Show)
-
--- | Where an attempt goes.
-data AttemptTarget
-  = -- | The node of the map at that time.
-    SameRoute
-  | -- | The primary of the map at that time.
-    PrimaryRoute
-  | -- | This node, known or not.
-    ToNode Endpoint
-  | -- | This node, with ASKING ahead of the command and nothing in between.
-    AskingNode Endpoint
+    RetryAfter Double Target
   deriving stock (Eq, Show)
 
 -- | An effect of a failure on other parts of the client.
@@ -163,9 +139,9 @@ data Advice
   | -- | Give the caller the error, with those of earlier attempts.
     Conclude
   | -- | Send at once if it is the first time that the command is sent elsewhere.
-    Elsewhere AttemptTarget
+    Elsewhere Target
   | -- | Send after a delay.
-    Later AttemptTarget
+    Later Target
 
 -- | Decides about a failed attempt. Total, and \(O(n)\) in the attempts only when it gives
 -- up.
@@ -181,7 +157,7 @@ decide policy facts before reported
       | otherwise -> later soFar {soFarRedirects = soFarRedirects soFar + 1} target
     Later target -> later soFar target
   where
-    failure = reported {failedError = inOwnWords (policySlot policy) facts (failedError reported)}
+    failure = reported {failedError = inOwnWords (slotOf (policyTarget policy)) facts (failedError reported)}
     (told, advice) = adviseOn policy before failure
     soFar = noteAttempt failure before
 
@@ -269,6 +245,16 @@ noteAttempt FailedAttempt {failedError, failedNode} soFar =
       ReplyError serverError -> parseRedirect serverError == Just Unauthenticated
       _ -> False
 
+-- | Whether the caller named the node.
+isNamed :: RetryPolicy -> Bool
+isNamed policy = case policyTarget policy of
+  TargetNode _ -> True
+  _ -> False
+
+-- | Whether another map may lead to another node.
+isFollowing :: RetryPolicy -> Bool
+isFollowing policy = policyFollowed policy && not (isNamed policy)
+
 -- | The table: the effects and the advice for a failure.
 adviseOn :: RetryPolicy -> AttemptsSoFar -> FailedAttempt -> ([Effect], Advice)
 adviseOn policy soFar failure = case failedError failure of
@@ -276,13 +262,13 @@ adviseOn policy soFar failure = case failedError failure of
   ConnectionError (ConnectionFailure _ _ node cause) -> adviseOnConnection policy failure node cause
   RoutingError RoutingFailure {routingCause = cause} -> case cause of
     UncoveredSlot number
-      | clustered -> (maybe [] (\slot -> [Tell (SawUncovered slot)]) (slotFromInt number), Later SameRoute)
+      | clustered -> (maybe [] (\slot -> [Tell (SawUncovered slot)]) (slotFromInt number), Later (policyTarget policy))
     NoReachableNode reasons
       | not (null reasons) && all (isPermanent . snd) reasons -> ([], HandOver)
-      | clustered -> ([], Later SameRoute)
+      | clustered -> ([], Later (policyTarget policy))
     _ -> ([], HandOver)
   -- A replica is given only a part of the command's time, so there is time left.
-  TimeoutError _ | clustered, failedRole failure == Replica -> ([], Elsewhere PrimaryRoute)
+  TimeoutError _ | clustered, failedRole failure == Replica -> ([], Elsewhere (atPrimary (policyTarget policy)))
   -- The deadline is over, so nobody waits for another attempt. A command that was not even
   -- sent ends with the errors of the nodes that it was waiting for.
   TimeoutError (TimeoutFailure _ NotSent _ _) -> ([], Conclude)
@@ -292,26 +278,26 @@ adviseOn policy soFar failure = case failedError failure of
   SubscriberTooSlow _ -> ([], HandOver)
   ClientClosed -> ([], HandOver)
   where
-    clustered = policyClustered policy
+    clustered = isFollowing policy
 
 adviseOnReply :: RetryPolicy -> AttemptsSoFar -> FailedAttempt -> Redirect -> ([Effect], Advice)
 adviseOnReply policy soFar FailedAttempt {failedNode, failedRole} redirect = case redirect of
   Loading
-    | replica && clustered -> ([], Elsewhere PrimaryRoute)
-    | otherwise -> (aboutNode SawLoading, Later SameRoute)
+    | replica && clustered -> ([], Elsewhere (atPrimary (policyTarget policy)))
+    | otherwise -> (aboutNode SawLoading, Later (policyTarget policy))
   Unauthenticated
     -- The server forgot who this connection is, or the user changed: one new handshake
     -- shows which.
     | soFarReauthenticated soFar -> ([], HandOver)
-    | otherwise -> (maybe [] (\node -> [Reconnect node]) failedNode, Later SameRoute)
+    | otherwise -> (maybe [] (\node -> [Reconnect node]) failedNode, Later (policyTarget policy))
   Redirected destination
     | Just node <- failedNode,
       Just target <- resolved destination,
       node /= target ->
-      ([Tell (LearntRedirect node target)], if policyRedirected policy then Elsewhere (ToNode target) else HandOver)
+      ([Tell (LearntRedirect node target)], if isNamed policy then HandOver else Elsewhere (ToNode target))
     -- The server follows no primary just now.
-    | policyRedirected policy -> ([], Later SameRoute)
-    | otherwise -> ([], HandOver)
+    | isNamed policy -> ([], HandOver)
+    | otherwise -> ([], Later (policyTarget policy))
   _ | not clustered -> ([], HandOver)
   Moved slot destination -> case resolved destination of
     Just target
@@ -324,25 +310,25 @@ adviseOnReply policy soFar FailedAttempt {failedNode, failedRole} redirect = cas
         ( Tell (LearntMoved slot target) : [Tell (SawStrayReplica node) | replica, Just node <- [failedNode]],
           Elsewhere (ToNode target)
         )
-    Nothing -> ([Tell (MovedToUnknown slot)], Later SameRoute)
+    Nothing -> ([Tell (MovedToUnknown slot)], Later (policyTarget policy))
   Ask slot destination -> case resolved destination of
     Just target
-      | Just target == failedNode -> ([], Later SameRoute)
+      | Just target == failedNode -> ([], Later (policyTarget policy))
       | otherwise -> ([], Elsewhere (AskingNode target))
-    Nothing -> ([Tell (MovedToUnknown slot)], Later SameRoute)
+    Nothing -> ([Tell (MovedToUnknown slot)], Later (policyTarget policy))
   -- Not all keys have arrived at the target of a migration. Only the source knows when they
   -- have, and the map still names the source.
-  TryAgain -> ([], Later SameRoute)
-  ClusterDown -> ([Tell SawClusterDown], Later SameRoute)
+  TryAgain -> ([], Later (policyTarget policy))
+  ClusterDown -> ([Tell SawClusterDown], Later (policyTarget policy))
   MasterDown
-    | replica -> (aboutNode SawMasterDown, Elsewhere PrimaryRoute)
-    | otherwise -> (aboutNode SawMasterDown, Later SameRoute)
+    | replica -> (aboutNode SawMasterDown, Elsewhere (atPrimary (policyTarget policy)))
+    | otherwise -> (aboutNode SawMasterDown, Later (policyTarget policy))
   ReadOnly
-    | replica -> ([], Elsewhere PrimaryRoute)
-    | otherwise -> (aboutNode SawReadOnly, Later SameRoute)
-  SentAway -> (aboutNode SawReadOnly, Later SameRoute)
+    | replica -> ([], Elsewhere (atPrimary (policyTarget policy)))
+    | otherwise -> (aboutNode SawReadOnly, Later (policyTarget policy))
+  SentAway -> (aboutNode SawReadOnly, Later (policyTarget policy))
   where
-    clustered = policyClustered policy
+    clustered = isFollowing policy
     replica = failedRole == Replica
     resolved destination = failedNode >>= \node -> redirectEndpoint (policyMapping policy) node destination
     aboutNode trigger
@@ -354,15 +340,15 @@ adviseOnReply policy soFar FailedAttempt {failedNode, failedRole} redirect = cas
 adviseOnConnection :: RetryPolicy -> FailedAttempt -> Endpoint -> ConnectionCause -> ([Effect], Advice)
 adviseOnConnection policy FailedAttempt {failedError, failedRole} node cause
   | suspect = (lost, HandOver)
-  | clustered && failedRole == Replica = (lost, Elsewhere PrimaryRoute)
+  | clustered && failedRole == Replica = (lost, Elsewhere (atPrimary (policyTarget policy)))
   | isPermanentCause cause = (lost, HandOver)
   -- The first time at once: many reads in flight of one thread would otherwise wait one
   -- after another. If the node's own backoff does not allow a new connection yet, the next
   -- failure says so, and is followed by a delay.
-  | wasOpen = (lost, Elsewhere SameRoute)
-  | otherwise = (lost, Later SameRoute)
+  | wasOpen = (lost, Elsewhere (policyTarget policy))
+  | otherwise = (lost, Later (policyTarget policy))
   where
-    clustered = policyClustered policy
+    clustered = isFollowing policy
     wasOpen = case cause of
       ClosedByPeer -> True
       BrokenConnection _ -> True

@@ -53,6 +53,7 @@ import Redis.Internal.Command (Facts)
 import Redis.Internal.Network.Runtime (Deadline (deadlineAt), Nanos, nanosFromSeconds, never, secondsLeft, timedOut)
 import Redis.Internal.Protocol.Slot (Slot, slotNumber)
 import Redis.Internal.Routing.RetryPolicy
+import Redis.Internal.Routing.Target
 
 -- | All retries. The parameter is the driver's payload for each.
 data RetryQueue a = RetryQueue
@@ -74,10 +75,7 @@ type RetryId = Int
 data RetryState a = RetryState
   { retryPayload :: a,
     retryFacts :: Facts,
-    -- | The slot that decides where the command goes. Commands for one slot that wait for
-    -- news stay in their order.
-    retrySlot :: Maybe Slot,
-    -- | The bounds for this command.
+    -- | The bounds for this command. Commands for one slot that wait for news stay in their order.
     retryPolicy :: RetryPolicy,
     retrySoFar :: AttemptsSoFar,
     retryDeadline :: Deadline
@@ -89,10 +87,10 @@ data QueuedRetry a = QueuedRetry
   }
 
 data RetryStage
-  = Resting Nanos AttemptTarget
-  | Leaving AttemptTarget Search
+  = Resting Nanos Target
+  | Leaving Target Search
   | -- | Has the failure that counts if there is no news in time.
-    Seeking AttemptTarget FailedAttempt
+    Seeking Target FailedAttempt
 
 -- | Whether this is the last time that a node is looked for.
 data Search
@@ -122,7 +120,7 @@ data Event a
 
 -- | An action for the driver.
 data Action a
-  = Send RetryId a AttemptTarget
+  = Send RetryId a Target
   | -- | End the command with this error.
     Finish a Error
   | -- | End a command whose time is over while it is on its way: with the first error if it
@@ -165,8 +163,8 @@ step now event queue = case event of
   EnterUnplaced fresh failure ->
     let (number, entered) = admit queue
      in if behindSeekers fresh
-          then (place number QueuedRetry {queuedRetry = fresh, queuedStage = Seeking SameRoute failure} entered, [])
-          else leave FirstSearch number fresh SameRoute entered
+          then (place number QueuedRetry {queuedRetry = fresh, queuedStage = Seeking (policyTarget (retryPolicy fresh)) failure} entered, [])
+          else leave FirstSearch number fresh (policyTarget (retryPolicy fresh)) entered
   Failed number failure -> withRetry number $ \queued -> judge now number (queuedRetry queued) failure queue
   Answered number -> (forget number queue, [])
   Unplaced number failure -> withRetry number $ \queued -> case queuedStage queued of
@@ -250,7 +248,7 @@ proceed now number current next queue = case next of
   RetryAfter delay target ->
     (place number QueuedRetry {queuedRetry = current, queuedStage = Resting (now + nanosFromSeconds delay) target} queue, [])
 
-leave :: Search -> RetryId -> RetryState a -> AttemptTarget -> RetryQueue a -> (RetryQueue a, [Action a])
+leave :: Search -> RetryId -> RetryState a -> Target -> RetryQueue a -> (RetryQueue a, [Action a])
 leave search number current target queue =
   ( place number QueuedRetry {queuedRetry = current, queuedStage = Leaving target search} queue,
     [Send number (retryPayload current) target]
@@ -294,6 +292,9 @@ soughtSlot :: QueuedRetry a -> Maybe Int
 soughtSlot QueuedRetry {queuedRetry, queuedStage} = case queuedStage of
   Seeking _ _ -> slotNumber <$> retrySlot queuedRetry
   _ -> Nothing
+
+retrySlot :: RetryState a -> Maybe Slot
+retrySlot = slotOf . policyTarget . retryPolicy
 
 -- | When a retry must be looked at.
 wakeOf :: QueuedRetry a -> Maybe Nanos

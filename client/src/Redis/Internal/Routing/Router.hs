@@ -6,12 +6,8 @@ module Redis.Internal.Routing.Router
   ( -- * Places
     destinationTakenFor,
     destinationOf,
-    Target (..),
-    targetOf,
-    slotOf,
     destinationFor,
     destinationEventually,
-    destinationAt,
     nobodyFor,
     missedNode,
 
@@ -37,7 +33,6 @@ import Data.ByteString (ByteString)
 import Data.Foldable (for_)
 import Data.IORef
 import Data.List qualified as List
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, isJust, listToMaybe)
@@ -52,7 +47,7 @@ import Redis.Internal.Network.Handshake (ConnectionRole (..))
 import Redis.Internal.Network.MultiplexPool (reconnectNode)
 import Redis.Internal.Network.Runtime (Nanos, expiryAt, spawn)
 import Redis.Internal.Protocol.Redirect (Redirect (Ask, Moved), parseRedirect)
-import Redis.Internal.Protocol.Slot (Slot, keySlot, slotNumber)
+import Redis.Internal.Protocol.Slot (Slot, slotNumber)
 import Redis.Internal.Routing.Cluster
 import Redis.Internal.Routing.Health (Health, Observation (..), isDown)
 import Redis.Internal.Routing.LatencyProbe (currentNodeStats, want)
@@ -61,6 +56,7 @@ import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Readers
 import Redis.Internal.Routing.RetryPolicy (Effect (..), Role (..))
 import Redis.Internal.Routing.SlotMap
+import Redis.Internal.Routing.Target
 import Redis.Internal.Routing.Topology (Trigger (SawNobody, SawUncovered))
 import System.Random (randomRIO)
 
@@ -70,46 +66,6 @@ destinationTakenFor destination = case destinationRole destination of
   ForPrimary -> Primary
   ForReplica -> Replica
   ForControl -> Primary
-
--- | The thing that decides where a command goes.
-data Target
-  = -- | Any primary.
-    TargetAnyNode
-  | -- | The primary of the slot while it is up, otherwise another one.
-    TargetAnyFor Slot
-  | -- | A node that serves the slot.
-    TargetSlot Slot
-  | -- | The primary of the slot, even if replicas are preferred.
-    TargetPrimary Slot
-  | -- | The node at this endpoint.
-    AtNode Endpoint
-  deriving stock (Eq, Show)
-
--- | The target of a route that one node answers. All its keys share a slot.
-targetOf :: Route a -> Target
-targetOf = \case
-  OneKey key -> TargetSlot (keySlot key)
-  SameSlot (key :| _) -> TargetSlot (keySlot key)
-  Splittable _ (key :| _) -> TargetSlot (keySlot key)
-  OneSlot slot -> TargetPrimary slot
-  OneNode endpoint -> AtNode endpoint
-  AnyNode -> TargetAnyNode
-  AnyNodeFor slot -> TargetAnyFor slot
-  NodesOwn -> TargetAnyNode
-  Unsendable _ -> TargetAnyNode
-  Everywhere _ _ -> TargetAnyNode
-  PerNode _ _ -> TargetAnyNode
-  AskServer _ _ -> TargetAnyNode
-{-# INLINE targetOf #-}
-
--- | The slot that decides where a command goes, if a slot does.
-slotOf :: Target -> Maybe Slot
-slotOf = \case
-  TargetSlot slot -> Just slot
-  TargetPrimary slot -> Just slot
-  TargetAnyNode -> Nothing
-  TargetAnyFor _ -> Nothing
-  AtNode _ -> Nothing
 
 -- | The destination for a command with these facts and this route, by the current map. \(O(1)\)
 -- besides hashing the key, which is not hashed where one shard serves every slot; never blocks.
@@ -130,7 +86,9 @@ destinationFor :: ClusterClient -> Facts -> Target -> IO (Maybe Destination)
 destinationFor cluster facts target = do
   snapshot <- readIORef (clusterReport cluster)
   fmap (onControl facts) <$> case target of
-    AtNode endpoint -> fmap (named snapshot) <$> knownNode (clusterNodes cluster) endpoint
+    TargetNode endpoint -> fmap (named snapshot) <$> knownNode (clusterNodes cluster) endpoint
+    ToNode endpoint -> toNode endpoint
+    AskingNode endpoint -> toNode endpoint
     TargetSlot slot | Just elsewhere <- leavingFor facts (clusterReads cluster) -> reader cluster elsewhere snapshot slot
     _ | Just shard <- snapshotOnly snapshot -> pure (Just (shardOwner shard))
     TargetAnyNode -> do
@@ -142,6 +100,7 @@ destinationFor cluster facts target = do
     TargetSlot slot -> pure (shardOwner <$> shardOf snapshot slot)
     TargetPrimary slot -> pure (shardOwner <$> shardOf snapshot slot)
   where
+    toNode endpoint = either (const Nothing) (Just . onPrimary) <$> nodeAt (clusterNodes cluster) endpoint
     -- A replica answers reads on a connection that has asked for it.
     named snapshot node
       | mayLeavePrimary facts && nodeEndpoint node `Set.member` slotMapReplicas (snapshotMap snapshot) = (onPrimary node) {destinationRole = ForReplica}
@@ -320,10 +279,6 @@ hasNode cluster deadline endpoint =
       | endpoint `elem` map fst members -> pure (Right True)
       -- A redirect may have named the node since.
       | otherwise -> Right . isJust <$> knownNode (clusterNodes cluster) endpoint
-
--- | The destination at an endpoint that a server named. The node counts as a primary.
-destinationAt :: ClusterClient -> Facts -> Endpoint -> IO (Either Error Destination)
-destinationAt cluster facts endpoint = fmap (onControl facts . onPrimary) <$> nodeAt (clusterNodes cluster) endpoint
 
 -- | Carries out an effect of a retry decision, for a command that began at this time.
 carryOut :: ClusterClient -> Nanos -> Effect -> IO ()

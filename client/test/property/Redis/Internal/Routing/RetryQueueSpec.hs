@@ -13,6 +13,7 @@ import Redis.Internal.Config (AddressMapping (..), defaultBackoff)
 import Redis.Internal.Network.Runtime (Nanos, deadlineAfter, nanosFromSeconds, noDeadline)
 import Redis.Internal.Routing.RetryPolicy
 import Redis.Internal.Routing.RetryQueue
+import Redis.Internal.Routing.Target
 import Support
 import Test.Hspec
 import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
@@ -56,7 +57,7 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
     map sends [first, second, news] `shouldBe` [[], [1], [3, 6]]
 
   it "sends commands that failed together together, in the order in which they failed" $ do
-    let enter machine number = fst (step 0 (Enter (newCase number readFacts) (RetryAfter 0.01 SameRoute)) machine)
+    let enter machine number = fst (step 0 (Enter (newCase number readFacts) (RetryAfter 0.01 (TargetSlot (slotAt 1)))) machine)
         (_, actions) = step (nanosFromSeconds 0.02) Tick (List.foldl' enter newRetryQueue [1 .. 100])
     sends actions `shouldBe` [1 .. 100]
 
@@ -71,7 +72,7 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
               Just at -> go count at (step at Tick machine)
               Nothing -> count
         refused = nowhere {failedError = ReplyError (serverErrorFromText "TRYAGAIN Multiple keys"), failedNode = Just (node 1)}
-    go 0 0 (step 0 (Enter unlimited (RetryNow SameRoute)) newRetryQueue) `shouldBe` 16
+    go 0 0 (step 0 (Enter unlimited (RetryNow (TargetSlot (slotAt 1)))) newRetryQueue) `shouldBe` 16
 
   it "ends what waits for news with the reason when its time is over" $ do
     let (entered, _) = step 0 (EnterUnplaced (newCase 1 writeFacts) nowhere) newRetryQueue
@@ -94,18 +95,18 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
     ([number | Finish number _ <- ended'], map sends [sent, news]) `shouldBe` ([3], [[], [6, 9, 12]])
 
   it "ends what rests for longer than its time when that is over, and says that it was not sent" $ do
-    let (resting, _) = step 0 (Enter (newCase 1 readFacts) (RetryAfter (2 * timeLimit) SameRoute)) newRetryQueue
+    let (resting, _) = step 0 (Enter (newCase 1 readFacts) (RetryAfter (2 * timeLimit) (TargetSlot (slotAt 1)))) newRetryQueue
         (over, actions) = step (nanosFromSeconds timeLimit) Tick resting
     retryQueueWake resting `shouldBe` Just (nanosFromSeconds timeLimit)
     ([failed | Finish _ failed <- actions], retryQueueWake over) `shouldBe` ([TimeoutError (TimeoutFailure "" NotSent (seconds timeLimit) Nothing)], Nothing)
 
   it "has a command that is on its way told whether it was sent when its time is over" $ do
-    let (leaving, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow SameRoute)) newRetryQueue
+    let (leaving, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow (TargetSlot (slotAt 1)))) newRetryQueue
         (_, actions) = step (nanosFromSeconds timeLimit) Tick leaving
     [(unsent, sent) | Expire _ unsent sent <- actions] `shouldBe` [(TimeoutError (TimeoutFailure "" NotSent (seconds timeLimit) Nothing), TimeoutError (TimeoutFailure "" MaybeExecuted (seconds timeLimit) Nothing))]
 
   it "takes no notice of a reply to what has ended" $ do
-    let (machine, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow SameRoute)) newRetryQueue
+    let (machine, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow (TargetSlot (slotAt 1)))) newRetryQueue
         (over, _) = step (nanosFromSeconds timeLimit) Tick machine
         events = [Answered 0, Failed 0 nowhere, Unplaced 0 nowhere]
     [length (snd (step (nanosFromSeconds timeLimit) event over)) | event <- events] `shouldBe` [0, 0, 0]
@@ -129,10 +130,10 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
         doubtful = (newCase 2 writeFacts {factIdempotent = True}) {retrySoFar = decisionSoFar (decide (retryPolicy (newCase 2 writeFacts)) writeFacts {factIdempotent = True} noAttempts lost)}
         lost = nowhere {failedError = ConnectionError (ConnectionFailure "" MaybeExecuted (node 1) ClosedByPeer)}
         entering event = step 1 event halted
-    forM_ [EnterUnplaced (newCase 1 writeFacts) nowhere, Enter (newCase 1 writeFacts) (RetryNow SameRoute), Enter (newCase 1 writeFacts) (RetryAfter 0.01 SameRoute)] $ \event -> do
+    forM_ [EnterUnplaced (newCase 1 writeFacts) nowhere, Enter (newCase 1 writeFacts) (RetryNow (TargetSlot (slotAt 1))), Enter (newCase 1 writeFacts) (RetryAfter 0.01 (TargetSlot (slotAt 1)))] $ \event -> do
       let (machine, actions) = entering event
       ([failed | Finish 1 failed <- actions], length actions, retryQueueIsOver machine) `shouldBe` ([ClientClosed], 1, True)
-    [errorDelivery failed | Finish 2 failed <- snd (entering (Enter doubtful (RetryNow SameRoute)))] `shouldBe` [MaybeExecuted]
+    [errorDelivery failed | Finish 2 failed <- snd (entering (Enter doubtful (RetryNow (TargetSlot (slotAt 1)))))] `shouldBe` [MaybeExecuted]
   where
     holds what law = prop what $ forAll (listOf anyMove) $ \moves -> law (settle (List.foldl' move emptyWorld moves))
 
@@ -145,7 +146,6 @@ nowhere =
     { failedError = RoutingError (RoutingFailure "" NotSent (UncoveredSlot 7)),
       failedNode = Nothing,
       failedRole = Primary,
-      failedMode = Plainly,
       failedRemaining = Nothing,
       failedRandom = 0.5
     }
@@ -158,8 +158,7 @@ newCase number facts =
   RetryState
     { retryPayload = number,
       retryFacts = facts,
-      retrySlot = Just (slotAt (number `mod` 3)),
-      retryPolicy = RetryPolicy {policyMaxAttempts = 16, policyBackoff = defaultBackoff, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id, policySlot = Nothing},
+      retryPolicy = RetryPolicy {policyMaxAttempts = 16, policyBackoff = defaultBackoff, policyFollowed = True, policyMapping = AddressMapping id, policyTarget = TargetSlot (slotAt (number `mod` 3))},
       retrySoFar = noAttempts,
       retryDeadline = deadlineAfter (nanosFromSeconds timeLimit) 0
     }
@@ -181,7 +180,7 @@ data Move
 anyMove :: Gen Move
 anyMove =
   frequency
-    [ (4, Fails <$> arbitrary <*> oneof [pure Nothing, Just <$> elements [RetryNow SameRoute, RetryAfter 0.02 SameRoute, RetryNow (ToNode (node 2))]]),
+    [ (4, Fails <$> arbitrary <*> oneof [pure Nothing, Just <$> elements [RetryNow (TargetSlot (slotAt 1)), RetryAfter 0.02 (TargetSlot (slotAt 1)), RetryNow (ToNode (node 2))]]),
       (3, Answers <$> choose (0, 9)),
       (4, Breaks <$> choose (0, 9) <*> anyError),
       (3, Misses <$> choose (0, 9)),

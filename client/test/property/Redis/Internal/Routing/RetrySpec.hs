@@ -8,6 +8,7 @@ import Redis.Error
 import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
 import Redis.Internal.Config (AddressMapping (..), Backoff (..))
 import Redis.Internal.Routing.RetryPolicy
+import Redis.Internal.Routing.Target
 import Redis.Internal.Routing.Topology (Trigger (..))
 import Redis.Properties (cases)
 import Support
@@ -40,7 +41,7 @@ spec = describe "Redis.Internal.Routing.RetryPolicy" $ do
   it "waits for anything from one half of the delay to the whole, as the random number says" $ do
     let drawing random = decide cluster writeFacts noAttempts (failure (reply "TRYAGAIN Multiple keys")) {failedRandom = random}
     map (decisionNext . drawing) [0, 0.25, 0.5, 1]
-      `shouldBe` [RetryAfter (part * firstDelay) SameRoute | part <- [0.5, 0.625, 0.75, 1]]
+      `shouldBe` [RetryAfter (part * firstDelay) slots | part <- [0.5, 0.625, 0.75, 1]]
 
   it "says why no node can be reached when none was ever tried" $ do
     let unreachable = RoutingError (RoutingFailure "" NotSent (NoReachableNode [(node 1, lost NotSent (ConnectFailed "refused"))]))
@@ -51,9 +52,9 @@ spec = describe "Redis.Internal.Routing.RetryPolicy" $ do
 
   it "starts again at the source when the target of an ASK says TRYAGAIN" $ do
     let first = decide cluster writeFacts noAttempts (failure (reply "ASK 1 10.0.0.2:6379"))
-        second = decide cluster writeFacts (decisionSoFar first) (failure (reply "TRYAGAIN Multiple keys")) {failedNode = Just (node 2), failedMode = WithAsking}
+        second = decide cluster writeFacts (decisionSoFar first) (failure (reply "TRYAGAIN Multiple keys")) {failedNode = Just (node 2)}
     decisionNext first `shouldBe` RetryNow (AskingNode (node 2))
-    decisionNext second `shouldBe` RetryAfter (waiting 1) SameRoute
+    decisionNext second `shouldBe` RetryAfter (waiting 1) slots
 
   it "puts the host that answered into a redirect without one" $
     decisionNext (decide cluster writeFacts noAttempts (failure (reply "MOVED 3999 :6381")))
@@ -67,13 +68,13 @@ spec = describe "Redis.Internal.Routing.RetryPolicy" $ do
   it "names every node it tried when attempts run out" $ do
     let policy = cluster {policyMaxAttempts = 2}
         first = decide policy writeFacts noAttempts (failure (reply "ASK 1 10.0.0.2:6379"))
-        second = decide policy writeFacts (decisionSoFar first) (failure (reply "CLUSTERDOWN The cluster is down")) {failedNode = Just (node 2), failedMode = WithAsking}
+        second = decide policy writeFacts (decisionSoFar first) (failure (reply "CLUSTERDOWN The cluster is down")) {failedNode = Just (node 2)}
     decisionNext second
       `shouldBe` GiveUp
         (RoutingError (RoutingFailure "" RefusedBeforeRun (AttemptsExhausted [(node 1, reply "ASK 1 10.0.0.2:6379"), (node 2, reply "CLUSTERDOWN The cluster is down")])))
 
   it "follows no redirect of a node that was named, and tells of it for other commands" $ do
-    let outcome = decide standalone {policyRedirected = False} writeFacts noAttempts (failure (reply "REDIRECT 10.0.0.2:6379"))
+    let outcome = decide standalone {policyTarget = TargetNode (node 1)} writeFacts noAttempts (failure (reply "REDIRECT 10.0.0.2:6379"))
     (decisionNext outcome, decisionEffects outcome)
       `shouldBe` (GiveUp (reply "REDIRECT 10.0.0.2:6379"), [Tell (LearntRedirect (node 1) (node 2))])
 
@@ -90,7 +91,7 @@ spec = describe "Redis.Internal.Routing.RetryPolicy" $ do
   it "believes a redirect of what may fail half-way only if it is for the slot of its keys" $
     forM_ ["MOVED", "ASK"] $ \code -> do
       let said = reply (code <> " 3999 10.0.0.2:6379")
-          outcome facts slot = decide cluster {policySlot = Just (slotAt slot)} facts noAttempts (failure said)
+          outcome facts slot = decide cluster {policyTarget = TargetSlot (slotAt slot)} facts noAttempts (failure said)
           halfway = writeFacts {factFailsHalfway = True}
           inDoubt = ReplyError (serverErrorFromText (code <> " 3999 10.0.0.2:6379")) {serverErrorDelivery = MaybeExecuted}
       (decisionNext (outcome halfway 4), decisionEffects (outcome halfway 4)) `shouldBe` (GiveUp inDoubt, [])
@@ -103,13 +104,13 @@ spec = describe "Redis.Internal.Routing.RetryPolicy" $ do
   it "waits only if the next attempt has some time left, or it would leave a doubt where there is none" $ do
     let left seconds' = decisionNext (decide cluster writeFacts noAttempts (failure down) {failedRemaining = Just (waiting 1 + seconds')})
         down = reply "CLUSTERDOWN The cluster is down"
-    map left [0, 0.004, 0.006] `shouldBe` [GiveUp down, GiveUp down, wait SameRoute]
+    map left [0, 0.004, 0.006] `shouldBe` [GiveUp down, GiveUp down, wait slots]
 
   it "asks the primary what a replica has not answered in its part of the time, and nobody after the whole of it" $ do
     let late delivery left role = decisionNext (decide cluster readFacts noAttempts (failure (TimeoutError (TimeoutFailure "" delivery (seconds 1) Nothing))) {failedRole = role, failedRemaining = left})
         given delivery = GiveUp (TimeoutError (TimeoutFailure "" delivery (seconds 1) Nothing))
-    [late delivery (Just 1) Replica | delivery <- [NotSent, MaybeExecuted]] `shouldBe` [RetryNow PrimaryRoute, RetryNow PrimaryRoute]
-    late MaybeExecuted Nothing Replica `shouldBe` RetryNow PrimaryRoute
+    [late delivery (Just 1) Replica | delivery <- [NotSent, MaybeExecuted]] `shouldBe` [RetryNow (atPrimary slots), RetryNow (atPrimary slots)]
+    late MaybeExecuted Nothing Replica `shouldBe` RetryNow (atPrimary slots)
     late MaybeExecuted (Just 0) Replica `shouldBe` given MaybeExecuted
     late MaybeExecuted (Just 1) Primary `shouldBe` given MaybeExecuted
 
@@ -126,7 +127,7 @@ spec = describe "Redis.Internal.Routing.RetryPolicy" $ do
     let repeatableWrite = writeFacts {factIdempotent = True}
         first = decide cluster repeatableWrite noAttempts (failure (lost MaybeExecuted ClosedByPeer))
         second = decide cluster repeatableWrite (decisionSoFar first) (failure (reply "OOM command not allowed"))
-    decisionNext first `shouldBe` RetryNow SameRoute
+    decisionNext first `shouldBe` RetryNow slots
     case decisionNext second of
       GiveUp failed -> errorDelivery failed `shouldBe` MaybeExecuted
       other -> expectationFailure (show other)
@@ -158,7 +159,7 @@ spec = describe "Redis.Internal.Routing.RetryPolicy" $ do
   cases 1000 $ do
     prop "ends every command within its attempts, and at most one of them follows at once" $
       forAll ((,,) <$> anyFacts <*> vectorOf 40 anyFailure <*> arbitrary) $ \(facts, failures, clustered) ->
-        let policy = cluster {policyClustered = clustered}
+        let policy = cluster {policyFollowed = clustered}
             decisions = decisionsOf policy facts noAttempts failures
          in length decisions <= policyMaxAttempts policy
               && length [() | RetryNow _ <- decisions] <= 1
@@ -168,7 +169,7 @@ spec = describe "Redis.Internal.Routing.RetryPolicy" $ do
       forAll ((,) <$> anyFacts <*> anyFailure) $ \(facts, final) ->
         let outcome = decide standalone facts noAttempts final
             redirects = [target | Tell (LearntRedirect _ target) <- decisionEffects outcome]
-            allowed = SameRoute : map ToNode redirects
+            allowed = slots : map ToNode redirects
          in [trigger | Tell trigger <- decisionEffects outcome] === [LearntRedirect from target | Just from <- [failedNode final], target <- redirects]
               .&&. case decisionNext outcome of
                 RetryNow target -> counterexample (show target) (target `elem` allowed)
@@ -197,23 +198,23 @@ writesAtPrimary :: [Row]
 writesAtPrimary =
   [ (reply "MOVED 3999 10.0.0.2:6379", RetryNow (ToNode (node 2)), [Tell (LearntMoved (slotAt 3999) (node 2))]),
     (reply "MOVED 3999 10.0.0.1:6379", wait (ToNode (node 1)), [Tell (LearntMoved (slotAt 3999) (node 1)), Reconnect (node 1)]),
-    (reply "MOVED 3999 ?:6379", wait SameRoute, [Tell (MovedToUnknown (slotAt 3999))]),
+    (reply "MOVED 3999 ?:6379", wait slots, [Tell (MovedToUnknown (slotAt 3999))]),
     (reply "ASK 3999 10.0.0.2:6379", RetryNow (AskingNode (node 2)), []),
-    (reply "ASK 3999 10.0.0.1:6379", wait SameRoute, []),
-    (reply "ASK 3999 ?:6379", wait SameRoute, [Tell (MovedToUnknown (slotAt 3999))]),
-    (reply "TRYAGAIN Multiple keys request", wait SameRoute, []),
-    (reply "CLUSTERDOWN The cluster is down", wait SameRoute, [Tell SawClusterDown]),
-    (reply "LOADING Redis is loading", wait SameRoute, [Tell (SawLoading (node 1))]),
-    (reply "MASTERDOWN Link with MASTER is down", wait SameRoute, [Tell (SawMasterDown (node 1))]),
-    (reply "READONLY You can't write", wait SameRoute, [Tell (SawReadOnly (node 1))]),
-    (reply "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)", wait SameRoute, [Tell (SawReadOnly (node 1))]),
-    (reply "NOAUTH Authentication required.", wait SameRoute, [Reconnect (node 1)]),
-    (lost NotSent (ConnectFailed "refused"), wait SameRoute, [Tell (LostNode (node 1))]),
-    (lost NotSent ClosedByPeer, RetryNow SameRoute, [Tell (LostNode (node 1))]),
-    (lost NotSent ClosedLocally, wait SameRoute, []),
-    (RoutingError (RoutingFailure "" NotSent (UncoveredSlot 7)), wait SameRoute, [Tell (SawUncovered (slotAt 7))]),
-    (RoutingError (RoutingFailure "" NotSent (NoReachableNode [])), wait SameRoute, []),
-    (RoutingError (RoutingFailure "" NotSent (NoReachableNode [(node 1, refusal), (node 2, lost NotSent ClosedByPeer)])), wait SameRoute, []),
+    (reply "ASK 3999 10.0.0.1:6379", wait slots, []),
+    (reply "ASK 3999 ?:6379", wait slots, [Tell (MovedToUnknown (slotAt 3999))]),
+    (reply "TRYAGAIN Multiple keys request", wait slots, []),
+    (reply "CLUSTERDOWN The cluster is down", wait slots, [Tell SawClusterDown]),
+    (reply "LOADING Redis is loading", wait slots, [Tell (SawLoading (node 1))]),
+    (reply "MASTERDOWN Link with MASTER is down", wait slots, [Tell (SawMasterDown (node 1))]),
+    (reply "READONLY You can't write", wait slots, [Tell (SawReadOnly (node 1))]),
+    (reply "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)", wait slots, [Tell (SawReadOnly (node 1))]),
+    (reply "NOAUTH Authentication required.", wait slots, [Reconnect (node 1)]),
+    (lost NotSent (ConnectFailed "refused"), wait slots, [Tell (LostNode (node 1))]),
+    (lost NotSent ClosedByPeer, RetryNow slots, [Tell (LostNode (node 1))]),
+    (lost NotSent ClosedLocally, wait slots, []),
+    (RoutingError (RoutingFailure "" NotSent (UncoveredSlot 7)), wait slots, [Tell (SawUncovered (slotAt 7))]),
+    (RoutingError (RoutingFailure "" NotSent (NoReachableNode [])), wait slots, []),
+    (RoutingError (RoutingFailure "" NotSent (NoReachableNode [(node 1, refusal), (node 2, lost NotSent ClosedByPeer)])), wait slots, []),
     handedOver (RoutingError (RoutingFailure "" NotSent (NoReachableNode [(node 1, refusal), (node 2, refusal)])))
   ]
     <> [ (failed, GiveUp failed, [Tell (LostNode (node 1))])
@@ -236,18 +237,18 @@ readsAtReplica =
       RetryNow (ToNode (node 2)),
       [Tell (LearntMoved (slotAt 3999) (node 2)), Tell (SawStrayReplica (node 1))]
     ),
-    (reply "LOADING Redis is loading", RetryNow PrimaryRoute, []),
-    (reply "MASTERDOWN Link with MASTER is down", RetryNow PrimaryRoute, [Tell (SawMasterDown (node 1))]),
-    (reply "READONLY You can't write", RetryNow PrimaryRoute, []),
-    (lost NotSent (ConnectFailed "refused"), RetryNow PrimaryRoute, [Tell (LostNode (node 1))]),
-    (lost MaybeExecuted ClosedByPeer, RetryNow PrimaryRoute, [Tell (LostNode (node 1))]),
+    (reply "LOADING Redis is loading", RetryNow (atPrimary slots), []),
+    (reply "MASTERDOWN Link with MASTER is down", RetryNow (atPrimary slots), [Tell (SawMasterDown (node 1))]),
+    (reply "READONLY You can't write", RetryNow (atPrimary slots), []),
+    (lost NotSent (ConnectFailed "refused"), RetryNow (atPrimary slots), [Tell (LostNode (node 1))]),
+    (lost MaybeExecuted ClosedByPeer, RetryNow (atPrimary slots), [Tell (LostNode (node 1))]),
     -- The primary may accept the same credentials, and have another certificate.
-    (refusal, RetryNow PrimaryRoute, [Tell (LostNode (node 1))]),
-    (lost NotSent (TlsFailed "certificate has expired"), RetryNow PrimaryRoute, [Tell (LostNode (node 1))]),
+    (refusal, RetryNow (atPrimary slots), [Tell (LostNode (node 1))]),
+    (lost NotSent (TlsFailed "certificate has expired"), RetryNow (atPrimary slots), [Tell (LostNode (node 1))]),
     -- The reply that cannot be parsed may be the command's own, and the primary's is the same.
     (lost MaybeExecuted (ProtocolViolation "x"), GiveUp (lost MaybeExecuted (ProtocolViolation "x")), [Tell (LostNode (node 1))]),
-    (TimeoutError (TimeoutFailure "" NotSent (seconds 5) Nothing), RetryNow PrimaryRoute, []),
-    (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5) Nothing), RetryNow PrimaryRoute, [])
+    (TimeoutError (TimeoutFailure "" NotSent (seconds 5) Nothing), RetryNow (atPrimary slots), []),
+    (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5) Nothing), RetryNow (atPrimary slots), [])
   ]
     <> [handedOver failed | failed <- alwaysHandedOver, not (isTimeout failed)]
 
@@ -258,23 +259,23 @@ isTimeout = \case
 
 readsAtPrimary :: [Row]
 readsAtPrimary =
-  [ (lost MaybeExecuted ClosedByPeer, RetryNow SameRoute, [Tell (LostNode (node 1))]),
-    (lost MaybeExecuted (SilentPeer (seconds 5)), RetryNow SameRoute, [Tell (LostNode (node 1))]),
+  [ (lost MaybeExecuted ClosedByPeer, RetryNow slots, [Tell (LostNode (node 1))]),
+    (lost MaybeExecuted (SilentPeer (seconds 5)), RetryNow slots, [Tell (LostNode (node 1))]),
     (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5) Nothing), GiveUp (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5) Nothing)), []),
     -- The reply that cannot be parsed may be the command's own.
     (lost MaybeExecuted (ProtocolViolation "x"), GiveUp (lost MaybeExecuted (ProtocolViolation "x")), [Tell (LostNode (node 1))]),
-    (lost NotSent (ProtocolViolation "x"), RetryNow SameRoute, [Tell (LostNode (node 1))]),
+    (lost NotSent (ProtocolViolation "x"), RetryNow slots, [Tell (LostNode (node 1))]),
     (refusal, GiveUp refusal, [Tell (LostNode (node 1))])
   ]
 
 writesAtStandalone :: [Row]
 writesAtStandalone =
   [ (reply "REDIRECT 10.0.0.2:6379", RetryNow (ToNode (node 2)), [Tell (LearntRedirect (node 1) (node 2))]),
-    (reply "REDIRECT 10.0.0.1:6379", wait SameRoute, []),
-    (lost NotSent ClosedByPeer, RetryNow SameRoute, []),
+    (reply "REDIRECT 10.0.0.1:6379", wait slots, []),
+    (lost NotSent ClosedByPeer, RetryNow slots, []),
     (lost MaybeExecuted ClosedByPeer, GiveUp (lost MaybeExecuted ClosedByPeer), []),
-    (reply "LOADING Redis is loading", wait SameRoute, []),
-    (reply "NOAUTH Authentication required.", wait SameRoute, [Reconnect (node 1)])
+    (reply "LOADING Redis is loading", wait slots, []),
+    (reply "NOAUTH Authentication required.", wait slots, [Reconnect (node 1)])
   ]
     <> map handedOver alwaysHandedOver
     <> map
@@ -314,9 +315,13 @@ alwaysHandedOver =
 handedOver :: Error -> Row
 handedOver failed = (failed, GiveUp failed, [])
 
+-- | The target of the commands.
+slots :: Target
+slots = TargetSlot (slotAt 1)
+
 cluster, standalone :: RetryPolicy
-cluster = RetryPolicy {policyMaxAttempts = 16, policyBackoff = Backoff {backoffFirst = seconds firstDelay, backoffCap = seconds 1}, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id, policySlot = Nothing}
-standalone = cluster {policyClustered = False}
+cluster = RetryPolicy {policyMaxAttempts = 16, policyBackoff = Backoff {backoffFirst = seconds firstDelay, backoffCap = seconds 1}, policyFollowed = True, policyMapping = AddressMapping id, policyTarget = slots}
+standalone = cluster {policyFollowed = False}
 
 -- | A failed attempt at the primary with the number 1, with time left.
 failure :: Error -> FailedAttempt
@@ -325,7 +330,6 @@ failure failed =
     { failedError = failed,
       failedNode = Just (node 1),
       failedRole = Primary,
-      failedMode = Plainly,
       failedRemaining = Just 5,
       failedRandom = 0.5
     }
@@ -339,7 +343,7 @@ reply = ReplyError . serverErrorFromText
 lost :: Delivery -> ConnectionCause -> Error
 lost delivery = ConnectionError . ConnectionFailure "" delivery (node 1)
 
-wait :: AttemptTarget -> NextStep
+wait :: Target -> NextStep
 wait = RetryAfter (waiting 1)
 
 -- | The delay before the retry with this number: three quarters of the first delay, because the
@@ -379,7 +383,7 @@ anyQuestion :: Gen (RetryPolicy, Facts, [FailedAttempt], FailedAttempt)
 anyQuestion = do
   attempts <- choose (0, 6)
   clustered <- arbitrary
-  let policy = cluster {policyMaxAttempts = attempts, policyClustered = clustered}
+  let policy = cluster {policyMaxAttempts = attempts, policyFollowed = clustered}
   (,,,) policy <$> anyFacts <*> (choose (0, 4) >>= (`vectorOf` anyFailure)) <*> anyFailure
 
 anyFacts :: Gen Facts
@@ -390,7 +394,6 @@ anyFailure = do
   failed <- anyError
   failedNode <- oneof [pure Nothing, Just <$> anyNode]
   role <- elements [minBound .. maxBound]
-  sent <- elements [minBound .. maxBound]
   remaining <- oneof [pure Nothing, Just <$> choose (-1, 5)]
   random <- choose (0, 1)
   pure
@@ -398,7 +401,6 @@ anyFailure = do
       { failedError = failed,
         failedNode = failedNode,
         failedRole = role,
-        failedMode = sent,
         failedRemaining = remaining,
         failedRandom = random
       }

@@ -16,6 +16,7 @@ import Redis.Internal.Command (readFacts, writeFacts)
 import Redis.Internal.Config (AddressMapping (..), defaultBackoff)
 import Redis.Internal.Routing.RetryPolicy
 import Redis.Internal.Routing.SlotMap
+import Redis.Internal.Routing.Target
 import Redis.Internal.Routing.Topology
 import Redis.Internal.Routing.TopologyReport
 import Support
@@ -95,8 +96,8 @@ data Ended = Ended
 -- | An event at a time.
 data Happening
   = Begin Int
-  | Attempt Int Seconds AttemptsSoFar AttemptTarget
-  | Conclude Int Seconds AttemptsSoFar (Maybe Endpoint) SendMode (Either Error ())
+  | Attempt Int Seconds AttemptsSoFar Target
+  | Conclude Int Seconds AttemptsSoFar (Maybe Endpoint) (Either Error ())
   | Learn Event
   | Die Int
   | TakeOver Int Int
@@ -148,7 +149,7 @@ settings :: Settings
 settings = topologySettings OfCluster (node 1 :| [node 2, node 6])
 
 policy :: RetryPolicy
-policy = RetryPolicy {policyMaxAttempts = maxAttempts, policyBackoff = defaultBackoff, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id, policySlot = Nothing}
+policy = RetryPolicy {policyMaxAttempts = maxAttempts, policyBackoff = defaultBackoff, policyFollowed = True, policyMapping = AddressMapping id, policyTarget = TargetAnyNode}
 
 run :: Sim -> Sim
 run sim = case Map.minViewWithKey (simQueue sim) of
@@ -173,9 +174,9 @@ soon now happening sim = draw (0.001, 0.01) sim (\delay -> schedule (now + delay
 
 happen :: Seconds -> Happening -> Sim -> Sim
 happen now happening sim = case happening of
-  Begin number -> happen now (Attempt number now noAttempts SameRoute) sim
+  Begin number -> happen now (Attempt number now noAttempts (policyTarget policy)) sim
   Attempt number began soFar target -> attempt now number began soFar target sim
-  Conclude number began soFar endpoint sent result -> conclude now number began soFar endpoint sent result sim
+  Conclude number began soFar endpoint result -> conclude now number began soFar endpoint result sim
   Learn event -> stepped now event sim
   Wake
     | nextWake (simTopology sim) <= now -> stepped now Tick sim
@@ -252,23 +253,23 @@ numberOf endpoint = case [number | number <- [1 .. 6], node number == endpoint] 
   [] -> 0
 
 -- | Sends a command to its target.
-attempt :: Seconds -> Int -> Seconds -> AttemptsSoFar -> AttemptTarget -> Sim -> Sim
+attempt :: Seconds -> Int -> Seconds -> AttemptsSoFar -> Target -> Sim -> Sim
 attempt now number began soFar target sim = case target of
-  ToNode endpoint -> deliver Plainly endpoint
-  AskingNode endpoint -> deliver WithAsking endpoint
+  ToNode endpoint -> deliver endpoint
+  AskingNode endpoint -> deliver endpoint
   _ -> case slotOwner (currentMap (simTopology sim)) (slotAt slot) of
-    Just endpoint -> deliver Plainly endpoint
-    Nothing -> soon now (Conclude number began soFar Nothing Plainly (Left (RoutingError (RoutingFailure "" NotSent (UncoveredSlot slot))))) sim
+    Just endpoint -> deliver endpoint
+    Nothing -> soon now (Conclude number began soFar Nothing (Left (RoutingError (RoutingFailure "" NotSent (UncoveredSlot slot))))) sim
   where
     slot = number `mod` slotsUsed
 
-    deliver sent endpoint
+    deliver endpoint
       | Set.member (numberOf endpoint) (simDead sim) = ended (Left (ConnectionError (ConnectionFailure "" NotSent endpoint (ConnectFailed "refused")))) sim
       -- While there are faults, a connection may break on the way there or on the way back.
       | now < calmFrom = chance 0.03 (ended (lost endpoint)) (chance 0.03 (ended (lost endpoint) . ran) (serve endpoint)) sim
       | otherwise = serve endpoint sim
       where
-        ended result = soon now (Conclude number began soFar (Just endpoint) sent result)
+        ended result = soon now (Conclude number began soFar (Just endpoint) result)
         lost at = Left (ConnectionError (ConnectionFailure "" MaybeExecuted at ClosedByPeer))
         refuse text = ended (Left (ReplyError (serverErrorFromText text)))
         -- Only if the server would have run the command.
@@ -283,7 +284,7 @@ attempt now number began soFar target sim = case target of
               -- Half of the keys have moved.
               Just goal -> chance 0.5 (refuse ("ASK " <> pointing goal)) (chance 0.2 (refuse "TRYAGAIN Multiple keys") (ended (Right ()) . executed)) current
               Nothing -> ended (Right ()) (executed current)
-            | moving == Just here && sent == WithAsking -> chance 0.3 (refuse "TRYAGAIN Multiple keys") (ended (Right ()) . executed) current
+            | moving == Just here && needsAsking target -> chance 0.3 (refuse "TRYAGAIN Multiple keys") (ended (Right ()) . executed) current
           _ -> case Map.lookup here (simBeliefs sim) >>= Map.lookup slot of
             Just owner | owner /= here -> refuse ("MOVED " <> pointing owner) current
             _ -> refuse "CLUSTERDOWN Hash slot not served" current
@@ -291,8 +292,8 @@ attempt now number began soFar target sim = case target of
             here = numberOf at
 
 -- | Handles the result of an attempt as the client does.
-conclude :: Seconds -> Int -> Seconds -> AttemptsSoFar -> Maybe Endpoint -> SendMode -> Either Error () -> Sim -> Sim
-conclude now number began soFar endpoint sent result sim = case result of
+conclude :: Seconds -> Int -> Seconds -> AttemptsSoFar -> Maybe Endpoint -> Either Error () -> Sim -> Sim
+conclude now number began soFar endpoint result sim = case result of
   Right () -> finish (soFarAttempts soFar + 1) (Right ()) sim
   Left failed -> draw (0, 1) sim $ \random current ->
     let outcome =
@@ -304,7 +305,6 @@ conclude now number began soFar endpoint sent result sim = case result of
               { failedError = failed,
                 failedNode = endpoint,
                 failedRole = Primary,
-                failedMode = sent,
                 failedRemaining = Just (began + patience - now),
                 failedRandom = random
               }

@@ -1,0 +1,72 @@
+-- | What decides where a command goes.
+--
+-- A 'Route' is what a command says. A 'Target' is what decides where one attempt goes: it follows
+-- from the route, or from the failure before. A 'Redis.Internal.Routing.Nodes.Destination' is a node
+-- in a role, which the current map has for the target.
+module Redis.Internal.Routing.Target
+  ( Target (..),
+    targetOf,
+    slotOf,
+    atPrimary,
+    needsAsking,
+  )
+where
+
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Redis.Error (Endpoint)
+import Redis.Internal.Command (Route (..))
+import Redis.Internal.Protocol.Slot (Slot, keySlot)
+
+-- | What decides where an attempt goes.
+data Target
+  = -- | Any primary.
+    TargetAnyNode
+  | -- | The primary of the slot while it is up, otherwise another one.
+    TargetAnyFor Slot
+  | -- | A node that serves the slot.
+    TargetSlot Slot
+  | -- | The primary of the slot, even if replicas are preferred.
+    TargetPrimary Slot
+  | -- | The node at this endpoint, which the caller has named.
+    TargetNode Endpoint
+  | -- | The node at this endpoint, which a server has named, known or not. It counts as a primary.
+    ToNode Endpoint
+  | -- | The same, with ASKING ahead of the command and nothing in between.
+    AskingNode Endpoint
+  deriving stock (Eq, Show)
+
+-- | The target of a route that one node answers. All its keys share a slot.
+targetOf :: Route a -> Target
+targetOf = \case
+  OneKey key -> TargetSlot (keySlot key)
+  SameSlot (key :| _) -> TargetSlot (keySlot key)
+  Splittable _ (key :| _) -> TargetSlot (keySlot key)
+  OneSlot slot -> TargetPrimary slot
+  OneNode endpoint -> TargetNode endpoint
+  AnyNode -> TargetAnyNode
+  AnyNodeFor slot -> TargetAnyFor slot
+  NodesOwn -> TargetAnyNode
+  Unsendable _ -> TargetAnyNode
+  Everywhere _ _ -> TargetAnyNode
+  PerNode _ _ -> TargetAnyNode
+  AskServer _ _ -> TargetAnyNode
+{-# INLINE targetOf #-}
+
+-- | The slot that decides where a command goes, if a slot does.
+slotOf :: Target -> Maybe Slot
+slotOf = \case
+  TargetSlot slot -> Just slot
+  TargetPrimary slot -> Just slot
+  _ -> Nothing
+
+-- | The target without its replicas.
+atPrimary :: Target -> Target
+atPrimary = \case
+  TargetSlot slot -> TargetPrimary slot
+  other -> other
+
+-- | Whether ASKING goes ahead of the command.
+needsAsking :: Target -> Bool
+needsAsking = \case
+  AskingNode _ -> True
+  _ -> False
