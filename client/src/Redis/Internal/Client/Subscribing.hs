@@ -54,8 +54,7 @@ import Redis.Internal.Client.Topic
 import Redis.Internal.Network.Runtime (Nanos, durationFromNanos)
 import Redis.Internal.Protocol.Redirect
 import Redis.Internal.Protocol.Slot (keySlot)
-import Redis.Internal.Routing.Permanent (isPermanentCause)
-import Redis.Internal.Routing.Topology (Trigger (..))
+import Redis.Internal.Routing.Topology (Trigger (..), isPermanentCause)
 import System.Random (randomR)
 
 -- | An event for the machine.

@@ -64,11 +64,10 @@ import Redis.Internal.Routing.Inquiry
 import Redis.Internal.Routing.LatencyProbe
 import Redis.Internal.Routing.Moving
 import Redis.Internal.Routing.Nodes
-import Redis.Internal.Routing.Permanent
 import Redis.Internal.Routing.Readers
 import Redis.Internal.Routing.Sentinels
 import Redis.Internal.Routing.SlotMap
-import Redis.Internal.Routing.Topology hiding (knownNodes)
+import Redis.Internal.Routing.Topology
 import Redis.Internal.Routing.TopologyReport
 import Redis.Value
 import System.IO (fixIO)
@@ -349,18 +348,15 @@ act cluster = \case
     publish cluster slotMap
     unless (isClustered cluster) (demote before slotMap)
     announce cluster
-    -- Also removes nodes that no map ever had: a redirect named them, or a command asked for
-    -- a node that had just been removed.
+    -- Nodes that the map has no more, and nodes that no map ever had: a redirect named them, or a
+    -- command asked for a node that had just been removed.
     strays <- filter (`Set.notMember` slotMapNodes slotMap) . map nodeEndpoint <$> knownNodes (clusterNodes cluster)
-    forget (Set.fromList strays)
+    removeNodes removalGrace (clusterNodes cluster) (Set.fromList strays)
     -- Drops the records of removed nodes: a command that was still in flight may have failed
     -- after its node was removed, and left one.
     atomicModifyIORef' (clusterHealth cluster) (\known -> (Map.restrictKeys known (slotMapNodes slotMap), ()))
     observeConnection hooks (TopologyChanged (slotMapCovered slotMap))
   HearSentinels endpoints -> hear endpoints
-  -- Nodes are made when a command is first routed to them.
-  NodesNew _ -> pure ()
-  NodesGone endpoints -> forget (Set.fromList endpoints)
   RefreshFailed unexplained -> do
     now <- secondsNow
     -- A node may be silent because it is still being connected to.
@@ -370,8 +366,6 @@ act cluster = \case
     observeConnection hooks (TopologyRefreshFailed reasons)
   where
     hooks = configHooks (clusterConfig cluster)
-
-    forget = removeNodes removalGrace (clusterNodes cluster)
 
     -- A node that is no primary any more gets no more commands on its connections as one.
     demote before now = do

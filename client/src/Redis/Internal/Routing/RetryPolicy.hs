@@ -39,9 +39,8 @@ import Redis.Internal.Command (Facts (..))
 import Redis.Internal.Config (AddressMapping, Backoff)
 import Redis.Internal.Protocol.Redirect
 import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
-import Redis.Internal.Routing.Permanent
 import Redis.Internal.Routing.Target
-import Redis.Internal.Routing.Topology (Trigger (..))
+import Redis.Internal.Routing.Topology (Trigger (..), isPermanent, isPermanentCause)
 
 -- | The bounds for a command.
 data RetryPolicy = RetryPolicy

@@ -34,7 +34,6 @@ module Redis.Internal.Routing.Topology
     State,
     newState,
     currentMap,
-    knownNodes,
     refreshInFlight,
     nextWake,
 
@@ -46,9 +45,14 @@ module Redis.Internal.Routing.Topology
     RefreshId,
     step,
     fixedStep,
+
+    -- * Failures that last
+    isPermanent,
+    isPermanentCause,
   )
 where
 
+import Data.ByteString.Char8 qualified as Char8
 import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty)
 import Data.List.NonEmpty qualified as NonEmpty
@@ -61,8 +65,8 @@ import Redis.Error
 import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Config (Backoff, Config (..))
 import Redis.Internal.Config qualified as Config
+import Redis.Internal.Network.Handshake (passes)
 import Redis.Internal.Protocol.Slot (Slot)
-import Redis.Internal.Routing.Permanent
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.TopologyReport
 import System.Random (StdGen, uniformR)
@@ -171,11 +175,8 @@ data Action
     AskSeeds RefreshId Seconds [Endpoint]
   | -- | Route by this map from now on.
     Publish SlotMap
-  | NodesNew [Endpoint]
   | -- | Listen to these sentinels, and no others.
     HearSentinels [Endpoint]
-  | -- | Send these nodes no new commands.
-    NodesGone [Endpoint]
   | -- | No server gave a usable report. The refresh is tried again. But if all reasons stay the
     -- same until somebody changes a setting, it is tried only when a command needs it.
     RefreshFailed [(Endpoint, Error)]
@@ -203,7 +204,6 @@ data State = State
   { stateSettings :: Settings,
     stateRandom :: StdGen,
     stateMap :: SlotMap,
-    stateKnown :: Set Endpoint,
     -- | Slots that a MOVED changed: the node, and when it was learnt.
     stateMoved :: Map Slot (Endpoint, Seconds),
     -- | Servers that sentinels named as the primary before a switch, and when this client learnt
@@ -231,7 +231,6 @@ newState settings random now =
     { stateSettings = settings,
       stateRandom = random,
       stateMap = emptySlotMap,
-      stateKnown = Set.empty,
       stateMoved = Map.empty,
       stateLeft = Map.empty,
       stateRefresh = Nothing,
@@ -248,10 +247,6 @@ newState settings random now =
 -- | The map last published.
 currentMap :: State -> SlotMap
 currentMap = stateMap
-
--- | The nodes of the map last published.
-knownNodes :: State -> Set Endpoint
-knownNodes = stateKnown
 
 -- | The refresh that is waiting for answers.
 refreshInFlight :: State -> Maybe RefreshId
@@ -308,14 +303,7 @@ learn now trigger state = case trigger of
 publish :: SlotMap -> State -> (State, [Action])
 publish slotMap state
   | slotMap == stateMap state = (state, [])
-  | otherwise =
-    ( state {stateMap = slotMap, stateKnown = nodes},
-      [NodesNew new | not (null new)] <> [Publish slotMap] <> [NodesGone gone | not (null gone)]
-    )
-  where
-    nodes = slotMapNodes slotMap
-    new = Set.toAscList (nodes `Set.difference` stateKnown state)
-    gone = Set.toAscList (stateKnown state `Set.difference` nodes)
+  | otherwise = (state {stateMap = slotMap}, [Publish slotMap])
 
 -- | The server that a client of a standalone server uses after a trigger, given the configured server
 -- and the one in use, if it is another one. The configured server may redirect the client; when the
@@ -368,13 +356,14 @@ isDecided now State {stateSettings} Refresh {refreshWaiting, refreshUntil, refre
 
 -- | Begins a refresh.
 start :: Seconds -> State -> (State, [Action])
-start now state@State {stateSettings, stateKnown, stateNextId} =
+start now state@State {stateSettings, stateNextId} =
   case rounds of
     first : later ->
       ask now first begun {stateRandom = afterPeriod} (blank later)
     [] -> (begun, [])
   where
-    (shuffled, afterShuffle) = shuffle (Set.toAscList stateKnown) (stateRandom state)
+    known = Set.toAscList (slotMapNodes (stateMap state))
+    (shuffled, afterShuffle) = shuffle known (stateRandom state)
     (stretch, afterStretch) = uniformR (1, 1.5 :: Double) afterShuffle
     (period, afterPeriod) = uniformR (0.9, 1.1 :: Double) afterStretch
     (sample, others) = splitAt (settingsSample stateSettings) shuffled
@@ -387,11 +376,11 @@ start now state@State {stateSettings, stateKnown, stateNextId} =
           <> [KnownRound (take 8 others) | not (null others)]
           <> map SeedRound (chunks 8 seeds)
       -- Asks every server: it is not known beforehand which one is the primary.
-      OfMembers -> [KnownRound (List.nub (Set.toAscList stateKnown <> seeds))]
+      OfMembers -> [KnownRound (List.nub (known <> seeds))]
       OfSentinels ->
         [SeedRound (stateSentinels state) | not (null (stateSentinels state))]
           <> map SeedRound (chunks 8 (seeds List.\\ stateSentinels state))
-    size = 1 + fromIntegral (Set.size stateKnown) / 100
+    size = 1 + fromIntegral (length known) / 100
     begun =
       state
         { stateNextId = stateNextId + 1,
@@ -507,3 +496,21 @@ shuffle items random = (map snd (List.sortOn fst (zip keys items)), after)
   where
     (after, keys) = List.mapAccumL (\generator _ -> swap (uniformR (minBound, maxBound :: Int) generator)) random items
     swap (key, generator) = (generator, key)
+
+-- | Whether asking again would fail the same way: a wrong password, a certificate that is
+-- not trusted, a server that is no node of a cluster, a name that sentinels do not know.
+isPermanent :: Error -> Bool
+isPermanent = \case
+  ConnectionError ConnectionFailure {connectionCause = cause} -> isPermanentCause cause
+  ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
+    serverErrorCode == "NOPERM"
+      || serverErrorCode == "ERR" && any (`Char8.isPrefixOf` serverErrorMessage) ["This instance has cluster support disabled", "No such master with that name"]
+  _ -> False
+
+-- | Like 'isPermanent', for the reason why a connection could not be opened.
+isPermanentCause :: ConnectionCause -> Bool
+isPermanentCause = \case
+  TlsFailed _ -> True
+  -- For example a wrong password, a database that does not exist, or a proxy's own words.
+  HandshakeRefused said -> not (passes said)
+  _ -> False
