@@ -10,7 +10,6 @@ import Redis.Internal.Command
 import Redis.Internal.Network.Handshake (ConnectionRole (ForReplica))
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Routing.Nodes (Destination (destinationRole))
-import Redis.Internal.Routing.Target (Target (TargetNode))
 
 -- | The deadline of a command that began at this time, without the time that it may wait on the
 -- server. The first argument is the time limit of commands that have none of their own.
@@ -30,10 +29,10 @@ wholeDeadline usual facts began = case factBlocking facts of
   where
     own = ownDeadline usual facts began
 
--- | The deadline of an attempt at this destination, which begins now. A replica that the caller did not
--- name has half of the time that is left: the rest is for the primary, in case the replica hangs.
-attemptDeadline :: Destination -> Target -> Nanos -> Deadline -> Deadline
-attemptDeadline destination target now deadline = case (destinationRole destination, target) of
-  (ForReplica, TargetNode _) -> deadline
-  (ForReplica, _) -> halfway now deadline
+-- | The deadline of an attempt at this destination, which the caller has named or not, and which begins
+-- now. A replica that the caller did not name has half of the time that is left: the rest is for the
+-- primary, in case the replica hangs.
+attemptDeadline :: Destination -> Bool -> Nanos -> Deadline -> Deadline
+attemptDeadline destination named now deadline = case destinationRole destination of
+  ForReplica | not named -> halfway now deadline
   _ -> deadline

@@ -320,7 +320,7 @@ firstDeadline core given destination began = case destinationRole destination of
   _ -> deadline
   where
     deadline = ownDeadline (coreTimeLimit core) (commandFacts given) began
-    away = attemptDeadline destination (targetOf (commandRoute given)) began deadline
+    away = attemptDeadline destination (namesNode (commandRoute given)) began deadline
     {-# NOINLINE away #-}
 {-# INLINE firstDeadline #-}
 

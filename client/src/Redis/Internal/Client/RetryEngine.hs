@@ -468,7 +468,7 @@ submitCall destination ahead call act = do
   queue <- traverse (\each -> (,) each <$> newResponseSlot) (callQueue call)
   slot <- onArrival (resultOfQueue queue >=> act) >>= newAttendedSlot
   now <- coarseNanos
-  let deadline = attemptDeadline destination (callTarget call) now (callDeadline call)
+  let deadline = attemptDeadline destination (isNamed (callTarget call)) now (callDeadline call)
   case ahead <> queue of
     [] -> submitToNodeSlot (destinationPool destination) deadline (callRequest call) slot
     run -> submitRunToNode (destinationPool destination) deadline (run <> [(callRequest call, slot)])

@@ -244,15 +244,9 @@ noteAttempt FailedAttempt {failedError, failedNode} soFar =
       ReplyError serverError -> parseRedirect serverError == Just Unauthenticated
       _ -> False
 
--- | Whether the caller named the node.
-isNamed :: RetryPolicy -> Bool
-isNamed policy = case policyTarget policy of
-  TargetNode _ -> True
-  _ -> False
-
 -- | Whether another map may lead to another node.
 isFollowing :: RetryPolicy -> Bool
-isFollowing policy = policyFollowed policy && not (isNamed policy)
+isFollowing policy = policyFollowed policy && not (isNamed (policyTarget policy))
 
 -- | The table: the effects and the advice for a failure.
 adviseOn :: RetryPolicy -> AttemptsSoFar -> FailedAttempt -> ([Effect], Advice)
@@ -293,9 +287,9 @@ adviseOnReply policy soFar FailedAttempt {failedNode, failedRole} redirect = cas
     | Just node <- failedNode,
       Just target <- resolved destination,
       node /= target ->
-      ([Tell (LearntRedirect node target)], if isNamed policy then HandOver else Elsewhere (ToNode target))
+      ([Tell (LearntRedirect node target)], if isNamed (policyTarget policy) then HandOver else Elsewhere (ToNode target))
     -- The server follows no primary just now.
-    | isNamed policy -> ([], HandOver)
+    | isNamed (policyTarget policy) -> ([], HandOver)
     | otherwise -> ([], Later (policyTarget policy))
   _ | not clustered -> ([], HandOver)
   Moved slot destination -> case resolved destination of

@@ -73,19 +73,15 @@ destinationOf :: ClusterClient -> Facts -> Route a -> IO (Maybe Destination)
 destinationOf cluster facts route = do
   Snapshot {snapshotOnly} <- readIORef (clusterReport cluster)
   case snapshotOnly of
-    Just shard | not named, Nothing <- leavingFor facts (clusterReads cluster) -> pure (Just (onControl facts (shardOwner shard)))
+    Just shard | not (namesNode route), Nothing <- leavingFor facts (clusterReads cluster) -> pure . Just $! onControl facts (shardOwner shard)
     _ -> destinationFor cluster facts (targetOf route)
-  where
-    named = case route of
-      OneNode _ -> True
-      _ -> False
 {-# INLINE destinationOf #-}
 
 -- | Like 'destinationOf', for a target.
 destinationFor :: ClusterClient -> Facts -> Target -> IO (Maybe Destination)
 destinationFor cluster facts target = do
   snapshot <- readIORef (clusterReport cluster)
-  fmap (onControl facts) <$> case target of
+  found <- case target of
     TargetNode endpoint -> fmap (named snapshot) <$> knownNode (clusterNodes cluster) endpoint
     ToNode endpoint -> toNode endpoint
     AskingNode endpoint -> toNode endpoint
@@ -99,6 +95,10 @@ destinationFor cluster facts target = do
        in primaryFrom cluster snapshot (if index == noShard then slotNumber slot else index)
     TargetSlot slot -> pure (shardOwner <$> shardOf snapshot slot)
     TargetPrimary slot -> pure (shardOwner <$> shardOf snapshot slot)
+  -- Made at once: it would keep the command's facts and the snapshot alive.
+  pure $! case found of
+    Just destination -> Just $! onControl facts destination
+    Nothing -> Nothing
   where
     toNode endpoint = either (const Nothing) (Just . onPrimary) <$> nodeAt (clusterNodes cluster) endpoint
     -- A replica answers reads on a connection that has asked for it.

@@ -8,6 +8,8 @@ module Redis.Internal.Routing.Target
     targetOf,
     slotOf,
     atPrimary,
+    isNamed,
+    namesNode,
     needsAsking,
   )
 where
@@ -64,6 +66,19 @@ atPrimary :: Target -> Target
 atPrimary = \case
   TargetSlot slot -> TargetPrimary slot
   other -> other
+
+-- | Whether the caller has named the node.
+isNamed :: Target -> Bool
+isNamed = \case
+  TargetNode _ -> True
+  _ -> False
+
+-- | Like 'isNamed', for a route, whose key is not hashed for it.
+namesNode :: Route a -> Bool
+namesNode = \case
+  OneNode _ -> True
+  _ -> False
+{-# INLINE namesNode #-}
 
 -- | Whether ASKING goes ahead of the command.
 needsAsking :: Target -> Bool
