@@ -109,8 +109,8 @@ spec = describe "Redis.Internal.Routing.RetryPolicy" $ do
   it "asks the primary what a replica has not answered in its part of the time, and nobody after the whole of it" $ do
     let late delivery left role = decisionNext (decide cluster readFacts noAttempts (failure (TimeoutError (TimeoutFailure "" delivery (seconds 1) Nothing))) {failedRole = role, failedRemaining = left})
         given delivery = GiveUp (TimeoutError (TimeoutFailure "" delivery (seconds 1) Nothing))
-    [late delivery (Just 1) Replica | delivery <- [NotSent, MaybeExecuted]] `shouldBe` [RetryNow (atPrimary slots), RetryNow (atPrimary slots)]
-    late MaybeExecuted Nothing Replica `shouldBe` RetryNow (atPrimary slots)
+    [late delivery (Just 1) Replica | delivery <- [NotSent, MaybeExecuted]] `shouldBe` [RetryNow slotsPrimary, RetryNow slotsPrimary]
+    late MaybeExecuted Nothing Replica `shouldBe` RetryNow slotsPrimary
     late MaybeExecuted (Just 0) Replica `shouldBe` given MaybeExecuted
     late MaybeExecuted (Just 1) Primary `shouldBe` given MaybeExecuted
 
@@ -237,18 +237,18 @@ readsAtReplica =
       RetryNow (ToNode (node 2)),
       [Tell (LearntMoved (slotAt 3999) (node 2)), Tell (SawStrayReplica (node 1))]
     ),
-    (reply "LOADING Redis is loading", RetryNow (atPrimary slots), []),
-    (reply "MASTERDOWN Link with MASTER is down", RetryNow (atPrimary slots), [Tell (SawMasterDown (node 1))]),
-    (reply "READONLY You can't write", RetryNow (atPrimary slots), []),
-    (lost NotSent (ConnectFailed "refused"), RetryNow (atPrimary slots), [Tell (LostNode (node 1))]),
-    (lost MaybeExecuted ClosedByPeer, RetryNow (atPrimary slots), [Tell (LostNode (node 1))]),
+    (reply "LOADING Redis is loading", RetryNow slotsPrimary, []),
+    (reply "MASTERDOWN Link with MASTER is down", RetryNow slotsPrimary, [Tell (SawMasterDown (node 1))]),
+    (reply "READONLY You can't write", RetryNow slotsPrimary, []),
+    (lost NotSent (ConnectFailed "refused"), RetryNow slotsPrimary, [Tell (LostNode (node 1))]),
+    (lost MaybeExecuted ClosedByPeer, RetryNow slotsPrimary, [Tell (LostNode (node 1))]),
     -- The primary may accept the same credentials, and have another certificate.
-    (refusal, RetryNow (atPrimary slots), [Tell (LostNode (node 1))]),
-    (lost NotSent (TlsFailed "certificate has expired"), RetryNow (atPrimary slots), [Tell (LostNode (node 1))]),
+    (refusal, RetryNow slotsPrimary, [Tell (LostNode (node 1))]),
+    (lost NotSent (TlsFailed "certificate has expired"), RetryNow slotsPrimary, [Tell (LostNode (node 1))]),
     -- The reply that cannot be parsed may be the command's own, and the primary's is the same.
     (lost MaybeExecuted (ProtocolViolation "x"), GiveUp (lost MaybeExecuted (ProtocolViolation "x")), [Tell (LostNode (node 1))]),
-    (TimeoutError (TimeoutFailure "" NotSent (seconds 5) Nothing), RetryNow (atPrimary slots), []),
-    (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5) Nothing), RetryNow (atPrimary slots), [])
+    (TimeoutError (TimeoutFailure "" NotSent (seconds 5) Nothing), RetryNow slotsPrimary, []),
+    (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5) Nothing), RetryNow slotsPrimary, [])
   ]
     <> [handedOver failed | failed <- alwaysHandedOver, not (isTimeout failed)]
 
@@ -315,9 +315,10 @@ alwaysHandedOver =
 handedOver :: Error -> Row
 handedOver failed = (failed, GiveUp failed, [])
 
--- | The target of the commands.
-slots :: Target
+-- | The target of the commands, and that of a read that a replica did not answer.
+slots, slotsPrimary :: Target
 slots = TargetSlot (slotAt 1)
+slotsPrimary = TargetPrimary (slotAt 1)
 
 cluster, standalone :: RetryPolicy
 cluster = RetryPolicy {policyMaxAttempts = 16, policyBackoff = Backoff {backoffFirst = seconds firstDelay, backoffCap = seconds 1}, policyFollowed = True, policyMapping = AddressMapping id, policyTarget = slots}
