@@ -9,6 +9,10 @@ import Tool.ChangePoint
 level :: Double -> Double -> Int -> Gen [Double]
 level noise value points = vectorOf points (choose (value * (1 - noise), value * (1 + noise)))
 
+-- Six standard errors of the median of this many points, which lie this far from the level at most.
+errors :: Double -> Int -> Double
+errors reach points = 6 * reach / sqrt (fromIntegral points)
+
 found :: [Double] -> [Phase]
 found = phases defaultSensitivity
 
@@ -30,8 +34,8 @@ spec = describe "Tool.ChangePoint" $ do
           [first, second] ->
             counterexample (show (found series)) $
               abs (phaseLength first - at) <= 2
-                && abs (phaseMedian first - 16000) < 400
-                && abs (phaseMedian second - 1800) < 100
+                && abs (phaseMedian first - 16000) < errors 800 at
+                && abs (phaseMedian second - 1800) < errors 180 (300 - at)
           other -> counterexample (show other) False
 
   prop "finds a short phase within a long one" $
