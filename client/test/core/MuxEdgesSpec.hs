@@ -298,11 +298,11 @@ spec = do
 wireOver :: Transport -> IO Wire
 wireOver transport = Wire transport (muxDecodeLimits plainSettings) <$> newIORef ByteString.empty
 
--- | A connection with only a reader and a writer, over a transport made from the fake one.
+-- | A connection with only a reader, over a transport made from the fake one.
 over :: (Transport -> Transport) -> MuxSettings -> (Fake -> Multiplexer -> IO ()) -> IO ()
 over change settings action = do
   fake <- newFake goodManners 1
   mux <- newOrderCounts >>= newMuxState settings (change (fakeTransport fake))
-  mapM_ (mask_ . forkIO) [readerLoop mux, writerLoop mux]
+  void (mask_ (forkIO (readerLoop mux)))
   action fake mux
   within 5 (abortMultiplexer mux)

@@ -209,7 +209,7 @@ spec = describe "a multiplexer whose connection fails" $ do
     mux <- openMux plainSettings fake
     writeIORef (fakeOnFull fake) $ do
       writeIORef (fakeOnFull fake) (pure ())
-      -- The writer is woken, finds nothing to do, and ends.
+      -- The writer that is started afterwards finds the connection dead.
       killMultiplexer mux ClosedLocally
       replicateM_ 2000 yield
     slot <- usually submitCommandAsync mux (tokenRequest 1)

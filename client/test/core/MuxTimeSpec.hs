@@ -133,7 +133,7 @@ spec = do
           _ -> False
       awaitGone mux
 
-  -- With only a reader and a writer: nothing in these tests may wait for a tick.
+  -- With only a reader: nothing in these tests may wait for a tick.
   describe "a connection whose watchdog does not help" $ do
     it "sends what too few callers have queued for one of them to send it" . within 10 $
       withoutWatchdog plainSettings goodManners $ \fake mux -> do
@@ -154,7 +154,7 @@ spec = do
           mapM (fmap outcomeText . waitSlotResult) slots >>= (`shouldBe` [Right (BulkString (token n)) | n <- [1 .. 20]])
 
     -- The reader is between its last look at the queue and its sleep. It is awake, so no other
-    -- thread wakes it, and only the reader itself can notice the command (R10).
+    -- thread wakes it, and only the reader itself can notice the command (R9).
     it "sends what is queued when its reader is about to sleep" . within 10 $ do
       queueing <- newIORef (pure ())
       let once action = writeIORef queueing (pure ()) *> action
@@ -274,7 +274,7 @@ spec = do
   where
     sleeps mux = eventually (asleep . wakeupReader <$> withLock mux (wakeup mux))
 
--- | A connection with only a reader and a writer.
+-- | A connection with only a reader.
 withoutWatchdog :: MuxSettings -> Manners -> (Fake -> Multiplexer -> IO ()) -> IO ()
 withoutWatchdog = withoutWatchdogOver id
 
@@ -292,7 +292,7 @@ withoutWatchdogOver :: (Transport -> Transport) -> MuxSettings -> Manners -> (Fa
 withoutWatchdogOver change settings manners action = do
   fake <- newFake manners 1
   mux <- newOrderCounts >>= newMuxState settings (change (fakeTransport fake))
-  mapM_ (mask_ . forkIO) [readerLoop mux, writerLoop mux]
+  void (mask_ (forkIO (readerLoop mux)))
   action fake mux
   within 5 (abortMultiplexer mux)
   breaches fake >>= (`shouldBe` [])

@@ -45,20 +45,18 @@ data Rule
   | R4SendingBeginsWhenIdle
   | R5SentWakesReader
   | R6SentWakesEnd
-  | R7DeadHandsNothingOver
-  | R8WriterLooksAgain
-  | R9NoSleepAfterTheEnd
-  | R10NoSleepOverUnsent
-  | R11NoUnwatchedSleepInFlight
-  | R12NoUnwatchedSleepWithoutWatchdog
-  | R13TickEndsUnwatchedSleep
-  | R14NoRestInFlight
-  | R14NoRestWhileUnwatched
-  | R15DrainingWakesReader
-  | R16DeathWakesReader
-  | R16DeathWakesWriter
-  | R16DeathWakesWatchdog
-  | R17EndAwaitsSender
+  | R7WriterLooksAgain
+  | R8NoSleepAfterTheEnd
+  | R9NoSleepOverUnsent
+  | R10NoUnwatchedSleepInFlight
+  | R11NoUnwatchedSleepWithoutWatchdog
+  | R12TickEndsUnwatchedSleep
+  | R13NoRestInFlight
+  | R13NoRestWhileUnwatched
+  | R14DrainingWakesReader
+  | R15DeathWakesReader
+  | R15DeathWakesWatchdog
+  | R16EndAwaitsSender
   | -- | The reader's own: it empties its wake-up variable before it looks, not after.
     ReaderForgetsFirst
   | -- | The reader's own: under the lock, before it sleeps, it calls the callers for which there is
@@ -79,20 +77,18 @@ stepWithout dropped event before = case (dropped, event) of
   (Just R5SentWakesReader, Sent) | wakeupReader before /= AwaitsSender -> readerSleepsOn
   (Just R6SentWakesEnd, Sent) | wakeupReader before == AwaitsSender -> readerSleepsOn
   (Just R6SentWakesEnd, WriterSent) | wakeupReader before == AwaitsSender -> readerSleepsOn
-  (Just R7DeadHandsNothingOver, Stuck) -> asIf (setLife Open) (setLife (wakeupLife before))
-  (Just R8WriterLooksAgain, WriterSent) -> asIf (setUnsent 0) (setUnsent (wakeupUnsent before))
-  (Just R9NoSleepAfterTheEnd, WouldSleep _ _) -> asIf (setLife Open) (setLife (wakeupLife before))
-  (Just R10NoSleepOverUnsent, WouldSleep _ _) -> asIf (setUnsent 0) (setUnsent (wakeupUnsent before))
-  (Just R11NoUnwatchedSleepInFlight, WouldSleep watched _) | wakeupLife before == Open -> step (WouldSleep watched False) before
-  (Just R12NoUnwatchedSleepWithoutWatchdog, WouldSleep _ _) -> asIf (setWatchdog Ticking . setWatch False) (setWatchdog (wakeupWatchdog before))
-  (Just R13TickEndsUnwatchedSleep, Ticked) -> Step {stepState = before, stepAnswer = Leave, stepWakes = wakingNobody}
-  (Just R14NoRestInFlight, WouldRest _) -> step (WouldRest False) before
-  (Just R14NoRestWhileUnwatched, WouldRest _) | unwatched -> asIf (setReader Awake) (setReader AsleepUnwatched)
-  (Just R15DrainingWakesReader, Drains) -> readerSleepsOn
-  (Just R16DeathWakesReader, Dies) -> readerSleepsOn
-  (Just R16DeathWakesWriter, Dies) -> after {stepWakes = stepWakes after `without` wakingWriter}
-  (Just R16DeathWakesWatchdog, Dies) -> after {stepWakes = stepWakes after `without` wakingWatchdog, stepState = setWatchdog (wakeupWatchdog before) (stepState after)}
-  (Just R17EndAwaitsSender, WouldEnd) -> step event (setSender Idle before)
+  (Just R7WriterLooksAgain, WriterSent) -> asIf (setUnsent 0) (setUnsent (wakeupUnsent before))
+  (Just R8NoSleepAfterTheEnd, WouldSleep _ _) -> asIf (setLife Open) (setLife (wakeupLife before))
+  (Just R9NoSleepOverUnsent, WouldSleep _ _) -> asIf (setUnsent 0) (setUnsent (wakeupUnsent before))
+  (Just R10NoUnwatchedSleepInFlight, WouldSleep watched _) | wakeupLife before == Open -> step (WouldSleep watched False) before
+  (Just R11NoUnwatchedSleepWithoutWatchdog, WouldSleep _ _) -> asIf (setWatchdog Ticking . setWatch False) (setWatchdog (wakeupWatchdog before))
+  (Just R12TickEndsUnwatchedSleep, Ticked) -> Step {stepState = before, stepAnswer = Leave, stepWakes = wakingNobody}
+  (Just R13NoRestInFlight, WouldRest _) -> step (WouldRest False) before
+  (Just R13NoRestWhileUnwatched, WouldRest _) | unwatched -> asIf (setReader Awake) (setReader AsleepUnwatched)
+  (Just R14DrainingWakesReader, Drains) -> readerSleepsOn
+  (Just R15DeathWakesReader, Dies) -> readerSleepsOn
+  (Just R15DeathWakesWatchdog, Dies) -> after {stepWakes = stepWakes after `without` wakingWatchdog, stepState = setWatchdog (wakeupWatchdog before) (stepState after)}
+  (Just R16EndAwaitsSender, WouldEnd) -> step event (setSender Idle before)
   _ -> after
   where
     after = step event before
@@ -135,7 +131,8 @@ data Reading
   | ReaderGone
   deriving stock (Eq, Ord, Enum)
 
-data Writing' = WriterIdle | WriterLooks | WriterSends | WriterBlocked | WriterFails | WriterTellsDeath | WriterDone | WriterWakes | WriterGone
+-- | The last place is that of no writer, and of one that only has others to wake yet.
+data Writing' = WriterSends | WriterBlocked | WriterFails | WriterTellsDeath | WriterDone | NoWriter
   deriving stock (Eq, Enum)
 
 data Watching = Pauses | WatchdogWakes | Rests | WatchdogGone
@@ -160,7 +157,7 @@ data World = World
     leftover :: Int,
     watchdog :: Party Watching,
     ender :: Party Ending,
-    readerWake, writerWake, watchdogWake :: Bool,
+    readerWake, watchdogWake :: Bool,
     -- | Whether the socket will wake the reader.
     armed :: Bool,
     -- | The callers of the commands in flight, oldest first.
@@ -196,12 +193,11 @@ start Scenario {scenarioPolls, scenarioMayEnd, scenarioRoom, scenarioCommands} =
       callers = [(idleIn Ready, count) | count <- scenarioCommands],
       reader = idleIn Flushes,
       watched = False,
-      writer = idleIn WriterIdle,
+      writer = idleIn NoWriter,
       leftover = 0,
       watchdog = idleIn Pauses,
       ender = idleIn (if scenarioMayEnd then NothingYet else EnderDone),
       readerWake = False,
-      writerWake = False,
       watchdogWake = False,
       armed = False,
       ring = [],
@@ -270,7 +266,6 @@ settled given =
       _ -> party
     settledWriter party = case doing party of
       WriterSends | units party == 0 -> party {doing = WriterDone}
-      WriterWakes | owes party == wakingNobody -> party {doing = WriterLooks}
       _ -> party
 
 -- | One step under the lock.
@@ -284,7 +279,6 @@ waking :: Wakes -> World -> World
 waking wakes world =
   world
     { readerWake = readerWake world || wakesReader as,
-      writerWake = writerWake world || wakesWriter as,
       watchdogWake = watchdogWake world || wakesWatchdog as
     }
   where
@@ -332,8 +326,7 @@ callerActions dropped index world = case doing party of
   FindsFull
     | not (locked world) ->
       let (after, next) = locking dropped Stuck world
-          handed = if stepAnswer after == Send then next {leftover = units party} else next
-       in [owing after WakesOthers handed]
+       in [owing after WakesOthers next {leftover = units party}]
   SendFails | not (locked world) -> let (after, next) = locking dropped Dies world in [owing after TellsDeath next {shutDown = True}]
   TellsDeath -> [paid Releases world]
   Releases | not (locked world) -> let (after, next) = locking dropped Sent world in [owing after WakesOthers next]
@@ -371,8 +364,7 @@ readerActions dropped world = case doing party of
   ReaderFindsFull
     | free ->
       let (after, next) = locking dropped Stuck world
-          handed = if stepAnswer after == Send then next {leftover = units party} else next
-       in [owing after ReaderWakes handed]
+       in [owing after ReaderWakes next {leftover = units party}]
   ReaderSendFails | free -> let (after, next) = locking dropped Dies world in [owing after ReaderTellsDeath next {shutDown = True}]
   ReaderTellsDeath -> [paid ReaderReleases]
   ReaderReleases | free -> let (after, next) = locking dropped Sent world in [owing after ReaderWakes next]
@@ -420,30 +412,28 @@ readerActions dropped world = case doing party of
     owing after what next = next {reader = party {doing = what, units = 0, owes = owes party `with` stepWakes after}}
 
 writerActions :: Maybe Rule -> World -> [World]
-writerActions dropped world = case doing party of
-  WriterIdle -> [become WriterLooks world {writerWake = False} | writerWake world]
-  WriterLooks
-    | leftover world > 0 -> [world {leftover = 0, writer = party {doing = WriterSends, units = leftover world}}]
-    | wakeupLife (machine world) == Dead -> [become WriterGone world]
-    | otherwise -> [become WriterIdle world]
-  WriterSends
-    | shutDown world -> [become WriterFails world]
-    | wire world == 0 -> [become WriterFails world | hungUp world] <> [world {wire = 1, writer = party {units = units party - 1}}]
-    | wakeupLife (machine world) == Dead -> [become WriterFails world | hungUp world] <> [become WriterDone world]
-    | otherwise -> [become WriterFails world | hungUp world] <> [become WriterBlocked world]
-  WriterBlocked -> [become WriterSends world | wire world == 0 || hungUp world || shutDown world]
-  WriterFails | free -> let (after, next) = locking dropped Dies world in [owing after WriterTellsDeath next {shutDown = True}]
-  WriterTellsDeath -> [paid WriterDone]
-  WriterDone
-    | free ->
-      let (after, next) = locking dropped WriterSent world
-       in if stepAnswer after == Send
-            then [admit next {writer = party {doing = WriterSends, units = unsentIn world}}]
-            else [owing after WriterWakes next]
-  WriterWakes -> [paid WriterLooks]
-  _ -> []
+writerActions dropped world =
+  paying <> case doing party of
+    -- The next writer may begin before the last one has woken whom it has to wake.
+    NoWriter -> [world {leftover = 0, writer = party {doing = WriterSends, units = leftover world}} | leftover world > 0]
+    WriterSends
+      | shutDown world -> [become WriterFails world]
+      | wire world == 0 -> [become WriterFails world | hungUp world] <> [world {wire = 1, writer = party {units = units party - 1}}]
+      | wakeupLife (machine world) == Dead -> [become WriterFails world | hungUp world] <> [become WriterDone world]
+      | otherwise -> [become WriterFails world | hungUp world] <> [become WriterBlocked world]
+    WriterBlocked -> [become WriterSends world | wire world == 0 || hungUp world || shutDown world]
+    WriterFails | free -> let (after, next) = locking dropped Dies world in [owing after WriterTellsDeath next {shutDown = True}]
+    WriterTellsDeath -> [paid WriterDone]
+    WriterDone
+      | free ->
+        let (after, next) = locking dropped WriterSent world
+         in if stepAnswer after == Send
+              then [admit next {writer = party {doing = WriterSends, units = unsentIn world}}]
+              else [owing after NoWriter next]
+    _ -> []
   where
     party = writer world
+    paying = [paid (doing party) | owes party /= wakingNobody, doing party /= WriterTellsDeath]
     free = not (locked world)
     become what next = next {writer = (writer next) {doing = what}}
     paid what = (waking (owes party) world) {writer = party {doing = what, owes = wakingNobody}}
@@ -530,7 +520,6 @@ keyOf world =
                    [ locked world,
                      watched world,
                      readerWake world,
-                     writerWake world,
                      watchdogWake world,
                      armed world,
                      hungUp world,

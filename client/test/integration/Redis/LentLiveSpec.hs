@@ -110,7 +110,7 @@ spec = around_ (within 60) $ do
               | otherwise = withDedicated client AnyPrimary $ \own -> runOn own Commands.ping >> holding (count - 1) action
             liveWith count = holding count live
         -- 59 kB on a quiet machine (docs/measurements.md), up to 82 kB on a busy one: each of the
-        -- connection's three threads may keep a piece of stack of 32 kB.
+        -- connection's two threads may keep a piece of stack of 32 kB.
         few <- liveWith 10
         many <- liveWith 210
         (many - few) `div` 200 `shouldSatisfy` (< 125 * 1000)

@@ -9,7 +9,7 @@
 -- The /right to send/ is a second, longer-lived lock, which is part of that state. Its holder may
 -- swap the blocks, under the first lock, and write to the transport, without it. A thread asks for
 -- the right and never waits for it, except the reader at the end. The caller or the reader whose
--- turn it is sends, or the writer when the socket is full: "Redis.Internal.Network.Wakeup" says
+-- turn it is sends, or a writer that it starts when the socket is full: "Redis.Internal.Network.Wakeup" says
 -- whose turn it is, and why nothing is left unsent.
 --
 -- The kernel takes bytes for a connection that it knows the peer to have closed, and a write that it
@@ -54,7 +54,6 @@ module Redis.Internal.Network.Connection
     flushQueued,
     takeQueued,
     sendBlock,
-    writerLoop,
     endedByPeer,
   )
 where
@@ -68,13 +67,13 @@ import Data.Foldable (for_)
 import Data.IORef (IORef, modifyIORef', newIORef, readIORef, writeIORef)
 import Data.Primitive.ByteArray
 import Foreign.Ptr (plusPtr)
-import Redis.Error (ConnectionCause (BrokenConnection, ClosedByPeer, ClosedLocally, HandshakeRefused), ConnectionFailure (..), Delivery (NotSent), Error (ConnectionError))
+import Redis.Error (ConnectionCause (BrokenConnection, ClosedByPeer, ClosedLocally, HandshakeRefused), ConnectionFailure (..), Delivery (NotSent), Error (ConnectionError), renderEndpoint)
 import Redis.Internal.Config (Polling)
 import Redis.Internal.Network.Counters (Counters)
 import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.Outgoing
 import Redis.Internal.Network.ReplyChecks (ReplyChecks, checkKey, newReplyChecks, nextCheck)
-import Redis.Internal.Network.Runtime (Nanos, preciseNanos)
+import Redis.Internal.Network.Runtime (Nanos, preciseNanos, spawnOn)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup
 import Redis.Internal.Protocol.Decode (DecodeLimits)
@@ -141,10 +140,7 @@ data Multiplexer = Multiplexer
     muxRing :: PendingRing,
     -- | When the commands in flight were sent.
     muxSendTimes :: SendTimes,
-    -- | The block that the writer must send first, and how many bytes of it are sent.
-    muxLeftover :: IORef (Maybe (Block, Int)),
     muxReaderWake :: MVar (),
-    muxWriterWake :: MVar (),
     -- | A 'TMVar', because the watchdog waits with a time limit.
     muxWatchdogWake :: TMVar (),
     muxAdmission :: AdmissionQueue,
@@ -176,16 +172,14 @@ newMuxState muxSettings muxTransport muxOrder = do
   muxSendTimes <- newSendTimes $ case muxBufferSize muxSettings of
     ManyCallers -> 256
     OneCaller -> 16
-  muxLeftover <- newIORef Nothing
   muxReaderWake <- newEmptyMVar
-  muxWriterWake <- newEmptyMVar
   muxWatchdogWake <- newEmptyTMVarIO
   muxAdmission <- newAdmissionQueue
   muxWords <- newByteArray (wordCount * 8)
   setByteArray muxWords 0 wordCount (0 :: Int)
   muxChecks <- if muxReplyChecks muxSettings then Just <$> newReplyChecks else pure Nothing
   muxGone <- newEmptyTMVarIO
-  let mux = Multiplexer {muxSettings, muxTransport, muxLock, muxCause, muxBuffer, muxRing, muxSendTimes, muxLeftover, muxReaderWake, muxWriterWake, muxWatchdogWake, muxAdmission, muxWords, muxOrder, muxChecks, muxGone}
+  let mux = Multiplexer {muxSettings, muxTransport, muxLock, muxCause, muxBuffer, muxRing, muxSendTimes, muxReaderWake, muxWatchdogWake, muxAdmission, muxWords, muxOrder, muxChecks, muxGone}
   writeWord mux WordWakeup (wakeupWord atFirst)
   writeWord mux WordEarliest maxBound
   writeWord mux WordShortest maxBound
@@ -265,7 +259,6 @@ transition mux event = do
 wake :: Multiplexer -> Step -> IO ()
 wake mux after = do
   when (wakesWatchdog after) (wakeWatchdog mux)
-  when (wakesWriter after) (void (tryPutMVar (muxWriterWake mux) ()))
   when (wakesReader after) (wakeReader mux)
 {-# INLINE wake #-}
 
@@ -447,8 +440,7 @@ queueCheck mux checks = do
         queued
 {-# NOINLINE queueCheck #-}
 
--- | Sends a block and gives the right to send back, or hands both to the
--- writer. With the flag it looks first whether the peer has ended the connection. The caller is masked
+-- | Sends a block and gives the right to send back, or starts a writer, which gets both. With the flag it looks first whether the peer has ended the connection. The caller is masked
 -- and has the right. Never blocks.
 sendBlock :: Multiplexer -> Bool -> Block -> IO ()
 sendBlock mux quiet block = do
@@ -459,16 +451,10 @@ sendBlock mux quiet block = do
       -- Killed first: anything sent now would follow a hole in the stream.
       killMultiplexer mux cause
       finish
-    Full sent _ -> do
+    Full sent waitsFor -> do
       -- An interruption here would lose the block.
-      after <- withLockAlways mux $ do
-        after <- transition mux Stuck
-        case stepAnswer after of
-          Send -> writeIORef (muxLeftover mux) (Just (block, sent))
-          -- Dead, and the writer may have ended already.
-          _ -> releaseBlock (muxBuffer mux) block
-        pure after
-      wake mux after
+      void (withLockAlways mux (transition mux Stuck))
+      startWriter mux block sent waitsFor
   where
     finish = do
       releaseBlock (muxBuffer mux) block
@@ -498,25 +484,23 @@ attemptAll mux block = go
               go (sent + attempt)
             | otherwise -> pure (Full sent attempt)
 
--- | The body of the writer: sleeps until a sender hands it a block.
-writerLoop :: Multiplexer -> IO ()
-writerLoop mux = do
-  takeMVar (muxWriterWake mux)
-  readIORef (muxLeftover mux) >>= mapM_ (\(block, sent) -> writeIORef (muxLeftover mux) Nothing *> pushOut block sent)
-  lifeOf mux >>= \case
-    Dead -> pure ()
-    _ -> writerLoop mux
+-- | Starts a thread that sends a block, of which so many bytes are sent and which waits for the
+-- socket, and then all that is queued. It has the right to send.
+startWriter :: Multiplexer -> Block -> Int -> Attempt -> IO ()
+startWriter mux = \block sent waitsFor ->
+  void . spawnOn (muxCapability (muxSettings mux)) ("redis writer " <> renderEndpoint (transportEndpoint (muxTransport mux))) $
+    await block sent waitsFor
   where
+    await block sent waitsFor =
+      lifeOf mux >>= \case
+        Dead -> next block
+        _ -> awaitAttempt (muxTransport mux) waitsFor *> pushOut block sent
+
     pushOut block sent =
       attemptAll mux block sent >>= \case
         AllSent -> next block
         Broken cause -> killMultiplexer mux cause *> next block
-        Full sent' waitsFor ->
-          lifeOf mux >>= \case
-            Dead -> next block
-            _ -> do
-              awaitAttempt (muxTransport mux) waitsFor
-              pushOut block sent'
+        Full sent' waitsFor -> await block sent' waitsFor
 
     next block = do
       releaseBlock (muxBuffer mux) block

@@ -5,9 +5,9 @@
 -- commands, so the n-th goes to the n-th slot; a caller that stops waiting
 -- forgets its slot and changes nothing for the others.
 --
--- Three threads serve a connection, all on the capability it was made for: the reader, which does
--- all the work in the ordinary case; the writer, which sends when the socket is full; the watchdog,
--- which notices what does not happen. Callers help: a caller sends the unsent commands itself when,
+-- Two threads serve a connection, on the capability it was made for: the reader, which does all the
+-- work in the ordinary case, and the watchdog, which notices what does not happen. A third, the
+-- writer, sends while the socket is full. Callers help: a caller sends the unsent commands itself when,
 -- with its own, they are half of those usually in flight (see @flushMark@).
 --
 -- Rejected: a writer thread that sends everything, which costs a switch per
@@ -72,7 +72,6 @@ openMultiplexer settings transport = mask_ $ do
   mux <- newMuxState settings transport order
   let spawnHere role = spawnOn (muxCapability settings) ("redis " <> role <> " " <> renderEndpoint (transportEndpoint transport))
   void (spawnHere "reader" (readerLoop mux))
-  void (spawnHere "writer" (writerLoop mux))
   void (spawnHere "watchdog" (watchdogLoop mux (probe mux)))
   pure mux
 

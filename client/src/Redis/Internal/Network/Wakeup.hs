@@ -4,7 +4,7 @@
 -- one pure step.
 --
 -- Five parties share a connection: the callers, the reader, the writer, the watchdog and the thread
--- that ends it. Each of them tells the machine, under the connection's lock, what it has done or
+-- that ends it. The writer is there only while a socket that was full is sent to. Each of them tells the machine, under the connection's lock, what it has done or
 -- would like to do (an 'Event'). The machine answers what the party does next, and which threads it
 -- must wake when it has left the lock. The machine does no IO and reads no clock.
 -- "Redis.Internal.Network.Multiplexer", "Redis.Internal.Network.Connection",
@@ -43,26 +43,25 @@
 -- > Sent         R5 unsent > 0                         Idle, reader Awake    Leave   reader
 -- >              R6 reader AwaitsSender                Idle, reader Awake    Leave   reader
 -- >              otherwise                             Idle                  Leave
--- > Stuck        R7 Dead                               as Sent               Leave   as Sent
--- >              otherwise                             Writing               Send    writer
+-- > Stuck                                              Writing               Leave
 -- > WriterSent   Dead                                  as Sent               Leave   as Sent
--- >              R8 unsent > 0                         unsent = 0            Send
+-- >              R7 unsent > 0                         unsent = 0            Send
 -- >              otherwise                             Idle                  Leave
--- > WouldSleep   R9 Dead; Draining, nothing in flight                        Finish
--- >              R10 unsent > 0, Idle                                        GoOn
--- >              R11 unwatched, in flight                                    GoOn
--- >              R12 unwatched, Resting or watch       watch                 GoOn
+-- > WouldSleep   R8 Dead; Draining, nothing in flight                        Finish
+-- >              R9 unsent > 0, Idle                                         GoOn
+-- >              R10 unwatched, in flight                                    GoOn
+-- >              R11 unwatched, Resting or watch       watch                 GoOn
 -- >              otherwise                             Asleep…               Sleep
 -- > Woken                                              Awake                 Leave
--- > Ticked       R13 AsleepUnwatched                   watch, reader Awake   Leave   reader
+-- > Ticked       R12 AsleepUnwatched                   watch, reader Awake   Leave   reader
 -- >              otherwise                                                   Leave
--- > WouldRest    R14 in flight, waited for, not Open,                        GoOn
+-- > WouldRest    R13 in flight, waited for, not Open,                        GoOn
 -- >              or AsleepUnwatched
 -- >              otherwise                             Resting               Sleep
--- > Drains       Open                                  Draining              Leave   R15 reader
--- > Dies         not Dead                              Dead                  Leave   R16 all
+-- > Drains       Open                                  Draining              Leave   R14 reader
+-- > Dies         not Dead                              Dead                  Leave   R15 both
 -- > WouldEnd     Idle                                  Closed                Finish
--- >              R17 otherwise                         AwaitsSender          Sleep
+-- >              R16 otherwise                         AwaitsSender          Sleep
 --
 -- (*) if it sleeps unwatched, or would poll for the reply.
 --
@@ -71,15 +70,15 @@
 -- At any time, one party will send the commands in the buffer:
 --
 -- * Somebody sends now. When it is done it looks again: the writer sends the
---   rest (R8), a caller or the reader wakes the reader if that sleeps (R5).
+--   rest (R7), a caller or the reader wakes the reader if that sleeps (R5).
 -- * Nobody sends and the reader is awake. It sends before it reads, and does
---   not go to sleep without having sent (R10).
+--   not go to sleep without having sent (R9).
 -- * Nobody sends and the reader sleeps. Then there was nothing unsent when it
 --   went to sleep, and a caller that has queued a command since has woken it (R3).
 --
 -- This needs no timer. A timer helps in one case only: a reader that sleeps unwatched sees a push,
--- or the peer's end, at the watchdog's next tick (R13), so the watchdog does not rest meanwhile
--- (R12, R14). Nothing is in flight then (R11), and the next command that is queued ends this sleep
+-- or the peer's end, at the watchdog's next tick (R12), so the watchdog does not rest meanwhile
+-- (R11, R13). Nothing is in flight then (R10), and the next command that is queued ends this sleep
 -- (R2, R3).
 --
 -- = Why two never send at once
@@ -108,7 +107,6 @@ module Redis.Internal.Network.Wakeup
     Answer (Leave, Send, Sleep, GoOn, Finish),
     Step (..),
     wakesReader,
-    wakesWriter,
     wakesWatchdog,
     step,
 
@@ -127,7 +125,6 @@ module Redis.Internal.Network.Wakeup
     wakesWord,
     wakingNobody,
     wakingReader,
-    wakingWriter,
     wakingWatchdog,
     with,
     without,
@@ -283,7 +280,8 @@ data Event
     WouldSend
   | -- | A caller or the reader is done with sending its block, or has failed.
     Sent
-  | -- | A caller or the reader found the socket full while sending its block.
+  | -- | A caller or the reader found the socket full while sending its block. It starts a writer,
+    -- which has the block and the right to send.
     Stuck
   | -- | The writer is done with sending its block, or has failed.
     WriterSent
@@ -316,7 +314,7 @@ newtype Answer = Answer Int
 pattern Leave :: Answer
 pattern Leave = Answer 0
 
--- | Swaps the blocks and sends; after 'Stuck', hands its block to the writer.
+-- | Swaps the blocks and sends.
 pattern Send :: Answer
 pattern Send = Answer 1
 
@@ -346,14 +344,12 @@ newtype Wakes = Wakes Int
   deriving newtype (Eq, Ord)
 
 instance Show Wakes where
-  show wakes = show ([name | (name, one) <- [("reader", wakingReader), ("writer", wakingWriter), ("watchdog", wakingWatchdog)], wakes `includes` one] :: [String])
+  show wakes = show ([name | (name, one) <- [("reader", wakingReader), ("watchdog", wakingWatchdog)], wakes `includes` one] :: [String])
 
-wakingNobody, wakingReader, wakingWriter, wakingWatchdog, wakingAll :: Wakes
+wakingNobody, wakingReader, wakingWatchdog :: Wakes
 wakingNobody = Wakes 0
 wakingReader = Wakes 1
-wakingWriter = Wakes 2
-wakingWatchdog = Wakes 4
-wakingAll = Wakes 7
+wakingWatchdog = Wakes 2
 
 -- | A number for the set, different for different sets.
 wakesWord :: Wakes -> Int
@@ -382,9 +378,8 @@ data Step = Step
   }
   deriving stock (Eq, Show)
 
-wakesReader, wakesWriter, wakesWatchdog :: Step -> Bool
+wakesReader, wakesWatchdog :: Step -> Bool
 wakesReader after = stepWakes after `includes` wakingReader
-wakesWriter after = stepWakes after `includes` wakingWriter
 wakesWatchdog after = stepWakes after `includes` wakingWatchdog
 
 -- | Takes the step for an event. \(O(1)\). Inlined, so that nothing is allocated for a known event.
@@ -395,9 +390,7 @@ step event state = case event of
     | wakeupSender state == Idle && wakeupUnsent state > 0 -> answer Send (setSender Helping (setUnsent 0 state))
     | otherwise -> answer Leave state
   Sent -> released state
-  Stuck
-    | wakeupLife state == Dead -> released state
-    | otherwise -> Step {stepState = setSender Writing state, stepAnswer = Send, stepWakes = wakingWriter}
+  Stuck -> answer Leave (setSender Writing state)
   WriterSent
     | wakeupLife state == Dead -> released state
     | wakeupUnsent state > 0 -> answer Send (setUnsent 0 state)
@@ -420,7 +413,7 @@ step event state = case event of
       Step
         { stepState = setLife Dead (setReader Awake (setWatchdog Ticking state)),
           stepAnswer = Leave,
-          stepWakes = wakingAll
+          stepWakes = wakingReader `with` wakingWatchdog
         }
   WouldEnd
     | wakeupSender state == Idle -> answer Finish (setSender Closed state)
