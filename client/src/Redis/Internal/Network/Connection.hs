@@ -8,9 +8,9 @@
 --
 -- The /right to send/ is a second, longer-lived lock, which is part of that state. Its holder may
 -- swap the blocks, under the first lock, and write to the transport, without it. A thread asks for
--- the right and never waits for it, except the reader at the end. The caller or the reader whose
--- turn it is sends, or a writer that it starts when the socket is full: "Redis.Internal.Network.Wakeup" says
--- whose turn it is, and why nothing is left unsent.
+-- the right and never waits for it, except the reader at the end. A caller or the reader sends, in
+-- the turn that "Redis.Internal.Network.Wakeup" decides; when it finds the socket full, it starts a
+-- writer, which goes on.
 --
 -- The kernel takes bytes for a connection that it knows the peer to have closed, and a write that it
 -- took may have run, for all the client can tell. A reader that sleeps unwatched does not know of the
@@ -220,7 +220,7 @@ killMultiplexer mux cause = do
     transition mux Dies
   wake mux after
 
--- | Of an earlier cause and a later one, the one that tells more.
+-- | Of an earlier cause and a later one, the more precise one.
 unlessRefused :: ConnectionCause -> ConnectionCause -> ConnectionCause
 unlessRefused earlier refusal@(HandshakeRefused _) | endedByPeer earlier = refusal
 unlessRefused earlier _ = earlier

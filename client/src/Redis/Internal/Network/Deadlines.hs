@@ -1,5 +1,5 @@
--- | The thread that notices what does not happen: replies that do not come in time, room that does
--- not come in time, peers that say nothing, and news on a socket that nobody watches.
+-- | The deadlines of the commands on a connection, and the watchdog: the thread that notices replies
+-- and capacity that do not come in time, silent peers, and news on a socket that nobody watches.
 --
 -- No command has a timer. The connection remembers the earliest deadline of the commands in flight,
 -- and at a tick the watchdog compares one word with the clock. Only when that deadline has passed

@@ -74,7 +74,8 @@ data Connector = Connector
     connectorTls :: Maybe TlsContext,
     -- | How the handshake begins with the peers for which that is not the usual way.
     connectorApproaches :: IORef (Map Endpoint Approach),
-    -- | What is wrong so far with the attempt that is under way, or was with the last one that failed.
+    -- | The cause of the failure if the attempt that is under way ended now, or of the last one that
+    -- failed.
     connectorFailures :: IORef (Map Endpoint (IO ConnectionCause))
   }
 
@@ -119,7 +120,7 @@ beginWith connector endpoint approach = atomicModifyIORef' (connectorApproaches 
       | approach == Usual = Map.delete endpoint
       | otherwise = Map.insert endpoint approach
 
--- | A connection to open: its endpoint, its time limit, and when nobody wants it any more.
+-- | A connection to open.
 data Opening a = Opening
   { openingConnector :: Connector,
     openingEndpoint :: Endpoint,
@@ -165,8 +166,8 @@ openWithin Opening {openingConnector, openingEndpoint, openingLimit, openingGone
       cause -> cause
     rounded nanos = milliseconds (fromIntegral (nanos `quot` 1000000))
 
--- | The error of a command whose time was over while it waited for a connection to an endpoint,
--- with what is wrong with that connection. Other errors stay as they are. \(O(\log n)\).
+-- | Adds the cause of the connection's failure to the error of a command whose time was over while it
+-- waited for a connection to an endpoint. Other errors stay as they are. \(O(\log n)\).
 explained :: Connector -> Endpoint -> Error -> IO Error
 explained connector endpoint = \case
   TimeoutError failure@TimeoutFailure {timeoutDelivery = NotSent, timeoutConnecting = Nothing} -> do

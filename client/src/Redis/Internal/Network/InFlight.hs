@@ -242,7 +242,7 @@ arrived = \case
   Plain value -> Reply value
   Troubled outcome _ -> outcome
 
--- | Like 'waitSlotResult', and also says how trouble is dealt with.
+-- | Like 'waitSlotResult', and also returns how trouble is dealt with.
 waitArrival :: ResponseSlot -> IO Arrival
 waitArrival (ResponseSlot cell _) = waitCell cell
 {-# INLINE waitArrival #-}

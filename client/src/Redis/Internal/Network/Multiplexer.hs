@@ -364,11 +364,11 @@ muxGauges mux = withLock mux $ do
   gaugeWaiting <- waitingForCapacity (muxAdmission mux)
   pure MuxGauges {gaugeInFlight, gaugeQueuedBytes, gaugeWaiting}
 
--- | Blocks until the connection has ended and everybody has been told.
+-- | Blocks until the connection has ended and all waiting callers have been told.
 awaitGone :: Multiplexer -> IO ()
 awaitGone = atomically . untilGone
 
--- | Retries until the connection has ended and everybody has been told.
+-- | Retries until the connection has ended and all waiting callers have been told.
 untilGone :: Multiplexer -> STM ()
 untilGone = readTMVar . muxGone
 

@@ -287,7 +287,7 @@ admitWhile queue fits = do
               addCount queue CountGone (-1)
               go
 
--- | Admits everybody: the connection takes no more commands, and the callers must be told.
+-- | Admits all callers: the connection takes no more commands, and refuses theirs.
 admitAll :: AdmissionQueue -> IO ()
 admitAll queue = admitWhile queue (\_ _ _ _ -> True)
 

@@ -1,11 +1,11 @@
 -- | Checks that the replies on a connection belong to their commands.
 --
--- Replies come in the order of the commands, and nothing in a reply says to which command it
--- belongs. A server that says one reply too many or too few gives everybody behind it another's
--- reply: servers without the mend of CVE-2025-67733 can be made to by a script, whose error holds a
--- line break. So each block that is sent ends with @ECHO@ of a number that was not used before. The
--- replies to the block are held until the number comes at its place; if anything else comes there,
--- the connection ends and nobody gets what was held.
+-- Replies come in the order of the commands, and a reply does not name its command. A server that
+-- sends one reply too many or too few gives each later caller another's reply: servers without the
+-- mend of CVE-2025-67733 can be made to by a script, whose error holds a line break. So each block
+-- that is sent ends with @ECHO@ of a number that was not used before. The replies to the block are
+-- held until the number comes at its place; if anything else comes there, the connection ends and
+-- what was held is dropped.
 --
 -- While they are held, their commands stay in the ring. So the watchdog and the end of the
 -- connection treat them as all that are in flight.

@@ -100,7 +100,7 @@ tlsTransport context@TlsContext {contextVerify} endpoint socket =
             Left cause -> Left cause <$ c_free session
             Right () -> Right . over plain session <$> newMVar True
 
--- | The transport over a session. The variable says whether the session is not freed yet.
+-- | The transport over a session. The variable is 'False' once the session is freed.
 over :: Transport -> Ptr TlsSession -> MVar Bool -> Transport
 over plain session lives =
   plain

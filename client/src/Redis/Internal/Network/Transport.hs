@@ -168,7 +168,7 @@ orThrow call answer
 -- its reader asleep, a close that does not happen leaks a descriptor. Each
 -- holds the lock for one system call that does not wait, and the IO manager's
 -- own bookkeeping.
--- The variable says whether the descriptor's number is still ours.
+-- The variable is 'False' once the descriptor is closed, and its number may be another's.
 shutdown :: MVar Bool -> CInt -> IO ()
 shutdown open descriptor = uninterruptibleMask_ (withMVar open (`when` c_shutdown descriptor))
 

@@ -4,9 +4,10 @@
 -- one pure step.
 --
 -- Five parties share a connection: the callers, the reader, the writer, the watchdog and the thread
--- that ends it. The writer is there only while a socket that was full is sent to. Each of them tells the machine, under the connection's lock, what it has done or
--- would like to do (an 'Event'). The machine answers what the party does next, and which threads it
--- must wake when it has left the lock. The machine does no IO and reads no clock.
+-- that ends it. A writer exists only from when a sender finds the socket full until nothing is
+-- unsent. Each of them reports to the machine, under the connection's lock, what it has done or would
+-- like to do (an 'Event'). The machine answers what the party does next, and which threads it must
+-- wake when it has left the lock. The machine does no IO and reads no clock.
 -- "Redis.Internal.Network.Multiplexer", "Redis.Internal.Network.Connection",
 -- "Redis.Internal.Network.Reader" and "Redis.Internal.Network.Deadlines" drive it. The suite @core@
 -- searches every interleaving of a model of these drivers around this very step (@WakeupSpec@), and
