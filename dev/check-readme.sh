@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Compares code in the documentation with the programs that are compiled and run in its place: the
-# quick start of README.md and of client/README.md with examples/Quickstart.hs, the JSON of
-# docs/guide/commands.md with examples/JsonValues.hs. On the page it is the first block of Haskell
+# first program of README.md with examples/Hello.hs, the quick start of client/README.md and of
+# docs/guide/quickstart.md with examples/Quickstart.hs, the JSON of docs/guide/commands.md with
+# examples/JsonValues.hs. On the page it is the first block of Haskell
 # behind the tag, in the program what stands between the markers. Says how they differ; fails if
 # they do, or if one of them is missing.
 set -euo pipefail
@@ -24,6 +25,7 @@ check() {
   done
 }
 
-check quickstart README examples/Quickstart.hs README.md client/README.md
+check hello FIRST examples/Hello.hs README.md
+check quickstart README examples/Quickstart.hs client/README.md docs/guide/quickstart.md
 check json SHOWN examples/JsonValues.hs docs/guide/commands.md
 exit "$status"

@@ -1,7 +1,6 @@
 """Every run whose raw data are in this repository, and what those name of it."""
 import json
 import re
-import statistics
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -137,90 +136,3 @@ def every_run() -> list[Run]:
     folders = [folder for folder in RESULTS.iterdir() if folder.is_dir() and not folder.name.startswith("quick-")]
     found = [run_of(folder) for folder in folders] + [notebook(raw) for raw in LAB.glob("*.json")]
     return sorted(found, key=lambda run: run.order)
-
-
-SCENARIOS = {"single": "GET one", "list": "GET list", "post": "POST", "mixed": "mixed"}
-PLACES = {
-    ("Standalone", "Pinned"): "one Redis, a core each",
-    ("Standalone", "Free"): "one Redis, both cores for all",
-    ("Cluster", "Pinned"): "a cluster of five, a core each",
-    ("Cluster", "Free"): "a cluster of five, both cores for all",
-}
-
-
-@dataclass
-class Service:
-    """One cell of a REST run: ours beside the fastest in C#. Without ratios where C# had too little
-    warm-up in a round; the worst round is that of those in which it had enough."""
-
-    place: str
-    title: str
-    ours: float
-    rival: str
-    theirs: float
-    warmed: float
-    ratio: float | None = None
-    cpu: float | None = None
-    worst: float | None = None
-
-    @property
-    def line(self) -> str:
-        if self.ratio is None:
-            beside = f"none: warmed up for {self.warmed:g} s"
-        else:
-            beside = f"{self.ratio:.2f}" + (f" (worst round {self.worst:.2f})" if self.worst is not None else "")
-        cpu = "" if self.cpu is None else f"{self.cpu:.2f}"
-        return f"| {self.title}, {self.place} | {self.ours / 1000:.1f} k/s | {self.rival}, {self.theirs / 1000:.1f} k/s | {beside} | {cpu} |"
-
-
-def services_of(run: Run) -> list[Service]:
-    groups: dict[tuple, dict[str, dict[int, dict]]] = {}
-    for one in run.document["cells"]:
-        cell = one["cell"]
-        key = (cell["topology"], cell["layout"], cell["scenario"], cell["connections"])
-        if not one["outcome"]["problems"]:
-            groups.setdefault(key, {}).setdefault(cell["row"], {})[cell["iteration"]] = one
-    found = []
-    for (topology, layout, scenario, connections), rows in groups.items():
-        ours = rows.get("haskell")
-        others = {name: rounds for name, rounds in rows.items() if name.startswith("dotnet") and not name.endswith("-naive")}
-        if not ours or not others:
-            continue
-        best = max(others, key=lambda name: rate_of(others[name]))
-        theirs = others[best]
-        cell = Service(
-            PLACES[topology, layout],
-            f"{SCENARIOS.get(scenario, scenario)}, {connections} connections",
-            rate_of(ours),
-            best.removeprefix("dotnet-"),
-            rate_of(theirs),
-            min(float(one["facts"].get("warm-up", 0)) for one in theirs.values()),
-        )
-        # A round counts where C# had its warm-up; the ratio of the cell, only where it always had.
-        warm = [each for each in ours if each in theirs and warmed_up(theirs[each])]
-        cell.worst = min((ours[each]["outcome"]["requestsPerSecond"] / theirs[each]["outcome"]["requestsPerSecond"] for each in warm), default=None)
-        if all(map(warmed_up, theirs.values())):
-            cell.ratio = cell.ours / cell.theirs
-            cell.cpu = mean(ours, "cpuPerRequest") / mean(theirs, "cpuPerRequest")
-        found.append(cell)
-    return found
-
-
-def warmed_up(one: dict) -> bool:
-    """Whether a service in C# had time to be compiled for good."""
-    return float(one["facts"].get("warm-up", 0)) >= 10
-
-
-def service_lines(run: Run) -> list[str]:
-    """A REST run as a table; empty if it has nothing in C#."""
-    cells = services_of(run)
-    head = ["| | haskell | fastest C# | of it | processor time of it |", "|---|--:|---|--:|--:|"]
-    return head + [cell.line for cell in cells] if cells else []
-
-
-def mean(rounds: dict[int, dict], name: str) -> float:
-    return statistics.fmean(one["outcome"][name] for one in rounds.values())
-
-
-def rate_of(rounds: dict[int, dict]) -> float:
-    return mean(rounds, "requestsPerSecond")

@@ -1,5 +1,5 @@
--- | The README's quick start. What stands between the markers below stands
--- there too, byte for byte (dev/check-readme.sh).
+-- | The quick start of the guide and of the package's README. What stands between the
+-- markers below stands there too, byte for byte (dev/check-readme.sh).
 module Quickstart (main) where
 
 -- README begins

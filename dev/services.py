@@ -1,0 +1,185 @@
+"""The comparison of the REST services, as docs/speed.md shows it.
+
+A round's ratio is to the service in C# that was best in that round: the fastest for the rate, the one of the lowest
+p99.9 for the latency, the one that needs least for the processor time. A round in which a service in C# had fewer than
+ten seconds of warm-up has no ratio, because .NET still compiles then.
+"""
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from libraries import FULL
+from runs import ROOT, Run
+
+SCENARIOS = {"single": "GET one", "list": "GET list", "post": "POST", "mixed": "mixed"}
+PLACES = {
+    ("Standalone", "Pinned"): "one Redis, a core each",
+    ("Standalone", "Free"): "one Redis, both cores for all",
+    ("Cluster", "Pinned"): "a cluster of five, a core each",
+    ("Cluster", "Free"): "a cluster of five, both cores for all",
+}
+
+Round = dict[str, dict]
+
+
+def rate(one: dict) -> float:
+    return one["outcome"]["requestsPerSecond"]
+
+
+def cost(one: dict) -> float:
+    return one["outcome"]["cpuPerRequest"]
+
+
+def tail(one: dict) -> float | None:
+    """p99.9 of the open loop in microseconds; none where a round has no open loop."""
+    return (one["outcome"].get("openLoop") or {}).get("p99_9")
+
+
+def warmed_up(one: dict) -> bool:
+    """Whether a service had time to be compiled for good."""
+    return float(one["facts"].get("warm-up", 0)) >= 10
+
+
+def loop_full(one: dict) -> bool:
+    """Whether the generator of the closed loop was at its end, or the core that it shares with Redis."""
+    outcome, cores = one["outcome"], one["outcome"].get("coresBusy") or [0]
+    return outcome.get("generatorBusy", 0) > FULL or (one["cell"]["layout"] == "Pinned" and cores[0] > 0.95)
+
+
+def sender_full(one: dict) -> bool:
+    """Whether the generator of the open loop was at its end."""
+    return (one["outcome"].get("openLoop") or {}).get("senderBusy", 0) > FULL
+
+
+@dataclass
+class Service:
+    """One cell of a run: in each of its rounds ours, and all in C#."""
+
+    place: str
+    title: str
+    rounds: list[tuple[dict, Round]]
+
+    @property
+    def warm(self) -> list[tuple[dict, Round]]:
+        return [(ours, others) for ours, others in self.rounds if all(map(warmed_up, others.values()))]
+
+    def ratios(self, of: Callable[[dict], float | None], best: Callable) -> list[float]:
+        found = []
+        for ours, others in self.warm:
+            values = [value for one in others.values() if (value := of(one)) is not None]
+            mine = of(ours)
+            if mine is not None and values and best(values):
+                found.append(mine / best(values))
+        return found
+
+    @property
+    def rates(self) -> list[float]:
+        return self.ratios(rate, max)
+
+    def median(self, name: str, of: Callable[[dict], float | None]) -> float | None:
+        values = [value for _, others in self.rounds if name in others and (value := of(others[name])) is not None]
+        return statistics.median(values) if values else None
+
+    def name(self, of: Callable[[dict], float | None], best: Callable) -> str | None:
+        """The row in C# that is best by its median."""
+        names = {name for _, others in self.rounds for name in others}
+        known = [(value, name) for name in sorted(names) if (value := self.median(name, of)) is not None]
+        return best(known)[1] if known else None
+
+    def mark(self, full: Callable[[dict], bool]) -> str:
+        return "\\*" if any(full(one) for ours, others in self.rounds for one in (ours, *others.values())) else ""
+
+    @property
+    def line(self) -> str:
+        mine = statistics.median(rate(ours) for ours, _ in self.rounds)
+        fastest = self.name(rate, max)
+        theirs = self.median(fastest, rate)
+        shown = [f"{self.title}, {self.place}", f"{mine / 1000:.1f} k/s{self.mark(loop_full)}", f"{fastest.removeprefix('dotnet-')}, {theirs / 1000:.1f} k/s"]
+        if not self.rates:
+            return "| " + " | ".join([*shown, "too little warm-up of C#", "", "", ""]) + " |"
+        shown += [spread(self.rates), f"{sum(ratio > 1 for ratio in self.rates)} of {len(self.rates)}"]
+        tails = self.ratios(tail, min)
+        if tails:
+            quick = self.name(tail, min)
+            own = statistics.median(value for ours, _ in self.warm if (value := tail(ours)) is not None)
+            other = self.median(quick, tail)
+            shown.append(f"{spread(tails)}: {own / 1000:.1f} / {other / 1000:.1f} ms{self.mark(sender_full)}")
+        else:
+            shown.append("–")
+        shown.append(spread(self.ratios(cost, min)))
+        return "| " + " | ".join(shown) + " |"
+
+
+def spread(ratios: list[float]) -> str:
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
+
+
+def services_of(run: Run) -> list[Service]:
+    groups: dict[tuple, dict[int, Round]] = {}
+    for one in run.document["cells"]:
+        cell = one["cell"]
+        # The naive design is another question.
+        if one["outcome"]["problems"] or cell["row"].endswith("-naive") or not cell["row"].startswith(("haskell", "dotnet")):
+            continue
+        key = (cell["topology"], cell["layout"], cell["scenario"], cell["connections"])
+        groups.setdefault(key, {}).setdefault(cell["iteration"], {})[cell["row"]] = one
+    found = []
+    for (topology, layout, scenario, connections), turns in groups.items():
+        rounds = []
+        for _, rows in sorted(turns.items()):
+            others = {name: one for name, one in rows.items() if name.startswith("dotnet")}
+            if "haskell" in rows and others:
+                rounds.append((rows["haskell"], others))
+        if rounds:
+            found.append(Service(PLACES[topology, layout], f"{SCENARIOS.get(scenario, scenario)}, {connections} connections", rounds))
+    return found
+
+
+HEAD = ["| | haskell | fastest C# | rate, ours ÷ | rounds ahead | p99.9, ours ÷ | processor time, ours ÷ |", "|---|--:|---|--:|--:|--:|--:|"]
+
+
+def service_lines(run: Run) -> list[str]:
+    """A REST run as a table; empty if it has nothing in C#."""
+    cells = services_of(run)
+    return HEAD + [cell.line for cell in cells] if cells else []
+
+
+def newest_of_places(runs: list[Run]) -> dict[str, tuple[Run, list[Service]]]:
+    """The newest run of each place that has ratios."""
+    newest: dict[str, tuple[Run, list[Service]]] = {}
+    for run in runs:
+        found = services_of(run)
+        for place in PLACES.values():
+            cells = [cell for cell in found if cell.place == place and cell.rates]
+            if cells:
+                newest[place] = run, cells
+    return newest
+
+
+def in_services(runs: list[Run]) -> list[str]:
+    """For each place the range over its scenarios, rate beside latency."""
+    out = ["| | run | rate, ours ÷ the faster C# | p99.9, ours ÷ the lower | rounds ahead in rate | worst round of all runs |", "|---|---|--:|--:|--:|--:|"]
+    newest = newest_of_places(runs)
+    for place in filter(newest.get, PLACES.values()):
+        run, cells = newest[place]
+        rates = [statistics.median(cell.rates) for cell in cells]
+        tails = [statistics.median(found) for cell in cells if (found := cell.ratios(tail, min))]
+        every = [ratio for cell in cells for ratio in cell.rates]
+        worst = min(ratio for each in runs for cell in services_of(each) if cell.place == place for ratio in cell.rates)
+        page = "../" + run.report.relative_to(ROOT).as_posix()
+        tailed = f"{min(tails):.2f} to {max(tails):.2f}" if tails else "–"
+        out.append(f"| {place} | [{run.date}]({page}) | {min(rates):.2f} to {max(rates):.2f} | {tailed} | {sum(one > 1 for one in every)} of {len(every)} | {worst:.2f} |")
+    return out
+
+
+def in_one_sentence(runs: list[Run]) -> str:
+    """What the README says of it."""
+    parts = []
+    newest = newest_of_places(runs)
+    for place in filter(newest.get, PLACES.values()):
+        cells = newest[place][1]
+        rates = [statistics.median(cell.rates) for cell in cells]
+        tails = [statistics.median(found) for cell in cells if (found := cell.ratios(tail, min))]
+        tailed = f" (p99.9: {min(tails):.2f} to {max(tails):.2f} times)" if tails else ""
+        parts.append(f"{min(rates):.2f} to {max(rates):.2f}{tailed} with {place}")
+    return "; ".join(parts)

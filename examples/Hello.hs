@@ -1,0 +1,14 @@
+-- | The first program of the README. What stands between the markers below stands
+-- there too, byte for byte (dev/check-readme.sh).
+module Hello (main) where
+
+-- FIRST begins
+import Redis
+import Redis.Commands qualified as Redis
+
+main :: IO ()
+main = withClient (standaloneConfig "localhost" 6379) $ \client -> do
+  run client (Redis.set "greeting" "hello")
+  run client (Redis.get "greeting") >>= print -- Just "hello"
+
+-- FIRST ends
