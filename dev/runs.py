@@ -50,6 +50,15 @@ def counted(report: Path, reached: str, missed: str) -> str:
     return f"{good} of {good + bad}" if good + bad else "none"
 
 
+def counted_by_place(report: Path) -> str:
+    """The same of the services, by the place that a goal is about: a report has places without goals."""
+    places: dict[str, list[bool]] = {}
+    for verdict, text in re.findall(r"^\| (met|\*\*missed\*\*) \|.*\| ([^|]*) \|$", report.read_text(), flags=re.MULTILINE):
+        place = next((each for each in ("cluster", "both cores for all") if each in text), "a core each")
+        places.setdefault(place, []).append(verdict == "met")
+    return "; ".join(f"{sum(met)} of {len(met)} ({place})" for place, met in places.items()) or "none"
+
+
 def said(manifest: dict, *names: str) -> str:
     """What stands under the first of these names that is there."""
     for name in names:
@@ -88,7 +97,7 @@ def services(folder: Path) -> Run:
     raw, report = folder / "cells.jsonl", folder / "COMPARISON-rest.md"
     manifest = json.loads((folder / "manifest.json").read_text())
     cells = [json.loads(line) for line in raw.read_text().splitlines()]
-    goals = counted(report, r"^\| met \|", r"^\| \*\*missed\*\* \|")
+    goals = counted_by_place(report)
     return Run("REST", raw, report, *described(manifest), goals, {"manifest": manifest, "cells": cells})
 
 
