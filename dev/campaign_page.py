@@ -1,14 +1,18 @@
-"""What docs/campaign.md shows: the newest campaign beside the series of measurements that it follows."""
+"""What docs/campaign.md shows: the newest campaign beside the series of measurements that it follows, and the curves of its long runs."""
 import json
+import statistics
+from functools import cache
 from pathlib import Path
 
+from libraries import FULL
 from runs import RESULTS, ROOT
 
 SOURCE = ROOT / "compare" / "source-campaign.json"
 PLACES = [("aof-everysec", "disk"), ("aof-everysec", "memory"), ("aof-always", "disk"), ("aof-always", "memory")]
 SOAKED = ["aof-everysec", "aof-always"]
+PARTS = ["campaign", "campaign-participant", "campaign-one-caller"]
 
-# By workload, persistence, place, bytes, callers, and whether it is a soak.
+# By workload, persistence, place, bytes and callers.
 Cells = dict[tuple, dict]
 
 
@@ -17,70 +21,218 @@ def newest(suffix: str) -> Path | None:
     return max((folder for folder in RESULTS.glob(f"*-{suffix}") if (folder / "campaign.json").exists()), default=None)
 
 
-def cells_of(folder: Path | None) -> Cells:
+@cache
+def document_of(folder: Path) -> dict:
+    return json.loads((folder / "campaign.json").read_text())
+
+
+def is_soak(run: dict) -> bool:
+    return run["name"].startswith("soak ")
+
+
+def runs_of(folder: Path | None) -> list[dict]:
     """Those of Redis on this machine, without round trips that were added."""
     if folder is None:
-        return {}
-    runs = json.loads((folder / "campaign.json").read_text())["runs"]
-    local = [run for run in runs if run["spec"]["axes"]["net"] == "local" and run["spec"]["axes"]["server"].startswith("redis")]
-    return {key(run): run for run in local}
+        return []
+    axes = [(run, run["spec"]["axes"]) for run in document_of(folder)["runs"]]
+    return [run for run, each in axes if each["net"] == "local" and each["server"].startswith("redis")]
+
+
+def cells_of(folder: Path | None) -> Cells:
+    return {key(run): run for run in runs_of(folder) if not is_soak(run)}
 
 
 def key(run: dict) -> tuple:
     axes = run["spec"]["axes"]
-    return (axes["workload"], axes["persistence"], axes["place"], int(axes["payload"]), int(axes["clients"]), run["name"].startswith("soak "))
+    return (axes["workload"], axes["persistence"], axes["place"], int(axes["payload"]), int(axes["clients"]))
 
 
 def thousands(value: float | None) -> str:
     return "–" if value is None else f"{round(value):,}".replace(",", " ")
 
 
+def short(value: float) -> str:
+    """Two or three digits: no more of them mean anything."""
+    return f"{value / 1000:.0f} k" if value >= 20_000 else f"{value / 1000:.1f} k"
+
+
+def rates(run: dict) -> list[float]:
+    return [each["ops_per_sec"] for each in run["iterations"]]
+
+
+def is_full(run: dict) -> bool:
+    """Whether the load's own core was full in a turn."""
+    return any(((each.get("trust") or {}).get("cpu_share") or 0) > FULL for each in run["iterations"])
+
+
 def ours(run: dict | None) -> str:
-    """A rate; with a star where the load's own core was full."""
+    """The median of the turns, with the slowest and the fastest; a star where the load's own core was full."""
     if run is None:
         return "–"
-    full = any("of the cores it could use" in note for note in run["notes"])
-    return thousands(run["ops_per_sec"]) + ("\\*" if full else "")
+    found = rates(run)
+    star = "\\*" if is_full(run) else ""
+    return f"{short(statistics.median(found))}{star} ({short(min(found))}–{short(max(found))})"
 
 
-def reference(run: dict | None) -> str:
+def benchmark(run: dict | None) -> str:
     said = (run or {}).get("redis_benchmark")
-    return thousands(said["ops_per_sec"]) if said else "–"
+    return short(said["ops_per_sec"]) if said else "–"
 
 
-def of(folder: Path) -> str:
-    """Where a part is, and how it was measured."""
-    document = json.loads((folder / "campaign.json").read_text())
-    cell = next(run for run in document["runs"] if not run["name"].startswith("soak "))
+def part(folder: Path) -> str:
+    """One part: where it is, how it was measured, and on what disk."""
+    document = document_of(folder)
+    cell = next(run for run in document["runs"] if not is_soak(run))
+    manifest = document["manifest"]
+    syncs = manifest["disk"]["fsync_ns"]
     page = f"../{folder.relative_to(ROOT).as_posix()}/report.md"
-    return f"[{folder.name}]({page}), {len(cell['iterations'])} × {cell['spec']['duration_sec']:g} s for each cell"
+    load = manifest["facts"]["load_average_at_start"].partition(" ")[0]
+    return f"| [{folder.name}]({page}) | {manifest['revision'][:7]} | {len(cell['iterations'])} × {cell['spec']['duration_sec']:g} s | {syncs['p50'] / 1000:.0f} µs, {syncs['p99'] / 1000:.0f} µs | {load} |"
+
+
+def tests(source: dict, whole: Cells) -> list[str]:
+    out = [
+        "| test | " + " | ".join(f"there: {machine}" for machine in source["machines"]) + " | redis-benchmark here, disk: everysec | always | redis-client here, disk: everysec | always | memory: everysec | always |",
+        "|---|" + "--:|" * (len(source["machines"]) + 6),
+    ]
+    for test in source["tests"]:
+        runs = {place: whole.get((test["workload"], *place, test["payload"], 50)) for place in PLACES}
+        disk = [runs[PLACES[0]], runs[PLACES[2]]]
+        figures = [*map(benchmark, disk), *map(ours, disk), ours(runs[PLACES[1]]), ours(runs[PLACES[3]])]
+        out.append("| " + " | ".join([test["test"], *map(thousands, test["rates"]), *figures]) + " |")
+    return out
+
+
+def scripts(source: dict, whole: Cells, participant: Cells) -> list[str]:
+    out = ["| SET by a script, 50 callers | key | everysec, disk | everysec, memory | always, disk | always, memory |", "|---|---|--:|--:|--:|--:|"]
+    for payload in source["scripts"]:
+        for name, cells in [("`key:…`", whole), ("as long as a participant's", participant)]:
+            found = [cells.get(("eval-set", *place, payload, 50)) for place in PLACES]
+            if any(found):
+                out.append("| " + " | ".join([f"{payload} bytes", name, *map(ours, found)]) + " |")
+    return out
+
+
+def one_client(source: dict, cells: Cells) -> list[str]:
+    out = ["| SET, one client, always | there | there, over the network | redis-benchmark here, disk | redis-client here, disk | memory |", "|---|--:|--:|--:|--:|--:|"]
+    for test in source["one_client"]:
+        disk, memory = (cells.get(("set", "aof-always", place, test["payload"], 1)) for place in ("disk", "memory"))
+        out.append(f"| {test['test']} | {thousands(test['rate'])} | {thousands(test['network'])} | {benchmark(disk)} | {ours(disk)} | {ours(memory)} |")
+    return out
+
+
+def slower(all_cells: list[Cells]) -> list[str]:
+    """Where the median of ours is below redis-benchmark."""
+    out = ["| where redis-benchmark is faster | redis-benchmark | redis-client | ours ÷ it |", "|---|--:|--:|--:|"]
+    for cells in all_cells:
+        for (workload, persistence, place, payload, callers), run in cells.items():
+            said = run.get("redis_benchmark")
+            ratio = statistics.median(rates(run)) / said["ops_per_sec"] if said else 1
+            if ratio < 1:
+                how = "1 caller" if callers == 1 else f"{callers} callers"
+                low, high = (bound / said["ops_per_sec"] for bound in (min(rates(run)), max(rates(run))))
+                out.append(f"| {workload}, {persistence}, {place}, {payload} bytes, {how} | {benchmark(run)} | {ours(run)} | {ratio:.2f} ({low:.2f}–{high:.2f}) |")
+    return out
+
+
+def seconds_of(run: dict) -> list[float]:
+    """Commands in each second of a long run."""
+    found = []
+    for each in run["iterations"][0]["series"]:
+        count = sum(command["service_ns"]["count"] for command in each["commands"].values() if command["service_ns"])
+        found.append(count / each["span"])
+    return found
+
+
+def soaks(whole: Path | None) -> dict[str, dict]:
+    found = {run["spec"]["axes"]["persistence"]: run for run in runs_of(whole) if is_soak(run)}
+    return {persistence: found[persistence] for persistence in SOAKED if persistence in found}
+
+
+def soak_lines(found: dict[str, dict]) -> list[str]:
+    out = ["| here, 50 callers, 3 bytes | slowest second | 5 % of seconds below | median second | 5 % above | fastest second |", "|---|--:|--:|--:|--:|--:|"]
+    for persistence, run in found.items():
+        rate = sorted(seconds_of(run))
+        parts = statistics.quantiles(rate, n=20)
+        shown = [rate[0], parts[0], statistics.median(rate), parts[-1], rate[-1]]
+        star = "\\*" if is_full(run) else ""
+        out.append(f"| {len(rate)} s, {persistence}, disk{star} | " + " | ".join(map(short, shown)) + " |")
+    return out
+
+
+def curves(colours: dict) -> str:
+    """Each second of the long runs."""
+    found = soaks(newest("campaign"))
+    width, left, right, panel, gap, top = 860, 64, 36, 150, 56, 58
+    height = top + len(found) * (panel + gap)
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif" font-size="13" role="img" aria-label="SETs in each second of the long runs">',
+        f'<rect width="{width}" height="{height}" fill="{colours["ground"]}"/>',
+        f'<text x="{left}" y="24" fill="{colours["ink"]}" font-size="15" font-weight="600">SETs in each second of half an hour, 50 callers, 3 bytes, disk</text>',
+    ]
+    for number, (persistence, run) in enumerate(found.items()):
+        rate = seconds_of(run)
+        begin = top + number * (panel + gap)
+        step = 10 ** (len(str(int(max(rate)))) - 1) * 2
+        scale = step * -(-max(rate) // step)
+
+        def across(second: float) -> float:
+            return left + (width - left - right) * second / len(rate)
+
+        def up(value: float) -> float:
+            return begin + panel * (1 - value / scale)
+
+        out.append(f'<text x="{left}" y="{begin - 8}" fill="{colours["soft"]}">{persistence}</text>')
+        for value in range(0, int(scale) + 1, int(step)):
+            out.append(f'<line x1="{left}" x2="{width - right}" y1="{up(value):.1f}" y2="{up(value):.1f}" stroke="{colours["faint"]}"/>')
+            out.append(f'<text x="{left - 8}" y="{up(value) + 4:.1f}" text-anchor="end" fill="{colours["soft"]}">{value // 1000}{" k" if value else ""}</text>')
+        for minute in range(0, len(rate) // 60 + 1, 5):
+            out.append(f'<text x="{across(60 * minute):.1f}" y="{begin + panel + 18}" text-anchor="middle" fill="{colours["soft"]}">{minute} min</text>')
+        points = " ".join(f"{across(second):.1f},{up(value):.1f}" for second, value in enumerate(rate))
+        out.append(f'<polyline points="{points}" fill="none" stroke="{colours["lines"][0]}" stroke-width="0.7" stroke-linejoin="round"/>')
+    return "\n".join(out + ["</svg>", ""])
 
 
 def block() -> str:
     """The tables, with a dash where a campaign has no such cell."""
-    parts = [newest(name) for name in ("campaign", "campaign-participant", "campaign-one-caller")]
-    whole, participant, single = map(cells_of, parts)
+    folders = [newest(name) for name in PARTS]
+    whole, participant, single = map(cells_of, folders)
     source = json.loads(SOURCE.read_text())
-    out = [
-        f"From {'; '.join(of(folder) for folder in parts if folder)}. *: the load's own core was full: the server could do more.",
+    return "\n".join([
+        "| part | revision | each cell | fsync on the disk before it: p50, p99 | load average |",
+        "|---|---|--:|--:|--:|",
+        *(part(folder) for folder in folders if folder),
         "",
-        "| test | " + " | ".join(source["machines"]) + " | redis-benchmark here, disk: everysec, always | redis-client here, everysec: disk, memory | always: disk, memory |",
-        "|---|" + "--:|" * (len(source["machines"]) + 3),
-    ]
-    for test in source["tests"]:
-        cells = participant if test.get("participant") else whole
-        runs = [cells.get((test["workload"], persistence, place, test["payload"], 50, False)) for persistence, place in PLACES]
-        figures = [f"{reference(runs[0])}, {reference(runs[2])}", f"{ours(runs[0])}, {ours(runs[1])}", f"{ours(runs[2])}, {ours(runs[3])}"]
-        out.append("| " + " | ".join([test["test"], *map(thousands, test["rates"]), *figures]) + " |")
-    out += ["", "| one client | there | redis-benchmark here | redis-client here: disk, memory |", "|---|--:|--:|--:|"]
-    for test in source["one_client"]:
-        at = [("set", "aof-always", place, test["payload"], 1, False) for place in ("disk", "memory")]
-        runs = [single.get(one) or whole.get(one) for one in at]
-        out.append(f"| {test['test']} | {thousands(test['rate'])} | {reference(runs[0])} | {ours(runs[0])}, {ours(runs[1])} |")
-    out += ["", "| SETs for a long time, 50 clients, 3 bytes | a second |", "|---|--:|"]
-    out += [f"| there: {test['test']} | {thousands(test['rate'])} |" for test in source["long"]]
-    for persistence in SOAKED:
-        run = whole.get(("set", persistence, "disk", 3, 50, True))
-        if run:
-            out.append(f"| here: {run['spec']['duration_sec']:g} s, {persistence}, disk | {ours(run)} |")
-    return "\n".join(out)
+        "Ours: the median of the turns (the slowest and the fastest). The figures of there and of redis-benchmark are of one run each. *: the load's own core was more than 80 % busy in a turn, so that the server could do more.",
+        "",
+        "### Fifty callers",
+        "",
+        *tests(source, whole),
+        "",
+        "### SET by a script",
+        "",
+        "The source has no such figures: it meant to measure this, and sent SCRIPT LOAD.",
+        "",
+        *scripts(source, whole, participant),
+        "",
+        "### One caller",
+        "",
+        *one_client(source, {**whole, **single}),
+        "",
+        "### For a long time",
+        "",
+        *soak_lines(soaks(folders[0])),
+        "",
+        "<picture>",
+        '  <source media="(prefers-color-scheme: dark)" srcset="figures/soak-dark.svg">',
+        '  <img alt="SETs in each second of the two long runs" src="figures/soak-light.svg">',
+        "</picture>",
+        "",
+        "| there, always, 50 clients | a second |",
+        "|---|--:|",
+        *(f"| {test['test']} | {thousands(test['rate'])} |" for test in source["long"]),
+        "",
+        "### Where redis-benchmark is faster",
+        "",
+        *slower([whole, participant, single]),
+    ])

@@ -143,6 +143,8 @@ def wanted() -> dict[Path, str]:
     campaign = ROOT / "docs" / "campaign.md"
     return {
         campaign: between(campaign, campaign.read_text(), "campaign", campaign_page.block()),
+        ROOT / "docs/figures/soak-light.svg": campaign_page.curves(LIGHT),
+        ROOT / "docs/figures/soak-dark.svg": campaign_page.curves(DARK),
         ROOT / "docs/figures/callers-light.svg": picture(newest, LIGHT),
         ROOT / "docs/figures/callers-dark.svg": picture(newest, DARK),
         readme: between(readme, readme.read_text(), "figures", readme_block(whole, services)),
