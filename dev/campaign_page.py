@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from libraries import FULL
-from runs import RESULTS, ROOT
+from runs import RESULTS, ROOT, stored, text_of
 
 SOURCE = ROOT / "compare" / "source-campaign.json"
 PLACES = [("aof-everysec", "disk"), ("aof-everysec", "memory"), ("aof-always", "disk"), ("aof-always", "memory")]
@@ -18,12 +18,12 @@ Cells = dict[tuple, dict]
 
 def newest(suffix: str) -> Path | None:
     """The newest run of a part."""
-    return max((folder for folder in RESULTS.glob(f"*-{suffix}") if (folder / "campaign.json").exists()), default=None)
+    return max((folder for folder in RESULTS.glob(f"*-{suffix}") if stored(folder / "campaign.json").exists()), default=None)
 
 
 @cache
 def document_of(folder: Path) -> dict:
-    return json.loads((folder / "campaign.json").read_text())
+    return json.loads(text_of(stored(folder / "campaign.json")))
 
 
 def is_soak(run: dict) -> bool:

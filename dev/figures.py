@@ -13,7 +13,7 @@ import campaign_page
 import gate_page
 from libraries import DARK, LIGHT, LINES, Report, behind, by_run, compared, is_other, lines, measured, picture, polling, surroundings, title_of, versions
 from runs import FACTS, ROOT, Run, every_run
-from services import in_one_sentence, in_services, service_lines
+from services import autocannon_lines, in_one_sentence, in_services, service_lines
 
 # Raw data of later days name all of FACTS.
 NAMED_SINCE = "2026-11-25"
@@ -111,6 +111,10 @@ def services_block(runs: list[Run]) -> str:
     return "\n".join(out).rstrip("\n")
 
 
+def autocannon_block(runs: list[Run]) -> str:
+    return "\n".join(line for run in reversed(runs) for line in folded(run, f"revision {run.facts['revision'][:7]}, {run.facts['machine']}.", autocannon_lines(run))).rstrip("\n")
+
+
 def between(page: Path, whole: str, name: str, text: str) -> str:
     """The page's text with this between its markers."""
     begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
@@ -137,6 +141,7 @@ def wanted() -> dict[Path, str]:
         ("runs", index_block(runs)),
         ("libraries", libraries_block(found)),
         ("services", services_block(services)),
+        ("autocannon", autocannon_block([run for run in runs if run.what == "rest-autocannon"])),
         ("gate", gate_page.block(gates)),
     ]:
         page = between(speed, page, name, text)

@@ -1,4 +1,5 @@
 """Every run whose raw data are in this repository, and what those name of it."""
+import gzip
 import json
 import re
 from dataclasses import dataclass, field
@@ -8,8 +9,32 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "compare" / "results"
 LAB = ROOT / "docs" / "lab"
+# Raw data of more bytes are kept compressed.
+LARGE = 1_000_000
 # Whoever reads a figure must be able to find out these of it.
 FACTS = ["time", "revision", "machine", "kernel", "compiler", "server", "commands"]
+
+
+def stored(path: Path) -> Path:
+    """Where a file of raw data is: beside its name with .gz, if it is kept compressed."""
+    packed = path.with_name(path.name + ".gz")
+    return packed if packed.exists() and not path.exists() else path
+
+
+def text_of(path: Path) -> str:
+    """Raw data, compressed or not."""
+    return gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text()
+
+
+def pack(path: Path) -> None:
+    """Compresses a file, without its name and time: the same bytes each time."""
+    path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes(), 9, mtime=0))
+    path.unlink()
+
+
+def unpacked() -> list[Path]:
+    """Raw data that are too large to be kept as they are."""
+    return sorted(path for folder in (RESULTS, LAB) for path in folder.rglob("*.json*") if path.suffix != ".gz" and path.stat().st_size > LARGE)
 
 
 @dataclass
@@ -88,22 +113,22 @@ def described(manifest: dict) -> tuple[str, dict[str, str | None]]:
 
 
 def libraries(folder: Path) -> Run:
-    raw, report = folder / "raw.json", folder / "COMPARISON-client.md"
-    document = json.loads(raw.read_text())
+    raw, report = stored(folder / "raw.json"), folder / "COMPARISON-client.md"
+    document = json.loads(text_of(raw))
     return Run("libraries", raw, report, *described(document["manifest"]), counted(report, "^- reached", "^- (?:MISSED|NO RATIO)"), document)
 
 
 def services(folder: Path) -> Run:
-    raw, report = folder / "cells.jsonl", folder / "COMPARISON-rest.md"
+    raw, report = stored(folder / "cells.jsonl"), folder / "COMPARISON-rest.md"
     manifest = json.loads((folder / "manifest.json").read_text())
-    cells = [json.loads(line) for line in raw.read_text().splitlines()]
+    cells = [json.loads(line) for line in text_of(raw).splitlines()]
     goals = counted_by_place(report)
     return Run("REST", raw, report, *described(manifest), goals, {"manifest": manifest, "cells": cells})
 
 
 def notebook(raw: Path) -> Run:
     """A measurement of lab/ whose raw data lie beside the page that tells of it."""
-    document = json.loads(raw.read_text())
+    document = json.loads(text_of(raw))
     own = raw.with_suffix(".md")
     page = own if own.exists() else next((page for page in sorted(LAB.glob("*.md")) if f"({raw.name})" in page.read_text()), raw)
     facts = {
@@ -118,10 +143,10 @@ def notebook(raw: Path) -> Run:
 
 def another(folder: Path) -> Run:
     """A run of a kind that has no tables here: its lines of JSON or the first JSON in its folder, and the manifest in it or beside it."""
-    found = {path: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+    found = {path: json.loads(text_of(path)) for path in sorted([*folder.glob("*.json"), *folder.glob("*.json.gz")])}
     if not found:
         raise SystemExit(f"{folder.relative_to(ROOT)} has no raw data")
-    data = sorted(folder.glob("*.jsonl")) + [path for path in found if "manifest" not in path.name]
+    data = sorted([*folder.glob("*.jsonl"), *folder.glob("*.jsonl.gz")]) + [path for path in found if "manifest" not in path.name]
     raw = next(iter(data + list(found)))
     beside = next((document for path, document in found.items() if "manifest" in path.name), found.get(raw, {}))
     document = found[raw] if isinstance(found.get(raw), dict) else {}
@@ -133,9 +158,9 @@ def another(folder: Path) -> Run:
 
 
 def run_of(folder: Path) -> Run:
-    if (folder / "raw.json").exists() and (folder / "COMPARISON-client.md").exists():
+    if stored(folder / "raw.json").exists() and (folder / "COMPARISON-client.md").exists():
         return libraries(folder)
-    if (folder / "cells.jsonl").exists():
+    if stored(folder / "cells.jsonl").exists():
         return services(folder)
     return another(folder)
 

@@ -4,12 +4,13 @@ A round's ratio is to the service in C# that was best in that round: the fastest
 p99.9 for the latency, the one that needs least for the processor time. A round in which a service in C# had fewer than
 ten seconds of warm-up has no ratio, because .NET still compiles then.
 """
+import json
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from libraries import FULL
-from runs import ROOT, Run
+from runs import ROOT, Run, text_of
 
 SCENARIOS = {"single": "GET one", "list": "GET list", "post": "POST", "mixed": "mixed"}
 PLACES = {
@@ -142,6 +143,25 @@ def service_lines(run: Run) -> list[str]:
     """A REST run as a table; empty if it has nothing in C#."""
     cells = services_of(run)
     return HEAD + [cell.line for cell in cells] if cells else []
+
+
+def autocannon_lines(run: Run) -> list[str]:
+    """A run by autocannon: each row's median, slowest and fastest round, and ours beside the fastest in C# of the same round."""
+    groups: dict[tuple, dict[str, dict[int, dict]]] = {}
+    for line in text_of(run.raw).splitlines():
+        one = json.loads(line)
+        groups.setdefault((one["scenario"], one["connections"]), {}).setdefault(one["row"], {})[one["iteration"]] = one
+    out = ["| | row | requests a second | generator busy | ours ÷ the faster C# of the round |", "|---|---|--:|--:|--:|"]
+    for (scenario, connections), rows in groups.items():
+        others = {name: rounds for name, rounds in rows.items() if name != "haskell"}
+        for name, rounds in rows.items():
+            rates = [one["perSecond"] for one in rounds.values()]
+            busy = statistics.median(one["generatorBusy"] for one in rounds.values())
+            mark = "\\*" if busy > FULL else ""
+            ratios = [one["perSecond"] / max(other[turn]["perSecond"] for other in others.values()) for turn, one in rounds.items()] if name == "haskell" else []
+            spreads = f"{statistics.median(rates) / 1000:.1f} k/s{mark} ({min(rates) / 1000:.1f}–{max(rates) / 1000:.1f})"
+            out.append(f"| {SCENARIOS.get(scenario, scenario)}, {connections} connections | {name} | {spreads} | {100 * busy:.0f} % | {spread(ratios) if ratios else ''} |")
+    return out
 
 
 def newest_of_places(runs: list[Run]) -> dict[str, tuple[Run, list[Service]]]:
