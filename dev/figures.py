@@ -3,6 +3,7 @@
 
     dev/figures.py write     writes the pictures and what stands between the markers
     dev/figures.py check     says what would change, and fails if anything would
+    dev/figures.py pack      compresses raw data that are too large to be kept as they are
 
 The newest report of the libraries under compare/results is drawn. All runs are listed.
 """
@@ -12,7 +13,7 @@ from pathlib import Path
 import campaign_page
 import gate_page
 from libraries import DARK, LIGHT, LINES, Report, behind, by_run, compared, is_other, lines, measured, picture, polling, surroundings, title_of, versions
-from runs import FACTS, ROOT, Run, every_run
+from runs import FACTS, ROOT, Run, every_run, pack, unpacked
 from services import autocannon_lines, in_one_sentence, in_services, service_lines
 
 # Raw data of later days name all of FACTS.
@@ -158,10 +159,17 @@ def wanted() -> dict[Path, str]:
 
 
 def main(arguments: list[str]) -> int:
-    if arguments not in (["write"], ["check"]):
+    if arguments not in (["write"], ["check"], ["pack"]):
         print(__doc__.strip(), file=sys.stderr)
         return 2
+    if arguments == ["pack"]:
+        for path in unpacked():
+            pack(path)
+        return 0
     status = 0
+    for path in unpacked():
+        print(f"{path.relative_to(ROOT)} is large: dev/figures.py pack")
+        status = 1
     for run in every_run():
         if run.date > NAMED_SINCE and run.lacks:
             print(f"{run.raw.relative_to(ROOT)} does not name: {', '.join(run.lacks)}")
