@@ -189,7 +189,7 @@ class Standing:
         return statistics.median(self.ratios)
 
     def __str__(self) -> str:
-        return f"**{self.ratio:.2f}** ({min(self.ratios):.2f}–{max(self.ratios):.2f}), {self.won} of {self.turns}"
+        return f"**{self.ratio:.2f}** ({min(self.ratios):.2f}–{max(self.ratios):.2f}), {self.won} of {self.turns} turns"
 
 
 def standing(reports: list[Report], key: Key, wanted) -> Standing | None:
@@ -207,7 +207,8 @@ def beside(reports: list[Report], key: Key, wanted) -> str:
     if found is None or best is None:
         return "not measured"
     name, turns = best
-    return f"{found}<br>{name}: {rate(rate_of(turns))}, {micros(cost_of(turns))}"
+    who = "" if wanted is is_hedis else f"{name}: "
+    return f"{found}<br>{who}{rate(rate_of(turns))}, {micros(cost_of(turns))}"
 
 
 def compared(reports: list[Report], cells: list[tuple[str, Key]], corner: str) -> list[str]:
