@@ -11,7 +11,7 @@ import Settings (configFromArguments)
 main :: IO ()
 main = do
   config <- configFromArguments "redis://127.0.0.1:6379"
-  withClient (setCaching (Just defaultCaching) config) $ \client -> do
+  withClient (setCaching (Just cachingDefaults) config) $ \client -> do
     let fresh = minutes 1
     run client (Redis.set "example:config" "blue")
 

@@ -9,7 +9,7 @@ import Redis.Commands qualified as Redis
 import Redis.TestKit.Command (Reply (..))
 import Redis.TestKit.Proxy (Direction (ToClient), Ending (Reset), cutAfter, heal, proxyPort, withProxy)
 import Redis.TestKit.Scripted
-import Redis.TestKit.Server (defaultServerOptions, serverAddress, serverPort, withServer)
+import Redis.TestKit.Server (serverAddress, serverDefaults, serverPort, withServer)
 
 -- | The service: greets the users that it knows, and counts their visits.
 greet :: Client -> ByteString -> IO ByteString
@@ -34,7 +34,7 @@ main = do
 
   -- A private server that is removed afterwards, and a proxy in front of it that breaks
   -- connections.
-  withServer defaultServerOptions $ \server -> do
+  withServer serverDefaults $ \server -> do
     withClient (local (serverPort server)) $ \client -> run client (Redis.set "name:eve" "Eve")
     withProxy (serverAddress server) $ \proxy -> withClient (local (proxyPort proxy)) $ \client -> do
       greet client "eve" `gives` "Hello Eve."

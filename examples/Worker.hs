@@ -25,7 +25,7 @@ main = do
             { workerConcurrency = 8,
               -- Two tries with a short rest, so that the example does not take long.
               workerMaxAttempts = 2,
-              workerBackoff = defaultBackoff {backoffFirst = milliseconds 20},
+              workerBackoff = backoffDefaults {backoffFirst = milliseconds 20},
               workerPollInterval = milliseconds 20,
               -- A service would stop on a signal.
               workerUntil = do

@@ -40,7 +40,7 @@ import Worker qualified
 
 main :: IO ()
 main = hspec . around_ (within 60) $ do
-  describe "on a server" . aroundAll (withServer defaultServerOptions) $ do
+  describe "on a server" . aroundAll (withServer serverDefaults) $ do
     it "the quick start stores, reads, counts and is told what went wrong" $ \server -> do
       printed <- linesOf Quickstart.main [serverUrl server]
       printed
@@ -150,7 +150,7 @@ main = hspec . around_ (within 60) $ do
     printed <- linesOf Testing.main []
     printed `shouldBe` ["all as expected"]
   -- On a busy machine, a node must not count as failed.
-  describe "in a cluster" . aroundAll (withCluster defaultClusterOptions {clusterNodeTimeout = 15000}) $ do
+  describe "in a cluster" . aroundAll (withCluster clusterDefaults {clusterNodeTimeout = 15000}) $ do
     it "keys go to their nodes, several at once too" $ \cluster -> do
       printed <- clusterUrl cluster >>= linesOf InCluster.main . pure
       take 3 printed
@@ -175,7 +175,7 @@ main = hspec . around_ (within 60) $ do
         printed `shouldBe` (group <> ":") : expected
   describe "in a group" $
     it "the primary is found by sentinels, and each server answers by its name" $
-      withGroup defaultGroupOptions {groupSentinelCount = 3} $ \group -> do
+      withGroup groupDefaults {groupSentinelCount = 3} $ \group -> do
         printed <- sentinelUrl group >>= linesOf InGroup.main . pure
         printed `shouldBe` ["\"written\"", "1", "2", "True"]
   describe "the headers of modules" $

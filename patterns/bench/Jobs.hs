@@ -13,7 +13,7 @@ import Redis.Patterns.Worker
 import Redis.TestKit.Server
 
 main :: IO ()
-main = forM_ [1, 8, 64] $ \hands -> withServer defaultServerOptions $ \server ->
+main = forM_ [1, 8, 64] $ \hands -> withServer serverDefaults $ \server ->
   withClient (standaloneConfig "127.0.0.1" (fromIntegral (serverPort server))) $ \client -> do
     let queue = Queue "bench"
         count = 6400 :: Int

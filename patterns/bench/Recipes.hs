@@ -16,7 +16,7 @@ import Redis.Script
 import Redis.TestKit.Server
 
 main :: IO ()
-main = withServer defaultServerOptions $ \server ->
+main = withServer serverDefaults $ \server ->
   withClient (setMuxCount (Just 1) (standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server)))) $ \client -> do
     cache <- newCache client (keeping "cache" plainBytes) {keepingEarly = 0}
     -- So that each script is known, and what is measured is EVALSHA.

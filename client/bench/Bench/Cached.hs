@@ -16,7 +16,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Redis
 import Redis.Cache
 import Redis.Commands qualified as Commands
-import Redis.TestKit.Server (Server, defaultServerOptions, disposeServer, startServer)
+import Redis.TestKit.Server (Server, disposeServer, serverDefaults, startServer)
 
 benchmarks :: Benchmark
 benchmarks =
@@ -54,9 +54,9 @@ instance NFData Surroundings where
 
 open :: IO Surroundings
 open = do
-  server <- startServer defaultServerOptions
+  server <- startServer serverDefaults
   flip onException (disposeServer server) $ do
-    let config = setCaching (Just defaultCaching) (addressed server)
+    let config = setCaching (Just cachingDefaults) (addressed server)
     few <- newClient config
     many <- newClient config
     forM_ [1 .. 10000] $ \number -> submit few (Commands.set (keyOf number) "a value of 16 B.")

@@ -7,7 +7,7 @@ where
 
 import Data.ByteString.Char8 qualified as Char8
 import Redis
-import Redis.TestKit.Server (Server, defaultServerOptions, serverHost, serverPort, withServer)
+import Redis.TestKit.Server (Server, serverDefaults, serverHost, serverPort, withServer)
 
 -- | The configuration of clients of this server.
 addressed :: Server -> Config
@@ -15,4 +15,4 @@ addressed server = standaloneConfig (Char8.pack (serverHost server)) (fromIntegr
 
 -- | Starts a server for the length of an action, which takes the configuration of its clients.
 onPrivateServer :: (Config -> IO a) -> IO a
-onPrivateServer action = withServer defaultServerOptions (action . addressed)
+onPrivateServer action = withServer serverDefaults (action . addressed)

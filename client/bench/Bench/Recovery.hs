@@ -15,7 +15,7 @@ import Redis
 import Redis.Commands qualified as Commands
 import Redis.TestKit.Proxy (Direction (..), Ending (Close), Proxy)
 import Redis.TestKit.Proxy qualified as Proxy
-import Redis.TestKit.Server (Server, defaultServerOptions, disposeServer, serverAddress, startServer)
+import Redis.TestKit.Server (Server, disposeServer, serverAddress, serverDefaults, startServer)
 
 -- | Each figure is for the whole pipeline.
 benchmarks :: Benchmark
@@ -53,7 +53,7 @@ instance NFData Surroundings where
 
 open :: IO Surroundings
 open = do
-  server <- startServer defaultServerOptions
+  server <- startServer serverDefaults
   flip onException (disposeServer server) $ do
     proxy <- Proxy.startProxy (serverAddress server)
     flip onException (Proxy.disposeProxy proxy) $ do

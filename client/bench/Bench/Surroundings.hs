@@ -11,7 +11,7 @@ import Control.DeepSeq (NFData (rnf))
 import Control.Exception (onException)
 import Redis
 import Redis.Commands qualified as Commands
-import Redis.TestKit.Server (Server, defaultServerOptions, disposeServer, startServer)
+import Redis.TestKit.Server (Server, disposeServer, serverDefaults, startServer)
 
 -- | The server and the client, made for the run and disposed of after it. Listing the benchmarks'
 -- names starts no server.
@@ -26,7 +26,7 @@ instance NFData Surroundings where
 
 open :: IO Surroundings
 open = do
-  server <- startServer defaultServerOptions
+  server <- startServer serverDefaults
   flip onException (disposeServer server) $ do
     client <- newClient (setMuxCount (Just 1) (addressed server))
     -- Opens the connection before the first measurement.

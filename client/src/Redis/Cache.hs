@@ -1,7 +1,7 @@
 -- | A client-side cache: the client keeps the replies to reads until the server reports that their
 -- keys have changed. Turn it on in the configuration, and read with 'runCached':
 --
--- > config = setCaching (Just defaultCaching) (standaloneConfig "localhost" 6379)
+-- > config = setCaching (Just cachingDefaults) (standaloneConfig "localhost" 6379)
 -- > …
 -- > runCached client (seconds 60) (Redis.get "config")
 --

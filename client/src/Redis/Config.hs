@@ -35,7 +35,7 @@ module Redis.Config
     -- * Connections
     setTls,
     TlsConfig (tlsVerify, tlsServerName, tlsCaFile, tlsCertificate),
-    defaultTlsConfig,
+    tlsDefaults,
     setSentinelTls,
     setProtocol,
     ProtocolVersion (..),
@@ -46,7 +46,7 @@ module Redis.Config
     setDedicatedIdle,
     setLimits,
     Limits (limitInFlight, limitQueuedBytes, limitBulkBytes, limitElements, limitDepth),
-    defaultLimits,
+    limitsDefaults,
 
     -- * Timeouts
     setConnectTimeout,
@@ -59,7 +59,7 @@ module Redis.Config
     setMaxAttempts,
     setBackoff,
     Backoff (backoffFirst, backoffCap),
-    defaultBackoff,
+    backoffDefaults,
     setRefreshInterval,
     setRefreshThrottle,
 
@@ -73,7 +73,7 @@ module Redis.Config
     -- * Client-side caching
     setCaching,
     Caching (cachingBytes, cachingTracking),
-    defaultCaching,
+    cachingDefaults,
     Tracking (..),
 
     -- * Hooks
@@ -207,7 +207,7 @@ setCommandTimeout new config = config {configCommandTimeout = inSeconds <$> new}
 setMuxCount :: Maybe Int -> Config -> Config
 setMuxCount new config = config {configMuxCount = new}
 
--- | Bounds on what one connection holds. Default: 'defaultLimits'.
+-- | Bounds on what one connection holds. Default: 'limitsDefaults'.
 setLimits :: Limits -> Config -> Config
 setLimits new config = config {configLimits = new}
 
@@ -215,7 +215,7 @@ setLimits new config = config {configLimits = new}
 setMaxAttempts :: Int -> Config -> Config
 setMaxAttempts new config = config {configMaxAttempts = new}
 
--- | The pause between two attempts. Default: 'defaultBackoff'.
+-- | The pause between two attempts. Default: 'backoffDefaults'.
 setBackoff :: Backoff -> Config -> Config
 setBackoff new config = config {configBackoff = new}
 
@@ -289,7 +289,7 @@ setAddressMapping mapping config = config {configAddressMapping = AddressMapping
 -- RESP3, a server since 6.0, and a user who may run CLIENT TRACKING and CLIENT CACHING; if the
 -- server refuses, the connection fails.
 --
--- > setCaching (Just defaultCaching) (standaloneConfig "localhost" 6379)
+-- > setCaching (Just cachingDefaults) (standaloneConfig "localhost" 6379)
 setCaching :: Maybe Caching -> Config -> Config
 setCaching new config = config {configCaching = new}
 

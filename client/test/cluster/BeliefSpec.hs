@@ -76,7 +76,7 @@ spec = describe "whom sentinels name" $ do
       setScript sentinel (announcing announcement (naming old 1))
       mapM_ (\server -> setScript server (serverSaying server "role:master\r\n")) [old, new]
       -- An inquiry waits for 2 s. The write is not sent again, behind the inquiry, before the switch.
-      let rarely = setBackoff defaultBackoff {backoffFirst = seconds 0.8, backoffCap = seconds 0.8}
+      let rarely = setBackoff backoffDefaults {backoffFirst = seconds 0.8, backoffCap = seconds 0.8}
       withClient (rarely (setConnectTimeout (seconds 5) (sentinelsAt [sentinel]))) $ \client -> do
         run client (Redis.set "key" "value")
         eventually 5 "it is listened to" $ (> 0) <$> countHeard sentinel ["SUBSCRIBE"]

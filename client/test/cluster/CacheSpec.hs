@@ -94,11 +94,11 @@ spec = do
           there <- run client (Redis.get key)
           eventuallyReturns 5 there (cached client (Redis.get key))
   where
-    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
+    options = clusterDefaults {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
 
     connected change cluster action = do
       addresses <- clusterAddresses cluster
-      withClient (change (setCaching (Just defaultCaching) (liveConfig addresses))) action
+      withClient (change (setCaching (Just cachingDefaults) (liveConfig addresses))) action
 
     watching cluster keys action = do
       addresses <- clusterAddresses cluster

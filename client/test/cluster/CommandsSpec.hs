@@ -27,7 +27,7 @@ spec = describe "commands about clusters" . aroundAll (withCluster options) $
     it "make a replica a primary" $ \cluster -> using protocol cluster replicaTakesOver
     it "move slots whole, where servers can" $ \cluster -> using protocol cluster slotsMove
   where
-    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
+    options = clusterDefaults {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
 
 using :: ProtocolVersion -> Cluster -> (Cluster -> Client -> IO a) -> IO a
 using protocol cluster action = limited $ do

@@ -13,7 +13,7 @@ import Redis
 import Redis.Commands qualified as Redis
 import Redis.TestKit.Cluster
 import Redis.TestKit.Command (Reply (..))
-import Redis.TestKit.Server (ServerOptions (..), defaultServerOptions)
+import Redis.TestKit.Server (ServerOptions (..), serverDefaults)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait
 import Redis.Transaction qualified as Transaction
@@ -23,10 +23,10 @@ import Test.Hspec hiding (after, before)
 spec :: Spec
 spec = describe "a database with a number, in a cluster" $ do
   it "is used on every node by a server that has it, and refused at once with the reason by one that has not" . within 120 $ do
-    has <- Server.withServer defaultServerOptions $ \server -> (/= List []) <$> Server.command server ["CONFIG", "GET", "cluster-databases"]
+    has <- Server.withServer serverDefaults $ \server -> (/= List []) <$> Server.command server ["CONFIG", "GET", "cluster-databases"]
     -- If the server has such databases, the first number beyond its limit is refused in the same
     -- way.
-    withCluster options {clusterServer = defaultServerOptions {optionsConfig = ["cluster-databases 4" | has]}} $ \cluster -> do
+    withCluster options {clusterServer = serverDefaults {optionsConfig = ["cluster-databases 4" | has]}} $ \cluster -> do
       if has then usedIn cluster else pure ()
       refusedBy cluster (if has then 4 else 1)
 
@@ -42,7 +42,7 @@ spec = describe "a database with a number, in a cluster" $ do
           forM_ onConnections $ \conversation ->
             takeWhile ((/= [name]) . take 1) conversation `shouldSatisfy` elem ["SELECT", "3"]
   where
-    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
+    options = clusterDefaults {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
 
 keys :: [ByteString]
 keys = ["db:" <> Char8.pack (show n) | n <- [1 .. 60 :: Int]]

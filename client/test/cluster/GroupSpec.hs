@@ -94,7 +94,7 @@ spec = do
 
     it "is read through what is kept, soon in the last version and never in an earlier one again, while roles are swapped" $
       limited . settled . withMembers $ \group ->
-        withClient (setReadFrom PreferReplica (setCaching (Just defaultCaching) (groupOf (groupServers group)))) $ \client ->
+        withClient (setReadFrom PreferReplica (setCaching (Just cachingDefaults) (groupOf (groupServers group)))) $ \client ->
           withClient (groupOf (groupServers group)) $ \writer -> do
             audit <-
               auditedReads
@@ -165,7 +165,7 @@ spec = do
           maybe [] endpointsOf (clusterReason failed) `shouldMatchList` [TcpEndpoint "127.0.0.1" 1, TcpEndpoint "127.0.0.1" 2]
 
     it "whose password is wrong says so at once" $
-      limited . settled . withGroup defaultGroupOptions {groupServer = defaultServerOptions {optionsPassword = Just "right"}} $ \group -> do
+      limited . settled . withGroup groupDefaults {groupServer = serverDefaults {optionsPassword = Just "right"}} $ \group -> do
         let wrong = setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = toSecret "wrong"})
         withClient (wrong (groupOf (groupServers group))) $ \client -> do
           failed <- within 1 (tryRun client (Redis.get "key")) >>= expectError
@@ -314,7 +314,7 @@ spec = do
           total `shouldBe` 5
 
     it "is one as the server under test is: its replica is left, or refuses" $
-      limited . settled . withGroup defaultGroupOptions {groupReplicaCount = 1} $ \group -> do
+      limited . settled . withGroup groupDefaults {groupReplicaCount = 1} $ \group -> do
         primary <- primaryOf group
         replicas <- replicasOf group
         forM_ replicas $ \replica -> do
@@ -333,7 +333,7 @@ spec = do
                 errorDelivery failed `shouldBe` RefusedBeforeRun
 
 withMembers :: (Group -> IO a) -> IO a
-withMembers = withGroup defaultGroupOptions
+withMembers = withGroup groupDefaults
 
 groupOf :: [Server] -> Config
 groupOf servers = case map endpointOf servers of

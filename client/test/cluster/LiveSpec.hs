@@ -25,7 +25,7 @@ import Redis.TestKit.Certificates
 import Redis.TestKit.Cluster
 import Redis.TestKit.Cluster.View (NodeView (..), viewIsAlive)
 import Redis.TestKit.Command (CommandCalls (..))
-import Redis.TestKit.Server (ClientCertificates (..), ServerOptions (..), TlsOptions (..), defaultServerOptions)
+import Redis.TestKit.Server (ClientCertificates (..), ServerOptions (..), TlsOptions (..), serverDefaults)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait
 import Redis.Value (Value (..))
@@ -44,7 +44,7 @@ spec = do
   describe "a cluster without replicas" lonelySpec
   describe "a cluster with TLS and a password" secureSpec
   where
-    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
+    options = clusterDefaults {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
 
 -- A client whose seeds are all running nodes.
 connected :: (Config -> Config) -> Cluster -> (Client -> IO a) -> IO a
@@ -347,7 +347,7 @@ lonelySpec = do
         runPipeline client (traverse (pipelined . Redis.get) keys) `shouldReturn` map Just keys
 
   it "of which one node is down, and which serves the rest, is used as far as it goes" $
-    within 60 . settled . withCluster options {clusterServer = defaultServerOptions {optionsConfig = ["cluster-require-full-coverage no"]}} $ \cluster -> do
+    within 60 . settled . withCluster options {clusterServer = serverDefaults {optionsConfig = ["cluster-require-full-coverage no"]}} $ \cluster -> do
       primaries <- clusterPrimaries cluster
       addresses <- clusterAddresses cluster
       (dead, ranges) <- case primaries of
@@ -375,14 +375,14 @@ lonelySpec = do
         awaitAgreement cluster
         forM_ lost $ \key -> eventually 10 "its slots are served again" (either (const False) (const True) <$> tryRun client (Redis.incr key))
   where
-    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterNodeTimeout = 1000}
+    options = clusterDefaults {clusterPrimaryCount = 3, clusterNodeTimeout = 1000}
 
 secureSpec :: Spec
 secureSpec =
   it "is used over TLS, each node by its TLS port, through a fail-over" $
     within 60 . settled . withCertificates $ \certificates -> do
       let server =
-            defaultServerOptions
+            serverDefaults
               { optionsPassword = Just "open sesame",
                 optionsTls =
                   Just
@@ -394,8 +394,8 @@ secureSpec =
               }
           secured =
             setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = toSecret "open sesame"})
-              . setTls (Just defaultTlsConfig {tlsCaFile = Just (certificatesAuthority certificates)})
-      withCluster defaultClusterOptions {clusterPrimaryCount = 2, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1000, clusterServer = server} $ \cluster ->
+              . setTls (Just tlsDefaults {tlsCaFile = Just (certificatesAuthority certificates)})
+      withCluster clusterDefaults {clusterPrimaryCount = 2, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1000, clusterServer = server} $ \cluster ->
         connected (secured . setConnectTimeout (seconds 3) . setMaxAttempts 100) cluster $ \client -> do
           let keys = numbered "tls:" 50
           runPipeline client (traverse_ (\key -> pipelined (Redis.set key key)) keys)

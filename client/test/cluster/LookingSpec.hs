@@ -18,7 +18,7 @@ spec :: Spec
 spec = do
   describe "a subscription to a shard channel" $
     it "that a node ends, because its slot has moved, has the map asked for again" $
-      within 60 . settled . withCluster defaultClusterOptions {clusterPrimaryCount = 2} $ \cluster -> do
+      within 60 . settled . withCluster clusterDefaults {clusterPrimaryCount = 2} $ \cluster -> do
         let channel = "news" :: ByteString
             slot = slotNumberOf channel
         pushes <- newTVarIO []

@@ -20,11 +20,11 @@ import Redis.Subscription qualified as Subscription
 import Redis.TestKit.Address (Address (..))
 import Redis.TestKit.Cluster
 import Redis.TestKit.Command (Reply (..), replyText)
-import Redis.TestKit.Group (defaultGroupOptions, primaryOf, withGroup)
+import Redis.TestKit.Group (groupDefaults, primaryOf, withGroup)
 import Redis.TestKit.Group qualified as Group
 import Redis.TestKit.Proxy (Proxy)
 import Redis.TestKit.Proxy qualified as Proxy
-import Redis.TestKit.Server (ServerOptions (optionsConfig), defaultServerOptions)
+import Redis.TestKit.Server (ServerOptions (optionsConfig), serverDefaults)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait
 import Support
@@ -119,7 +119,7 @@ spec = do
           countHeard b ["ASKING"] `shouldReturn` 1
 
     it "is given what a primary with replicas and what its replicas say of each other" $
-      limited . withGroup defaultGroupOptions $ \group -> do
+      limited . withGroup groupDefaults $ \group -> do
         servers <- (:) <$> primaryOf group <*> Group.replicasOf group
         proxies <- forM servers (Proxy.startProxy . Server.serverAddress)
         flip finally (mapM_ Proxy.disposeProxy proxies) $ do
@@ -143,7 +143,7 @@ spec = do
           run client (Redis.get "key") `shouldReturn` Just (Char8.pack (show (fakePort b)))
           run client (Redis.get "key") `shouldReturn` Just (Char8.pack (show (fakePort b)))
   where
-    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500, clusterServer = defaultServerOptions {optionsConfig = announcing}}
+    options = clusterDefaults {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500, clusterServer = serverDefaults {optionsConfig = announcing}}
     announcing = ["cluster-announce-hostname " <> Char8.unpack nameless, "cluster-preferred-endpoint-type hostname"]
 
 keys :: [ByteString]

@@ -32,7 +32,7 @@ spec = do
     namingSpec
   describe "a real cluster, asked as one," . aroundAll (withCluster options) $ wholeSpec
   where
-    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
+    options = clusterDefaults {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
 
 -- | Which nodes must receive a command without keys: how many of the primaries, and whether the
 -- replica.

@@ -34,7 +34,7 @@ spec = do
     zonedSpec
   describe "reads of a cluster in availability zones" fakeZonesSpec
   where
-    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 2, clusterNodeTimeout = 1500, clusterProxies = True}
+    options = clusterDefaults {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 2, clusterNodeTimeout = 1500, clusterProxies = True}
 
 connected :: (Config -> Config) -> Cluster -> (Client -> IO a) -> IO a
 connected change cluster action = do

@@ -294,7 +294,7 @@ askSpec = do
       answering <- newTVarIO False
       setScript a (always (asked (at b)))
       setScript b $ \_ words' -> Nothing <$ when (words' == ["GET", other]) (atomically (readTVar answering >>= check))
-      withClient (setRefreshThrottle (seconds 60) . setLimits defaultLimits {limitInFlight = 1} $ clusterOf [fakeEndpoint a]) $ \client -> do
+      withClient (setRefreshThrottle (seconds 60) . setLimits limitsDefaults {limitInFlight = 1} $ clusterOf [fakeEndpoint a]) $ \client -> do
         let waitingAtTarget = sum . map gaugeWaiting . concatMap gaugeConnections . filter ((== fakeEndpoint b) . gaugeEndpoint) . snapshotNodes <$> clientSnapshot client
         first <- submit client (Redis.get other)
         eventually 5 "the target has the first" $ (== 1) <$> countHeard b ["GET"]
@@ -470,7 +470,7 @@ notNowSpec = do
       setScript a $ \connection words' -> case words' of
         "GET" : _ -> maybe (Just Silence) Just <$> busy connection words'
         _ -> pure Nothing
-      let slowly = setBackoff defaultBackoff {backoffFirst = seconds 0.5, backoffCap = seconds 0.5} . setCommandTimeout (Just (seconds 2))
+      let slowly = setBackoff backoffDefaults {backoffFirst = seconds 0.5, backoffCap = seconds 0.5} . setCommandTimeout (Just (seconds 2))
       withClient (slowly (clusterOf [fakeEndpoint a])) $ \client -> do
         -- The last attempt begins after three delays, 0.75 s to 1.5 s in all. If it had a whole
         -- timeout of its own, it would end after 2.75 s at the earliest.

@@ -13,7 +13,7 @@ import Redis.Commands qualified as Redis
 import Redis.TestKit.Address (Address (..))
 import Redis.TestKit.Certificates
 import Redis.TestKit.Command (Reply (..))
-import Redis.TestKit.Server (ClientCertificates (..), ServerOptions (..), TlsOptions (..), defaultServerOptions, serverAddress, serverHost, serverTlsPort, withServer)
+import Redis.TestKit.Server (ClientCertificates (..), ServerOptions (..), TlsOptions (..), serverAddress, serverDefaults, serverHost, serverTlsPort, withServer)
 import Redis.TestKit.Wait (eventually, within)
 import Support
 import Test.Hspec
@@ -42,15 +42,15 @@ spec = describe "a cluster that refuses this client" $ do
         eventually 3 "it answers" $ either (const False) (const True) <$> tryRun client (Redis.get "key")
 
   it "because it is no cluster says so" $
-    limited . withServer defaultServerOptions $ \server ->
+    limited . withServer serverDefaults $ \server ->
       withClient (liveConfig [serverAddress server]) $ \client -> do
         problem <- within 1 (tryRun client (Redis.get "key")) >>= expectError
         displayException problem `shouldSatisfy` isInfixOf "cluster support disabled"
 
   it "because its certificate is not trusted says so" $
     limited . withCertificates $ \certificates ->
-      withServer defaultServerOptions {optionsTls = Just (tls certificates)} $ \server ->
-        withClient (setTls (Just defaultTlsConfig) (liveConfig [TcpAddress (serverHost server) port | Just port <- [serverTlsPort server]])) $ \client -> do
+      withServer serverDefaults {optionsTls = Just (tls certificates)} $ \server ->
+        withClient (setTls (Just tlsDefaults) (liveConfig [TcpAddress (serverHost server) port | Just port <- [serverTlsPort server]])) $ \client -> do
           problem <- within 2 (tryRun client (Redis.get "key")) >>= expectError
           displayException problem `shouldSatisfy` isInfixOf "TLS failed"
   where

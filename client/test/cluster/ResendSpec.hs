@@ -39,7 +39,7 @@ spec = describe "a command that is sent again" $ do
             now <- getMonotonicTime
             Just (Say (Failed "TRYAGAIN Multiple keys request during rehashing of slot")) <$ atomically (modifyTVar' arrivals (now :))
           _ -> pure Nothing
-        let evenly = setMaxAttempts attempts . setBackoff defaultBackoff {backoffFirst = seconds 0.1, backoffCap = seconds 0.1}
+        let evenly = setMaxAttempts attempts . setBackoff backoffDefaults {backoffFirst = seconds 0.1, backoffCap = seconds 0.1}
         delays <- withClient (evenly (clusterOf [fakeEndpoint a])) $ \client -> do
           -- Before the map is known, a command takes another path.
           run client (Redis.set key "value")
@@ -54,7 +54,7 @@ spec = describe "a command that is sent again" $ do
   it "is not, and ends with what it was told, if the time that is left is shorter than the delay" $
     limited . withFakeNode $ \a -> do
       setScript a (saying ["INCR"] (Failed "CLUSTERDOWN The cluster is down"))
-      let patiently = setBackoff defaultBackoff {backoffFirst = seconds 20, backoffCap = seconds 20} . setCommandTimeout (Just (seconds 5))
+      let patiently = setBackoff backoffDefaults {backoffFirst = seconds 20, backoffCap = seconds 20} . setCommandTimeout (Just (seconds 5))
       withClient (patiently (clusterOf [fakeEndpoint a])) $ \client -> do
         -- The first command has to wait for the map; the second finds its node at once.
         problems <- replicateM 2 (tryRun client (Redis.incr key) >>= expectError)

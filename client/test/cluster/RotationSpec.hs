@@ -79,7 +79,7 @@ spec = describe "credentials that change in a cluster" . aroundAll (withCluster 
         verifyCounters client audit
         verifyTokens client audit
   where
-    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1}
+    options = clusterDefaults {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1}
     patient = setMaxAttempts 1000 . setCommandTimeout (Just (seconds 10)) . setRefreshInterval (seconds 0.5)
     firstOf = \case
       one : _ -> Just one

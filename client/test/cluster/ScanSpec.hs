@@ -28,7 +28,7 @@ spec = do
   -- is killed.
   describe "a walk over a cluster that fails" . aroundAll (withCluster options) $ failingSpec
   where
-    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
+    options = clusterDefaults {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
 
 movingSpec :: SpecWith Cluster
 movingSpec = do

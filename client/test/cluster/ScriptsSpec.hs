@@ -100,7 +100,7 @@ spec = describe "a script that is named by its digest" $ do
         problem <- tryRun client one >>= expectError
         errorDelivery problem `shouldBe` MaybeExecuted
 
-  aroundAll (withCluster defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1}) $ do
+  aroundAll (withCluster clusterDefaults {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1}) $ do
     it "runs once for each key of a pipeline over all nodes, none of which knows it" $ \cluster ->
       limited . connected id cluster $ \client -> do
         let keys = [Char8.pack ("script:" <> show n) | n <- [1 :: Int .. 300]]

@@ -147,7 +147,7 @@ spec = describe "a primary that sentinels watch" $ do
             within 5 untilMessage `shouldReturn` "moved"
 
     it "is where cached reads are from then on, none of them of before" $
-      limited . settled . withWatched (setCaching (Just defaultCaching) . setReadFrom PreferReplica) $ \group config ->
+      limited . settled . withWatched (setCaching (Just cachingDefaults) . setReadFrom PreferReplica) $ \group config ->
         withClient config $ \client -> do
           run client (Redis.set "key" "before")
           runCached client (seconds 300) (Redis.get "key") `shouldReturn` Just "before"
@@ -191,7 +191,7 @@ spec = describe "a primary that sentinels watch" $ do
           eventually 5 "a write finds the new primary" $ written client new
 
     it "want another password say so at once" $
-      limited . settled . withGroupOf (\options -> options {groupSentinel = defaultServerOptions {optionsPassword = Just "right"}}) $ \group -> do
+      limited . settled . withGroupOf (\options -> options {groupSentinel = serverDefaults {optionsPassword = Just "right"}}) $ \group -> do
         config <- watchedConfig group
         withClient (setSentinelCredentials (Just (password "wrong")) config) $ \client -> do
           failed <- within 2 (tryRun client (Redis.get "key")) >>= expectError
@@ -216,7 +216,7 @@ spec = describe "a primary that sentinels watch" $ do
     it "speak TLS and have a password of their own are asked so, and followed" $
       within 60 . settled . withCertificates $ \certificates -> do
         let secured =
-              defaultServerOptions
+              serverDefaults
                 { optionsTls =
                     Just
                       TlsOptions
@@ -229,7 +229,7 @@ spec = describe "a primary that sentinels watch" $ do
             sentinel = secured {optionsPassword = Just "of the sentinels"}
         withGroupOf (\options -> options {groupServer = server, groupSentinel = sentinel}) $ \group -> do
           config <-
-            setTls (Just defaultTlsConfig {tlsCaFile = Just (certificatesAuthority certificates)})
+            setTls (Just tlsDefaults {tlsCaFile = Just (certificatesAuthority certificates)})
               . setCredentials (Just (password "of the servers"))
               . setSentinelCredentials (Just (password "of the sentinels"))
               . setConnectTimeout (seconds 3)
@@ -322,7 +322,7 @@ withWatched change action = withGroupOf id $ \group -> do
   action group (change config)
 
 withGroupOf :: (GroupOptions -> GroupOptions) -> (Group -> IO a) -> IO a
-withGroupOf change = withGroup (change defaultGroupOptions {groupSentinelCount = 3})
+withGroupOf change = withGroup (change groupDefaults {groupSentinelCount = 3})
 
 watchedConfig :: Group -> IO Config
 watchedConfig group = watchedConfigNamed (groupName (groupOptions group)) group

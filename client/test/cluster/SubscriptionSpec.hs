@@ -141,7 +141,7 @@ spec = do
     -- The event names the key that was set, so each number is a key of its own.
     ofKeys cluster = faultyOf isSet cluster (keyevent 0 "set") (pure (\number -> 1 <$ Redis.set ("{counter}" <> number) "x"))
     isSet message = maybe False ((== "set") . keyEventName) (keyEventOf message)
-    options = defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
+    options = clusterDefaults {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
 
 connected :: Cluster -> (Client -> IO a) -> IO a
 connected cluster action = do

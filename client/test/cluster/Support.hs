@@ -59,7 +59,7 @@ impatient :: Config -> Config
 impatient =
   setConnectTimeout (seconds 1)
     . setCommandTimeout (Just (seconds 3))
-    . setBackoff defaultBackoff {backoffFirst = seconds 0.005, backoffCap = seconds 0.1}
+    . setBackoff backoffDefaults {backoffFirst = seconds 0.005, backoffCap = seconds 0.1}
     . setRefreshThrottle (seconds 0.1)
     . setMuxCount (Just 1)
 

@@ -79,7 +79,7 @@ spec = describe "many commands together" $ do
       answering <- newTVarIO True
       setView a (shardsView [shard [(1, 16383)] a])
       setScript a $ \_ words' -> Nothing <$ when (take 1 words' == ["GET"]) (atomically (readTVar answering >>= check))
-      withClient (setLimits defaultLimits {limitInFlight = 1} (clusterOf [fakeEndpoint a])) $ \client -> do
+      withClient (setLimits limitsDefaults {limitInFlight = 1} (clusterOf [fakeEndpoint a])) $ \client -> do
         _ <- run client (Redis.get served)
         ended <- submit client (timeLimit (seconds 0.2) (Redis.get lacking)) >>= tryAwaitReply
         either clusterReason (const Nothing) ended `shouldBe` Just (UncoveredSlot 0)

@@ -60,7 +60,7 @@ spec = describe "a waiter that gives up" $ do
           refused <- atomically (stateTVar refusals (\left -> (left > 0, left - 1)))
           pure (if refused then Just (Say (Failed "TRYAGAIN Multiple keys request during rehashing of slot")) else Nothing)
         _ -> pure Nothing
-      withClient (setBackoff defaultBackoff {backoffFirst = seconds 0.4, backoffCap = seconds 0.4} (clusterOf [fakeEndpoint a])) $ \client -> do
+      withClient (setBackoff backoffDefaults {backoffFirst = seconds 0.4, backoffCap = seconds 0.4} (clusterOf [fakeEndpoint a])) $ \client -> do
         started <- submit client (Redis.incr "key")
         timeout 50000 (tryAwaitReply started) `shouldReturn` Nothing
         countHeard a ["INCR"] `shouldReturn` 1

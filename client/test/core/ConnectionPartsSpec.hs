@@ -11,7 +11,7 @@ import Data.Int (Int64)
 import Data.List (nub)
 import Data.List qualified as List
 import Foreign.Ptr (castPtr)
-import Redis.Config (Backoff (..), Polling (..), defaultBackoff)
+import Redis.Config (Backoff (..), Polling (..), backoffDefaults)
 import Redis.Duration
 import Redis.Error
 import Redis.Internal.Backoff (delayFor)
@@ -363,7 +363,7 @@ backoff = do
     genBackoff = do
       first <- choose (0.0001, 2)
       cap <- choose (first, 60)
-      pure defaultBackoff {backoffFirst = seconds first, backoffCap = seconds cap}
+      pure backoffDefaults {backoffFirst = seconds first, backoffCap = seconds cap}
 
 reconnecting :: Spec
 reconnecting = do
@@ -432,7 +432,7 @@ reconnecting = do
        in fmap (succeeded . end) trying === fmap (end . succeeded) trying
   where
     second = 1000000000
-    times = defaultBackoff {backoffFirst = seconds 1, backoffCap = seconds 60}
+    times = backoffDefaults {backoffFirst = seconds 1, backoffCap = seconds 60}
     failed now cause = attemptFailed times now 1 (ConnectFailed cause)
     lost now = connectionLost times now 1
     had now = Right . attemptSucceeded times now

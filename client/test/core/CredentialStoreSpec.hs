@@ -96,7 +96,7 @@ spec = describe "the store of credentials" $ do
 
     it "that tries again less and less often while it gets none" . within 20 $ do
       times <- newIORef []
-      store <- newCredentialStore . setBackoff defaultBackoff {backoffFirst = seconds 0.02, backoffCap = seconds 1} . withAction $ do
+      store <- newCredentialStore . setBackoff backoffDefaults {backoffFirst = seconds 0.02, backoffCap = seconds 1} . withAction $ do
         now <- preciseNanos
         before <- atomicModifyIORef' times (\known -> (now : known, known))
         -- A twentieth of this time is longer than all pauses in the test.

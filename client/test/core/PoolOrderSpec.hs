@@ -51,7 +51,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
           ]
 
   it "closes what was replaced and still waits for replies, in the time that it has for that" . within 20 $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withPoolOf id server $ \pool -> do
         openBoth pool
         bracket_ (freeze server) (thaw server) $ do
@@ -63,7 +63,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
             other -> expectationFailure (show other)
 
   it "closes a connection that is open only when the pool has been closed" . within 20 $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       (opened, gate, caller, closed) <- (,,,) <$> newEmptyMVar <*> newEmptyMVar <*> newEmptyMVar <*> newEmptyMVar
       let holdBack = \case
             Connected _ _ -> putMVar opened () *> takeMVar gate
@@ -82,7 +82,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
 
   -- The other thread keeps its connection busy, so a command that was sent there would wait.
   it "does not move a thread that waits for its replies because of another thread's commands" . within 25 $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withPoolOf id server $ \pool -> do
         openBoth pool
         key <- newEmptyMVar
@@ -96,7 +96,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         void (waitSlotResult theirs)
 
   it "has a thread wait for its reply where it has commands in flight that it did not wait for" . within 25 $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withPoolOf id server $ \pool -> do
         openBoth pool
         said <- inThread . bracket_ (freeze server) (thaw server) $ do
@@ -112,7 +112,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
   -- Two other threads that share its cell have commands on the other connection, so that the thread
   -- may have some there, too.
   it "has a thread wait for its reply where it certainly has commands in flight, and not where it only may have some" . within 20 $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withPoolOf (setSilenceLimit Nothing) server $ \pool -> do
         openBoth pool
         key <- newEmptyMVar
@@ -134,7 +134,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         mapM_ waitSlotResult theirs
 
   it "has a thread wait for its reply where it may have commands in flight, if it certainly has none" . within 25 $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withPoolOf (setSilenceLimit Nothing) server $ \pool -> do
         openBoth pool
         key <- newEmptyMVar
@@ -153,8 +153,8 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
   -- Threads that share one cell get two commands on each connection: the first two wait for room on
   -- their own connection, and so are not yet counted when the others look.
   it "waits for commands that may be a thread's no longer than a command may take, and says that nothing was sent" . within 25 $
-    withServer defaultServerOptions $ \server ->
-      withPoolOf (setCommandTimeout (Just (seconds 1.5)) . setLimits defaultLimits {limitInFlight = 2}) server $ \pool -> do
+    withServer serverDefaults $ \server ->
+      withPoolOf (setCommandTimeout (Just (seconds 1.5)) . setLimits limitsDefaults {limitInFlight = 2}) server $ \pool -> do
         openBoth pool
         mapM_ (onCapability 0 . void . blocked pool) ["first", "second"]
         key <- newEmptyMVar
@@ -179,8 +179,8 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
 
   -- The time of both connections is over, and no new connection can be opened.
   it "keeps a thread that submits many commands to a frozen server for no longer than one command and one attempt to connect may take" . within 25 $
-    withServer defaultServerOptions $ \server ->
-      withPoolOf (setCommandTimeout (Just (seconds 1)) . setConnectTimeout (seconds 1) . setLimits defaultLimits {limitInFlight = 100}) server $ \pool -> do
+    withServer serverDefaults $ \server ->
+      withPoolOf (setCommandTimeout (Just (seconds 1)) . setConnectTimeout (seconds 1) . setLimits limitsDefaults {limitInFlight = 100}) server $ \pool -> do
         openBoth pool
         begun <- getMonotonicTime
         slots <- bracket_ (freeze server) (thaw server) . onCapability 0 $ replicateM 20000 (usually submitToNodeAsync pool (request ["PING"]))
@@ -190,8 +190,8 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         failures `shouldSatisfy` (>= 19900)
 
   it "does not keep a thread that goes on waiting for a connection that could not be opened, and tells it why" . within 25 $
-    withServer defaultServerOptions $ \server ->
-      withPoolOf (setConnectTimeout (seconds 1) . setBackoff defaultBackoff {backoffFirst = milliseconds 10, backoffCap = milliseconds 10}) server $ \pool -> bracket_ (freeze server) (thaw server) $ do
+    withServer serverDefaults $ \server ->
+      withPoolOf (setConnectTimeout (seconds 1) . setBackoff backoffDefaults {backoffFirst = milliseconds 10, backoffCap = milliseconds 10}) server $ \pool -> bracket_ (freeze server) (thaw server) $ do
         first <- usually submitToNodeAsync pool (request ["PING"]) >>= waitSlotResult
         -- For longer than an attempt takes, and for many times the backoff.
         end <- (+ 1.5) <$> getMonotonicTime
@@ -207,7 +207,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
 
   -- A pool opens one connection at a time, so the thread waits for two.
   it "keeps a thread that waits for connections for no longer than its command may take" . within 25 $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       issued <- newIORef (0 :: Int)
       gates <- replicateM 2 newEmptyMVar
       let issuing = do
@@ -234,7 +234,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         mapM_ (`putMVar` ()) (drop 1 gates)
 
   it "has whoever only connects wait for that, however little time a command has" . within 25 $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       issued <- newIORef (0 :: Int)
       gate <- newEmptyMVar
       let issuing = issuedCredentials anybody <$ (modifyIORef' issued (+ 1) *> readMVar gate)
@@ -250,7 +250,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         takeMVar end `shouldReturn` Right ()
 
   it "closes its connections although an attempt to open another cannot be given up" . within 25 $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       issued <- newIORef (0 :: Int)
       gate <- newEmptyMVar
       let issuing = do
@@ -334,7 +334,7 @@ numbered = BulkString . Char8.pack . show
 -- | Runs an action with a server of its own and a pool whose two connections are open.
 withOpenPool :: ((Server, MultiplexPool) -> IO ()) -> IO ()
 withOpenPool action =
-  withServer defaultServerOptions $ \server ->
+  withServer serverDefaults $ \server ->
     withPool server $ \pool -> openBoth pool *> action (server, pool)
 
 withPool :: Server -> (MultiplexPool -> IO a) -> IO a

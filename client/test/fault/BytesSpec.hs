@@ -11,7 +11,7 @@ import Redis
 import Redis.Commands qualified as Commands
 import Redis.TestKit.Command (Reply (Status))
 import Redis.TestKit.Proxy qualified as Proxy
-import Redis.TestKit.Server (defaultServerOptions, withServer)
+import Redis.TestKit.Server (serverDefaults, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventuallyReturns)
 import Redis.Transaction
@@ -76,8 +76,8 @@ spec = do
 
   describe "an argument that the server does not take" $
     it "is refused before it ends the connection for everybody" $
-      withServer defaultServerOptions {Server.optionsConfig = ["proto-max-bulk-len 1mb"]} $ \server -> leavingNothing $ do
-        let small = setLimits defaultLimits {limitBulkBytes = 1024 * 1024} (single (addressed server))
+      withServer serverDefaults {Server.optionsConfig = ["proto-max-bulk-len 1mb"]} $ \server -> leavingNothing $ do
+        let small = setLimits limitsDefaults {limitBulkBytes = 1024 * 1024} (single (addressed server))
             long = Commands.set "here" (ByteString.replicate (1024 * 1024 + 1) 120)
         (journal, config) <- journalled small
         withClient config $ \client -> do
@@ -131,7 +131,7 @@ spec = do
 
   describe "a value of 64 MB" $ do
     it "is written and read whole while others work" $
-      Server.withServer Server.defaultServerOptions $ \server -> do
+      Server.withServer Server.serverDefaults $ \server -> do
         tally <- underLoadOf 4 server (setCommandTimeout (Just (seconds 30)) (addressed server)) $ \client _ -> do
           run client (Commands.set "large" large)
           found <- run client (Commands.get "large")
@@ -140,8 +140,8 @@ spec = do
         tallyMaybe tally `shouldBe` 0
 
     it "ends the connection when it is above the limit, and is not asked for again" $
-      Server.withServer Server.defaultServerOptions $ \server -> leavingNothing $ do
-        (journal, config) <- journalled (setMuxCount (Just 1) (setLimits defaultLimits {limitBulkBytes = 1024 * 1024} (addressed server)))
+      Server.withServer Server.serverDefaults $ \server -> leavingNothing $ do
+        (journal, config) <- journalled (setMuxCount (Just 1) (setLimits limitsDefaults {limitBulkBytes = 1024 * 1024} (addressed server)))
         withClient config $ \client -> do
           Server.command server ["SET", "large", large] `shouldReturn` Status "OK"
           tryRun client (Commands.get "large") >>= \case

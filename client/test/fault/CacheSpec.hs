@@ -14,7 +14,7 @@ import Redis.CacheAudit
 import Redis.Commands qualified as Commands
 import Redis.TestKit.Command (CommandCalls (..))
 import Redis.TestKit.Proxy qualified as Proxy
-import Redis.TestKit.Server (defaultServerOptions)
+import Redis.TestKit.Server (serverDefaults)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventually, eventuallyReturns, pause, within)
 import Test.Hspec
@@ -95,7 +95,7 @@ spec = do
 
     forM_ faults $ \(name, fault) ->
       it ("is soon the last version, and never an earlier one again, when " <> name) $
-        behindProxyOf (if name == "the server is killed" then durable else defaultServerOptions) $ \server proxy -> leavingNothing . withClient (caching (through proxy)) $ \client -> do
+        behindProxyOf (if name == "the server is killed" then durable else serverDefaults) $ \server proxy -> leavingNothing . withClient (caching (through proxy)) $ \client -> do
           audit <- watching server $ \watch -> auditedReads client watch (fault server proxy client)
           auditWrong audit `shouldBe` []
           auditWrites audit `shouldSatisfy` (> 20)
@@ -104,7 +104,7 @@ spec = do
           cacheInvalidated gauges `shouldSatisfy` (> 20)
 
     it "keeps its bounds while keys come and go" $
-      behindProxy $ \server proxy -> leavingNothing . withClient (cachingOf defaultCaching {cachingBytes = 20000} (through proxy)) $ \client -> do
+      behindProxy $ \server proxy -> leavingNothing . withClient (cachingOf cachingDefaults {cachingBytes = 20000} (through proxy)) $ \client -> do
         let write number = Server.command server ["SET", "k" <> decimal (number `mod` 300), decimal number]
         withAsync (forM_ (cycle [1 ..]) write) $ \_ -> do
           void . forConcurrently [1 .. 4 :: Int] $ \part -> forM_ [1 .. 1500 :: Int] $ \number -> do
@@ -154,7 +154,7 @@ spec = do
     kept :: Client -> ByteString -> IO (Either Error (Maybe ByteString))
     kept client key = tryRunCached client (seconds 3600) (Commands.get key)
 
-    caching = cachingOf defaultCaching
+    caching = cachingOf cachingDefaults
     cachingOf settings = setCaching (Just settings)
 
     calls server name = maybe 0 callsRun . Map.lookup name <$> Server.commandStatistics server

@@ -26,9 +26,9 @@ import Test.Hspec
 spec :: Spec
 spec = do
   describe "callers that give up" $
-    forM_ [("with room for all", defaultLimits), ("while they queue", defaultLimits {limitInFlight = 8})] $ \(how, limits) ->
+    forM_ [("with room for all", limitsDefaults), ("while they queue", limitsDefaults {limitInFlight = 8})] $ \(how, limits) ->
       it ("never leave their reply to others, " <> how) $
-        Server.withServer Server.defaultServerOptions $ \server -> leavingNothing $ do
+        Server.withServer Server.serverDefaults $ \server -> leavingNothing $ do
           cancelled <- newIORef (0 :: Int)
           (outcomes, echoed) <- withClient (setLimits limits (addressed server)) $ \client -> do
             outcomes <- within 30 . forConcurrently [1 .. 300 :: Int] $ \number -> do
@@ -61,7 +61,7 @@ spec = do
 
   describe "threads that are killed" $
     it "harm nobody else" $
-      Server.withServer Server.defaultServerOptions $ \server -> do
+      Server.withServer Server.serverDefaults $ \server -> do
         tally <- underLoad server (addressed server) $ \client load -> do
           replicateM_ 20 $ do
             victims <- forM [1 .. 20 :: Int] $ \_ -> async (forever (run client (Commands.incr "victims")))
@@ -72,7 +72,7 @@ spec = do
   describe "a full queue" $ do
     it "makes callers wait, holds no more than its limit, and answers all" $
       behindProxy $ \server proxy -> leavingNothing $ do
-        let config = setSilenceLimit Nothing . single . setCommandTimeout (Just (seconds 10)) . setLimits defaultLimits {limitInFlight = 8} $ through proxy
+        let config = setSilenceLimit Nothing . single . setCommandTimeout (Just (seconds 10)) . setLimits limitsDefaults {limitInFlight = 8} $ through proxy
         withClient config $ \client -> do
           run client Commands.ping
           Proxy.freeze proxy Proxy.ToClient
@@ -87,7 +87,7 @@ spec = do
 
     it "lets those time out unsent who never had room" $
       behindProxy $ \server proxy -> leavingNothing $ do
-        let config = setSilenceLimit Nothing . single . setCommandTimeout (Just (seconds 0.3)) . setLimits defaultLimits {limitInFlight = 8} $ through proxy
+        let config = setSilenceLimit Nothing . single . setCommandTimeout (Just (seconds 0.3)) . setLimits limitsDefaults {limitInFlight = 8} $ through proxy
         withClient config $ \client -> do
           run client Commands.ping
           Proxy.freeze proxy Proxy.ToClient
@@ -100,7 +100,7 @@ spec = do
 
     it "passes a place on that its caller gives up" $
       behindProxy $ \server proxy -> leavingNothing $ do
-        let config = setSilenceLimit Nothing . single . setCommandTimeout (Just (seconds 10)) . setLimits defaultLimits {limitInFlight = 2} $ through proxy
+        let config = setSilenceLimit Nothing . single . setCommandTimeout (Just (seconds 10)) . setLimits limitsDefaults {limitInFlight = 2} $ through proxy
         withClient config $ \client -> do
           run client Commands.ping
           Proxy.freeze proxy Proxy.ToClient
@@ -117,10 +117,10 @@ spec = do
         counted `shouldSatisfy` \found -> found >= 10 && found <= 12
 
     it "of bytes stays within its limit" $
-      Server.withServer Server.defaultServerOptions $ \server -> leavingNothing $ do
+      Server.withServer Server.serverDefaults $ \server -> leavingNothing $ do
         let megabyte = 1024 * 1024
             value = ByteString.replicate megabyte 120
-            config = setSilenceLimit Nothing . single . setCommandTimeout (Just (seconds 20)) . setLimits defaultLimits {limitQueuedBytes = megabyte} $ addressed server
+            config = setSilenceLimit Nothing . single . setCommandTimeout (Just (seconds 20)) . setLimits limitsDefaults {limitQueuedBytes = megabyte} $ addressed server
         withClient config $ \client -> do
           run client Commands.ping
           Server.freeze server
@@ -137,7 +137,7 @@ spec = do
     it "makes one attempt at a time, and fewer as time passes" $
       Server.withServer durable $ \server ->
         Proxy.withProxy (Server.serverAddress server) $ \proxy -> do
-          (journal, config) <- journalled (setMaxAttempts 5 (setBackoff defaultBackoff {backoffFirst = seconds 0.02, backoffCap = seconds 0.2} (through proxy)))
+          (journal, config) <- journalled (setMaxAttempts 5 (setBackoff backoffDefaults {backoffFirst = seconds 0.02, backoffCap = seconds 0.2} (through proxy)))
           tally <- underLoadOf 200 server config $ \_ load -> do
             began <- getMonotonicTime
             acceptedBefore <- Proxy.trafficAccepted <$> atomically (Proxy.proxyTraffic proxy)
@@ -175,9 +175,9 @@ spec = do
 
     forM_ [("shared", void . (`tryRun` Commands.ping)), ("lent", void . (`tryRun` Commands.blpop (pure "list") (Just (seconds 0.01))))] $ \(what, ask) ->
       it ("opens a " <> what <> " connection after delays that are drawn anew each time") $
-        Server.withServer Server.defaultServerOptions $ \server -> leavingNothing $ do
+        Server.withServer Server.serverDefaults $ \server -> leavingNothing $ do
           Server.kill9 server
-          (journal, config) <- journalled (single . setMaxAttempts 1 $ setBackoff defaultBackoff {backoffFirst = seconds 0.02, backoffCap = seconds 0.02} (addressed server))
+          (journal, config) <- journalled (single . setMaxAttempts 1 $ setBackoff backoffDefaults {backoffFirst = seconds 0.02, backoffCap = seconds 0.02} (addressed server))
           withClient config $ \client -> do
             let delaysSoFar = (\events -> [delay | ConnectAttemptFailed _ _ delay <- events]) <$> journalEntries journal
             eventually 10 "six attempts have failed" (ask client *> ((>= 6) . length <$> delaysSoFar))
@@ -187,7 +187,7 @@ spec = do
 
     it "does not keep anybody from a server that answered, and was started again" $
       Server.withServer durable $ \server -> leavingNothing $ do
-        (journal, config) <- journalled (single . setMaxAttempts 1 $ setBackoff defaultBackoff {backoffFirst = seconds 20, backoffCap = seconds 20} (addressed server))
+        (journal, config) <- journalled (single . setMaxAttempts 1 $ setBackoff backoffDefaults {backoffFirst = seconds 20, backoffCap = seconds 20} (addressed server))
         withClient config $ \client -> forM_ [1 :: Int .. 3] $ \turn -> do
           run client Commands.ping
           _ <- run client (Commands.blpop (pure "list") (Just (seconds 0.01)))
@@ -199,7 +199,7 @@ spec = do
 
   describe "a submitted command" $ do
     it "has the same result however often and by whomever it is awaited" $
-      Server.withServer Server.defaultServerOptions $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
+      Server.withServer Server.serverDefaults $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
         started <- submit client (Commands.incr "hits")
         first <- awaitReply started
         others <- replicateConcurrently 10 (awaitReply started)
@@ -281,7 +281,7 @@ spec = do
         Proxy.thaw proxy Proxy.ToClient
 
     it "under load ends every command" $
-      Server.withServer Server.defaultServerOptions $ \server -> leavingNothing $ do
+      Server.withServer Server.serverDefaults $ \server -> leavingNothing $ do
         client <- newClient (addressed server)
         done <- newTVarIO (0 :: Int)
         workers <- forM [1 .. 50 :: Int] $ \_ ->
@@ -336,7 +336,7 @@ spec = do
 
     it "ends callers that wait for room" $
       behindProxy $ \_ proxy -> leavingNothing $ do
-        client <- newClient (single . setSilenceLimit Nothing . setCommandTimeout (Just (seconds 0.5)) . setLimits defaultLimits {limitInFlight = 4} $ through proxy)
+        client <- newClient (single . setSilenceLimit Nothing . setCommandTimeout (Just (seconds 0.5)) . setLimits limitsDefaults {limitInFlight = 4} $ through proxy)
         run client Commands.ping
         Proxy.freeze proxy Proxy.ToClient
         callers <- forM [1 .. 20 :: Int] $ \_ -> async (tryRun client (Commands.incr "hits"))

@@ -15,7 +15,7 @@ import Redis
 import Redis.Commands qualified as Commands
 import Redis.TestKit.Command qualified as Plain
 import Redis.TestKit.Proxy qualified as Proxy
-import Redis.TestKit.Server (ServerOptions (..), defaultServerOptions)
+import Redis.TestKit.Server (ServerOptions (..), serverDefaults)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventually, eventuallyReturns, failure, within)
 import Redis.Transaction
@@ -75,7 +75,7 @@ spec = do
 
     forM_ [(carrier, together) | carrier <- ["TCP", "a Unix socket"], together <- [1, 40]] $ \(carrier, together) ->
       it ("by the server while it was idle leaves no write in doubt: " <> show together <> " at a time over " <> carrier) $
-        Server.withServer defaultServerOptions {optionsUnixSocket = True} $ \server -> leavingNothing $ do
+        Server.withServer serverDefaults {optionsUnixSocket = True} $ \server -> leavingNothing $ do
           config <- case (carrier, Server.serverSocket server) of
             ("TCP", _) -> pure (addressed server)
             (_, Just path) -> pure (quick (unixConfig path))
@@ -221,7 +221,7 @@ spec = do
         tallyNotRun tally `shouldSatisfy` (> 0)
 
     it "ends commands of the gap with its cause" $
-      Server.withServer Server.defaultServerOptions $ \server ->
+      Server.withServer Server.serverDefaults $ \server ->
         leavingNothing . withClient (setMaxAttempts 3 (addressed server)) $ \client -> do
           run client Commands.ping
           Server.kill9 server
@@ -235,7 +235,7 @@ spec = do
 
   describe "a server that is frozen" $ do
     it "makes commands time out in doubt, and its late replies reach nobody" $
-      Server.withServer Server.defaultServerOptions $ \server -> do
+      Server.withServer Server.serverDefaults $ \server -> do
         (journal, config) <- journalled (setCommandTimeout (Just (seconds 0.25)) (setSilenceLimit Nothing (addressed server)))
         tally <- underLoad server config $ \_ load -> do
           Server.freeze server
@@ -248,7 +248,7 @@ spec = do
         [cause | Disconnected _ cause <- events, cause /= ClosedLocally] `shouldBe` []
 
     it "ends a command of less time in its time, and keeps its neighbours for theirs" $
-      Server.withServer Server.defaultServerOptions $ \server ->
+      Server.withServer Server.serverDefaults $ \server ->
         withClient (setCommandTimeout (Just (seconds 30)) (setSilenceLimit Nothing (setMuxCount (Just 1) (addressed server)))) $ \client -> do
           run client (Commands.set "key" "value")
           withDedicated client AnyPrimary $ \dedicated -> do
@@ -267,7 +267,7 @@ spec = do
             mapM awaitReply [neighbour, also] `shouldReturn` [Just "value", Just "value"]
 
     it "does not end a command of more time when that of the others is over" $
-      Server.withServer Server.defaultServerOptions $ \server ->
+      Server.withServer Server.serverDefaults $ \server ->
         withClient (setCommandTimeout (Just (seconds 0.3)) (setSilenceLimit (Just (seconds 0.1)) (setMuxCount (Just 1) (addressed server)))) $ \client -> do
           run client (Commands.set "key" "value")
           let busy = Commands.eval "local began = redis.call('TIME'); local now = began; while (now[1] - began[1]) * 1000000 + now[2] - began[2] < 1500000 do now = redis.call('TIME') end return 7" [] []
@@ -284,7 +284,7 @@ spec = do
           either displayException show result `shouldSatisfy` ("no connection within 0.3 s" `isInfixOf`)
 
     it "is given up when it stays silent, and found again" $
-      Server.withServer Server.defaultServerOptions $ \server -> do
+      Server.withServer Server.serverDefaults $ \server -> do
         (journal, config) <- journalled (briefly (addressed server))
         tally <- underLoad server config $ \_ load -> do
           Server.freeze server
@@ -329,7 +329,7 @@ spec = do
 
     it "with a full queue and no command timeout is given up all the same" $
       behindProxy $ \_ proxy -> leavingNothing $ do
-        let config = setSilenceLimit (Just (seconds 0.1)) . setCommandTimeout Nothing . setMuxCount (Just 1) . setLimits defaultLimits {limitInFlight = 4} $ through proxy
+        let config = setSilenceLimit (Just (seconds 0.1)) . setCommandTimeout Nothing . setMuxCount (Just 1) . setLimits limitsDefaults {limitInFlight = 4} $ through proxy
         withClient config $ \client -> do
           run client Commands.ping
           Proxy.freeze proxy Proxy.ToClient

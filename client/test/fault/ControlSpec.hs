@@ -11,7 +11,7 @@ import Redis
 import Redis.Commands qualified as Commands
 import Redis.TestKit.Command (Reply (Failed), request, withConnection)
 import Redis.TestKit.Group
-import Redis.TestKit.Server (ServerOptions (optionsConfig), defaultServerOptions, serverAddress, withServer)
+import Redis.TestKit.Server (ServerOptions (optionsConfig), serverAddress, serverDefaults, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventually, within)
 import Test.Hspec
@@ -49,7 +49,7 @@ spec = describe "that end what others do" $ do
         [named, setProtocol OnlyResp2 . named]
 
   it "end a pause of writes at once, beside a write that waits for it" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withClient (patient (addressed server)) $ \client -> do
         void (Server.command server ["CLIENT", "PAUSE", "20000", "WRITE"])
         withAsync (tryRun client (Commands.set "key" "value")) $ \write -> do
@@ -58,7 +58,7 @@ spec = describe "that end what others do" $ do
           within 1 (wait write) `shouldReturn` Right ()
 
   it "abort a shutdown that waits for a replica" $
-    withGroup defaultGroupOptions {groupReplicaCount = 1, groupServer = defaultServerOptions {optionsConfig = ["shutdown-timeout 30"]}} $ \group -> do
+    withGroup groupDefaults {groupReplicaCount = 1, groupServer = serverDefaults {optionsConfig = ["shutdown-timeout 30"]}} $ \group -> do
       primary <- primaryOf group
       replicas <- replicasOf group
       withClient (patient (addressed primary)) $ \client -> do
@@ -75,7 +75,7 @@ spec = describe "that end what others do" $ do
   where
     -- All callers share one connection, and a script may take its time.
     patient = setSilenceLimit Nothing . setCommandTimeout (Just (seconds 20)) . single
-    impatient = defaultServerOptions {optionsConfig = ["busy-reply-threshold 50"]}
+    impatient = serverDefaults {optionsConfig = ["busy-reply-threshold 50"]}
     busy server =
       eventually 5 "the script runs" . withConnection (serverAddress server) $ \connection ->
         (\case Failed text -> "BUSY" `ByteString.isPrefixOf` text; _ -> False) <$> request connection ["GET", "key"]

@@ -15,7 +15,7 @@ import Redis.Commands qualified as Commands
 import Redis.Metrics
 import Redis.TestKit.Command (Reply (Text))
 import Redis.TestKit.Proxy qualified as Proxy
-import Redis.TestKit.Server (defaultServerOptions, withServer)
+import Redis.TestKit.Server (serverDefaults, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventually, eventuallyReturns, within)
 import Test.Hspec
@@ -35,7 +35,7 @@ spec :: Spec
 spec = do
   describe "the counts of a node" $ do
     it "have every reply in the histogram, once, however many callers there are" $
-      withServer defaultServerOptions $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
+      withServer serverDefaults $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
         _ <- replicateConcurrently 20 (replicateM_ 50 (run client (Commands.incr "hits")))
         _ <- runPipeline client (traverse (const (pipelined (Commands.incr "hits"))) [1 .. 5000 :: Int])
         started <- replicateM 1000 (submit client (Commands.incr "hits"))
@@ -58,7 +58,7 @@ spec = do
         roundTripWithin 0.5 trips `shouldSatisfy` maybe False (< milliseconds 140)
 
     it "time what the reader sends from then, and not from what was sent before" $
-      withServer defaultServerOptions $ \server -> leavingNothing . withClient (single (addressed server)) $ \client -> do
+      withServer serverDefaults $ \server -> leavingNothing . withClient (single (addressed server)) $ \client -> do
         -- After so many in flight, callers leave single commands to the reader to send.
         _ <- runPipeline client (traverse (const (pipelined (Commands.incr "hits"))) [1 .. 500 :: Int])
         -- This command runs on another connection.
@@ -69,7 +69,7 @@ spec = do
         roundTripWithin 1 trips `shouldSatisfy` maybe False (< seconds 1.8)
 
     it "keep apart what waits on the server" $
-      withServer defaultServerOptions $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
+      withServer serverDefaults $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
         _ <- run client (Commands.blpop (pure "list") (Just (milliseconds 100)))
         eventuallyReturns 5 1 (roundTripCount . roundTripsDedicated <$> nodeOf client)
         node <- nodeOf client
@@ -108,7 +108,7 @@ spec = do
         errorsNotSent (countErrors node) `shouldSatisfy` (>= countConnectsFailed node)
 
     it "say what the server refused, on shared and on lent connections" $
-      withServer defaultServerOptions $ \server -> leavingNothing . withClient (single (addressed server)) $ \client -> do
+      withServer serverDefaults $ \server -> leavingNothing . withClient (single (addressed server)) $ \client -> do
         run client (Commands.set "key" "text")
         _ <- tryRun client (Commands.incr "key")
         _ <- submit client (Commands.lpush "key" (pure "a")) >>= tryAwaitReply
@@ -130,7 +130,7 @@ spec = do
 
   describe "a client that is closed" $ do
     it "answers what is in flight under load, and every caller is told the truth" $
-      withServer defaultServerOptions $ \server -> within 30 . leavingNothing $ do
+      withServer serverDefaults $ \server -> within 30 . leavingNothing $ do
         client <- newClient (addressed server)
         acknowledged <- newTVarIO (0 :: Int)
         let worker = do
@@ -188,7 +188,7 @@ spec = do
         Proxy.thaw proxy Proxy.ToClient
 
     it "ends a command that waits on the server with its time, and loses no element that was answered" $
-      withServer defaultServerOptions $ \server -> leavingNothing . within 20 $ do
+      withServer serverDefaults $ \server -> leavingNothing . within 20 $ do
         client <- newClient (addressed server)
         results <- forConcurrently [1 .. 4 :: Int] $ \number ->
           if number == 1

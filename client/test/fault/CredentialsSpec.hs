@@ -14,7 +14,7 @@ import Redis
 import Redis.Commands qualified as Commands
 import Redis.TestKit.Command (Reply (Status), replyText)
 import Redis.TestKit.Proxy qualified as Proxy
-import Redis.TestKit.Server (Server, defaultServerOptions, serverAddress, withServer)
+import Redis.TestKit.Server (Server, serverAddress, serverDefaults, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventually, failure)
 import Redis.Wire (withWire)
@@ -23,7 +23,7 @@ import Test.Hspec hiding (before)
 spec :: Spec
 spec = describe "credentials that change" $ do
   it "are said by all connections that live when that is asked for, and nothing is lost" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       newUser server "app-1" "first"
       newest <- newTVarIO (named "app-1" "first")
       let config = setCredentialsFrom (issuedCredentials <$> readTVarIO newest) (setMuxCount (Just 3) (addressed server))
@@ -40,7 +40,7 @@ spec = describe "credentials that change" $ do
       (tallyMaybe tally, tallyNotRun tally) `shouldBe` (0, 0)
 
   it "are used for new connections when a password is replaced under load" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       newUser server "app" "first"
       newest <- newTVarIO (named "app" "first")
       Proxy.withProxy (serverAddress server) $ \proxy -> do
@@ -57,7 +57,7 @@ spec = describe "credentials that change" $ do
         refusedAttempts `shouldBe` []
 
   it "are renewed before their time is over, once for all connections, and nothing is lost" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       issues <- newTVarIO (0 :: Int)
       began <- getMonotonicTime
       let issue = do
@@ -80,7 +80,7 @@ spec = describe "credentials that change" $ do
       (tallyMaybe tally, tallyNotRun tally) `shouldBe` (0, 0)
 
   it "are tried again soon when the action throws, and when the server refuses them" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       newUser server "app-1" "secret"
       newUser server "app-2" "secret"
       attempts <- newTVarIO []
@@ -106,7 +106,7 @@ spec = describe "credentials that change" $ do
         show told `shouldSatisfy` not . ("not-yet-known" `isInfixOf`)
 
   it "that a server refuses are told to who asks for them" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       newUser server "app" "secret"
       newest <- newTVarIO (named "app" "secret")
       withClient (setCredentialsFrom (issuedCredentials <$> readTVarIO newest) (single (addressed server))) $ \client -> do
@@ -132,7 +132,7 @@ spec = describe "credentials that change" $ do
         Proxy.heal proxy
 
   it "come from an action that can be interrupted, whatever it is run for" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       newUser server "app" "secret"
       states <- newTVarIO []
       let issue = do
@@ -150,7 +150,7 @@ spec = describe "credentials that change" $ do
       nub <$> readTVarIO states `shouldReturn` [Unmasked]
 
   it "that take longer than a connection may are the connection's error, and nothing hangs" $
-    withServer defaultServerOptions $ \server -> leavingNothing $ do
+    withServer serverDefaults $ \server -> leavingNothing $ do
       never <- newEmptyTMVarIO
       let config = setCredentialsFrom (atomically (takeTMVar never)) (setMaxAttempts 1 (setConnectTimeout (seconds 0.2) (addressed server)))
       withClient config $ \client -> do

@@ -20,7 +20,7 @@ import Redis.Commands qualified as Commands
 import Redis.Metrics
 import Redis.TestKit.Command (Reply (..))
 import Redis.TestKit.Proxy qualified as Proxy
-import Redis.TestKit.Server (defaultServerOptions)
+import Redis.TestKit.Server (serverDefaults)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventually, eventuallyReturns, within)
 import Redis.Value (Value (..))
@@ -135,7 +135,7 @@ spec = do
       withServer $ \server -> leavingNothing $ do
         Server.kill9 server
         let delay = 0.4
-        (journal, config) <- journalled (setBackoff defaultBackoff {backoffFirst = seconds delay, backoffCap = seconds delay} (setMaxAttempts 1 (addressed server)))
+        (journal, config) <- journalled (setBackoff backoffDefaults {backoffFirst = seconds delay, backoffCap = seconds delay} (setMaxAttempts 1 (addressed server)))
         withClient config $ \client -> do
           began <- getMonotonicTime
           -- Commands that begin together may all try to connect.
@@ -360,7 +360,7 @@ data Trouble = Trouble
 instance Exception Trouble
 
 withServer :: (Server.Server -> IO a) -> IO a
-withServer = Server.withServer defaultServerOptions
+withServer = Server.withServer serverDefaults
 
 decimal :: Int -> ByteString
 decimal = Char8.pack . show

@@ -14,7 +14,7 @@ import Redis
 import Redis.Commands qualified as Commands
 import Redis.TestKit.Proxy (Proxy)
 import Redis.TestKit.Proxy qualified as Proxy
-import Redis.TestKit.Server (Server, defaultServerOptions, withServer)
+import Redis.TestKit.Server (Server, serverDefaults, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventually, eventuallyReturns, within)
 import Redis.Transaction
@@ -24,7 +24,7 @@ import Test.Hspec
 spec :: Spec
 spec = describe "a client that is dropped" $ do
   it "is closed when the collector notices, with its threads and connections" $
-    withServer defaultServerOptions $ \server -> leavingNothing . within 30 $ do
+    withServer serverDefaults $ \server -> leavingNothing . within 30 $ do
       used server
       eventuallyReturns 20 0 (performMajorGC >> Server.connectedClients server)
 

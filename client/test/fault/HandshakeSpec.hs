@@ -16,7 +16,7 @@ import Redis.TestKit.Address (Address (TcpAddress))
 import Redis.TestKit.Certificates
 import Redis.TestKit.Command qualified as Plain
 import Redis.TestKit.Proxy qualified as Proxy
-import Redis.TestKit.Server (AclUser (..), ClientCertificates (..), ServerOptions (..), TlsOptions (..), defaultServerOptions)
+import Redis.TestKit.Server (AclUser (..), ClientCertificates (..), ServerOptions (..), TlsOptions (..), serverDefaults)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventually, failure, within)
 import Redis.Value (Value (..))
@@ -27,16 +27,16 @@ spec :: Spec
 spec = do
   describe "credentials" $ do
     it "that are wrong fail clearly, once, and show no password" $
-      refusedOnce defaultServerOptions {optionsPassword = Just "right"} (password "wrong") "WRONGPASS"
+      refusedOnce serverDefaults {optionsPassword = Just "right"} (password "wrong") "WRONGPASS"
 
     it "that are missing fail clearly, once" $
-      refusedOnce defaultServerOptions {optionsPassword = Just "right"} id "NOAUTH"
+      refusedOnce serverDefaults {optionsPassword = Just "right"} id "NOAUTH"
 
     it "that are wrong fail clearly in RESP2, once" $
-      refusedOnce defaultServerOptions {optionsPassword = Just "right"} (setProtocol OnlyResp2 . password "wrong") "WRONGPASS"
+      refusedOnce serverDefaults {optionsPassword = Just "right"} (setProtocol OnlyResp2 . password "wrong") "WRONGPASS"
 
     it "that are missing fail clearly in RESP2" $
-      Server.withServer defaultServerOptions {optionsPassword = Just "right"} $ \server ->
+      Server.withServer serverDefaults {optionsPassword = Just "right"} $ \server ->
         leavingNothing . withClient (setProtocol OnlyResp2 (addressed server)) $ \client -> do
           result <- tryRun client (Commands.incr "hits")
           show result `shouldSatisfy` ("NOAUTH" `isInfixOf`)
@@ -51,7 +51,7 @@ spec = do
             run client (raw ["ACL", "WHOAMI"]) `shouldReturn` BulkString "reader"
 
     it "are used again on every new connection" $
-      Server.withServer defaultServerOptions {optionsPassword = Just "right"} $ \server ->
+      Server.withServer serverDefaults {optionsPassword = Just "right"} $ \server ->
         Proxy.withProxy (Server.serverAddress server) $ \proxy -> do
           tally <- underLoad server (password "right" (through proxy)) $ \_ load ->
             forM_ [1 :: Int .. 3] $ \_ -> Proxy.cut proxy Proxy.Reset >> workersProgress load 8
@@ -66,11 +66,11 @@ spec = do
         counterOf server "here" `shouldReturn` 0
 
     it "that does not exist fails clearly, once" $
-      refusedOnce defaultServerOptions (setDatabase 99) "out of range"
+      refusedOnce serverDefaults (setDatabase 99) "out of range"
 
   describe "a server" $ do
     it "that has no HELLO is spoken to in RESP2" $
-      Server.withServer defaultServerOptions {optionsConfig = ["rename-command HELLO \"\""], optionsPassword = Just "right"} $ \server ->
+      Server.withServer serverDefaults {optionsConfig = ["rename-command HELLO \"\""], optionsPassword = Just "right"} $ \server ->
         leavingNothing . withClient (setClientName (Just "me") (setDatabase 1 (password "right" (addressed server)))) $ \client -> do
           run client Commands.clientGetname `shouldReturn` Just "me"
           run client (raw ["DEBUG", "PROTOCOL", "map"]) >>= \case
@@ -78,7 +78,7 @@ spec = do
             other -> expectationFailure (show other)
 
     it "that has no room for another client says so, and is asked again" $
-      Server.withServer defaultServerOptions {optionsConfig = ["maxclients 2"]} $ \server -> leavingNothing $ do
+      Server.withServer serverDefaults {optionsConfig = ["maxclients 2"]} $ \server -> leavingNothing $ do
         (journal, config) <- journalled (single (addressed server))
         withClient config $ \client -> do
           result <- Plain.withConnection (Server.serverAddress server) $ \one ->
@@ -93,7 +93,7 @@ spec = do
 
     forM_ [PreferResp3, OnlyResp2] $ \protocol ->
       it ("that has no room says so whenever it is asked in " <> show protocol <> ", by whatever way") $
-        withoutRoom defaultServerOptions {optionsUnixSocket = True} $ \server -> case Server.serverSocket server of
+        withoutRoom serverDefaults {optionsUnixSocket = True} $ \server -> case Server.serverSocket server of
           Nothing -> failure "no socket"
           Just path -> forM_ [addressed server, quick (unixConfig path)] $ \plain -> do
             let config = impatient (setProtocol protocol plain)
@@ -104,7 +104,7 @@ spec = do
             length [() | Left (ConnectionError (ConnectionFailure _ NotSent _ _)) <- wires] `shouldBe` 50
 
     it "that has no room is asked again until there is some, for as long as a command may take" $
-      Server.withServer defaultServerOptions {optionsConfig = ["maxclients 1"]} $ \server -> leavingNothing $ do
+      Server.withServer serverDefaults {optionsConfig = ["maxclients 1"]} $ \server -> leavingNothing $ do
         (journal, config) <- journalled (single (setCommandTimeout (Just (seconds 20)) (addressed server)))
         withClient (setMaxAttempts 1000 config) $ \client -> do
           waiting <- Plain.withConnection (Server.serverAddress server) $ \one -> do
@@ -126,7 +126,7 @@ spec = do
         withClient config $ \client -> eventually 5 "there is room" (either (const False) (const True) <$> tryRun client Commands.ping)
 
     it "that runs a script and would not select a database is asked again when it is done" $
-      Server.withServer defaultServerOptions {optionsConfig = ["busy-reply-threshold 1"]} $ \server -> leavingNothing $ do
+      Server.withServer serverDefaults {optionsConfig = ["busy-reply-threshold 1"]} $ \server -> leavingNothing $ do
         (journal, config) <- journalled (single (setDatabase 3 (setCommandTimeout (Just (seconds 20)) (addressed server))))
         withAsync (Server.command server ["EVAL", "while true do end", "0"]) $ \_ -> do
           -- The server would still let in a client that connects before the script runs.
@@ -139,7 +139,7 @@ spec = do
             within 15 (awaitReply waiting) `shouldReturn` 1
 
     it "whose port is closed is an error that names it, within the attempts allowed" $
-      Server.withServer defaultServerOptions $ \server -> do
+      Server.withServer serverDefaults $ \server -> do
         Server.stop server
         leavingNothing . withClient (setMaxAttempts 4 (addressed server)) $ \client -> do
           began <- getMonotonicTime
@@ -155,12 +155,12 @@ spec = do
         either displayException show result `shouldSatisfy` ("is not known (no-such-host.invalid" `isInfixOf`)
 
     it "is reached by its name" $
-      Server.withServer defaultServerOptions $ \server ->
+      Server.withServer serverDefaults $ \server ->
         leavingNothing . withClient (quick (standaloneConfig "localhost" (portOf (Server.serverPort server)))) $ \client ->
           run client Commands.ping
 
     it "is reached over IPv6" $
-      Server.withServer defaultServerOptions {optionsHosts = ["::1", "127.0.0.1"]} $ \server -> do
+      Server.withServer serverDefaults {optionsHosts = ["::1", "127.0.0.1"]} $ \server -> do
         tally <- underLoadOf 4 server (addressed server) (\_ _ -> pure ())
         tallyMaybe tally `shouldBe` 0
 
@@ -216,7 +216,7 @@ spec = do
 
     it "to a server that speaks plain text is an error, in time" $
       withCertificates $ \certificates ->
-        Server.withServer defaultServerOptions $ \server ->
+        Server.withServer serverDefaults $ \server ->
           leavingNothing . withClient (setMaxAttempts 1 . setConnectTimeout (seconds 0.5) $ setTls (Just (trusting certificates)) (addressed server)) $ \client -> do
             result <- tryRun client Commands.ping
             case result of
@@ -235,7 +235,7 @@ spec = do
       $ \(what, ask) ->
         it ("to a server that speaks plain text is the reason that " <> what <> " gets whose time is over first") $
           withCertificates $ \certificates ->
-            Server.withServer defaultServerOptions $ \server ->
+            Server.withServer serverDefaults $ \server ->
               leavingNothing . withClient (setCommandTimeout (Just (seconds 0.3)) . setConnectTimeout (seconds 2) . setMaxDedicated 1 . setMaxAttempts 1 $ setTls (Just (trusting certificates)) (addressed server)) $ \client ->
                 eventually 25 "the reason" $ do
                   results <- ask client
@@ -246,7 +246,7 @@ spec = do
 
     it "to a cluster that speaks plain text is the reason that no node can be reached" $
       withCertificates $ \certificates ->
-        Server.withServer defaultServerOptions $ \server ->
+        Server.withServer serverDefaults $ \server ->
           leavingNothing . withClient (setConnectTimeout (seconds 20) . setTls (Just (trusting certificates)) $ quick (clusterConfig (pure (TcpEndpoint (Char8.pack (Server.serverHost server)) (fromIntegral (Server.serverPort server)))))) $ \client ->
             eventually 25 "the reason" $ do
               result <- tryRun client Commands.ping
@@ -260,14 +260,14 @@ spec = do
           nub (filter (not . ("expects TLS does (use rediss:// or setTls)" `isInfixOf`) . renderCause) causes) `shouldBe` []
 
     it "with a file of authorities that is not there is an error before any connection" $
-      newClient (setTls (Just defaultTlsConfig {tlsCaFile = Just "/nowhere/authority.pem"}) (quick (standaloneConfig "127.0.0.1" 1)))
+      newClient (setTls (Just tlsDefaults {tlsCaFile = Just "/nowhere/authority.pem"}) (quick (standaloneConfig "127.0.0.1" 1)))
         `shouldThrow` \case
           ConnectionError (ConnectionFailure _ NotSent _ (TlsFailed _)) -> True
           _ -> False
 
 -- | One attempt for each command, and hardly a pause between two attempts.
 impatient :: Config -> Config
-impatient = setMaxAttempts 1 . setBackoff defaultBackoff {backoffFirst = milliseconds 1, backoffCap = milliseconds 1} . single
+impatient = setMaxAttempts 1 . setBackoff backoffDefaults {backoffFirst = milliseconds 1, backoffCap = milliseconds 1} . single
 
 -- | A server that already has as many clients as it may have.
 withoutRoom :: ServerOptions -> (Server.Server -> IO a) -> IO a
@@ -334,7 +334,7 @@ as :: Char8.ByteString -> Char8.ByteString -> Config -> Config
 as user text = setCredentials (Just Credentials {credentialsUser = Just user, credentialsPassword = toSecret text})
 
 withReader :: ServerOptions
-withReader = defaultServerOptions {optionsUsers = [AclUser {aclName = "reader", aclPassword = "secret", aclRules = "~* +@read +@connection +acl|whoami"}]}
+withReader = serverDefaults {optionsUsers = [AclUser {aclName = "reader", aclPassword = "secret", aclRules = "~* +@read +@connection +acl|whoami"}]}
 
 withTls :: ClientCertificates -> (Certificates -> KeyPair) -> (Certificates -> Server.Server -> Int -> IO a) -> IO a
 withTls = withTlsOf id
@@ -343,11 +343,11 @@ withTlsOf :: (ServerOptions -> ServerOptions) -> ClientCertificates -> (Certific
 withTlsOf change clients pair action =
   withCertificates $ \certificates -> do
     let tls = TlsOptions {tlsKeyPair = pair certificates, tlsAuthority = certificatesAuthority certificates, tlsClients = clients}
-    Server.withServer (change defaultServerOptions {optionsTls = Just tls}) $ \server ->
+    Server.withServer (change serverDefaults {optionsTls = Just tls}) $ \server ->
       maybe (failure "no TLS port") (action certificates server) (Server.serverTlsPort server)
 
 trusting :: Certificates -> TlsConfig
-trusting certificates = defaultTlsConfig {tlsCaFile = Just (certificatesAuthority certificates)}
+trusting certificates = tlsDefaults {tlsCaFile = Just (certificatesAuthority certificates)}
 
 portOf :: Int -> Port
 portOf = fromIntegral

@@ -64,7 +64,7 @@ import Redis.TestKit.Address (Address (TcpAddress), freePorts, listenOn)
 import Redis.TestKit.Command (Reply (..), replyText)
 import Redis.TestKit.Listener (AndThen (..), listenerPort, sayTo, withListener)
 import Redis.TestKit.Proxy (Proxy, proxyPort, withProxy)
-import Redis.TestKit.Server (Server, ServerOptions (optionsConfig), defaultServerOptions, serverAddress, serverHost, serverPort, withServer)
+import Redis.TestKit.Server (Server, ServerOptions (optionsConfig), serverAddress, serverDefaults, serverHost, serverPort, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (descriptorsReturnTo, eventually, failure, openDescriptors, within)
 import Test.Hspec (shouldBe, shouldSatisfy)
@@ -75,7 +75,7 @@ quick =
   setCommandTimeout (Just (seconds 3))
     . setConnectTimeout (seconds 2)
     . setSilenceLimit (Just (seconds 0.5))
-    . setBackoff defaultBackoff {backoffFirst = seconds 0.005, backoffCap = seconds 0.05}
+    . setBackoff backoffDefaults {backoffFirst = seconds 0.005, backoffCap = seconds 0.05}
 
 -- | The configuration for a server, with short times.
 addressed :: Server -> Config
@@ -91,7 +91,7 @@ single = setMuxCount (Just 1)
 
 -- | A server and a proxy in front of it.
 behindProxy :: (Server -> Proxy -> IO a) -> IO a
-behindProxy = behindProxyOf defaultServerOptions
+behindProxy = behindProxyOf serverDefaults
 
 -- | Like 'behindProxy', with the server's options.
 behindProxyOf :: ServerOptions -> (Server -> Proxy -> IO a) -> IO a
@@ -111,7 +111,7 @@ neverAnswering action =
 
 -- | A server that writes to disk before it answers, so its data survives its end.
 durable :: ServerOptions
-durable = defaultServerOptions {optionsConfig = ["appendonly yes", "appendfsync always"]}
+durable = serverDefaults {optionsConfig = ["appendonly yes", "appendfsync always"]}
 
 -- | Whether a 'hangingUp' peer still hangs up, and how often it has.
 data HangUps = HangUps (TVar Bool) (TVar Int)
@@ -133,7 +133,7 @@ hangingUp action = do
   withListener "127.0.0.1" answer $ \listener ->
     action (HangUps hostile count)
       . setMaxAttempts 1
-      . setBackoff defaultBackoff {backoffFirst = seconds 0.02, backoffCap = seconds 0.2}
+      . setBackoff backoffDefaults {backoffFirst = seconds 0.02, backoffCap = seconds 0.2}
       . quick
       $ standaloneConfig "127.0.0.1" (fromIntegral (listenerPort listener))
 

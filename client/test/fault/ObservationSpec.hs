@@ -14,7 +14,7 @@ import Redis.Commands qualified as Commands
 import Redis.Internal.Client.EventDispatcher (maxWaitingEvents)
 import Redis.Metrics
 import Redis.TestKit.Proxy qualified as Proxy
-import Redis.TestKit.Server (defaultServerOptions, withServer)
+import Redis.TestKit.Server (serverDefaults, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventuallyReturns, within)
 import Test.Hspec
@@ -40,7 +40,7 @@ spec = do
           `shouldBe` ["added", "connected", "ClosedByPeer", "connected", "ClosedByPeer", "failed", "connected", "ClosedLocally"]
 
     it "tell of no end without a beginning" $
-      withServer defaultServerOptions {Server.optionsPassword = Just "right"} $ \server -> leavingNothing $ do
+      withServer serverDefaults {Server.optionsPassword = Just "right"} $ \server -> leavingNothing $ do
         (journal, config) <- journalled (single (addressed server))
         withClient config $ \client -> do
           _ <- tryRun client Commands.ping
@@ -71,7 +71,7 @@ spec = do
         tallyRight tally `shouldSatisfy` (> 0)
 
     it "as if their thread were killed disturb nobody either" $
-      withServer defaultServerOptions $ \server -> leavingNothing $ do
+      withServer serverDefaults $ \server -> leavingNothing $ do
         let hooks = noHooks {hookConnection = Just (const (throwIO ThreadKilled))}
         withClient (setHooks hooks (addressed server)) $ \client ->
           run client Commands.ping
@@ -96,7 +96,7 @@ spec = do
         putMVar never ()
 
     it "are told how much they have missed" $
-      withServer defaultServerOptions $ \server -> leavingNothing $ do
+      withServer serverDefaults $ \server -> leavingNothing $ do
         events <- newTVarIO []
         gate <- newEmptyMVar
         let heard event = atomically (modifyTVar' events (event :))
@@ -111,7 +111,7 @@ spec = do
 
   describe "gauges" $ do
     it "show connections lent out, kept, and waited for" $
-      withServer defaultServerOptions $ \server -> leavingNothing . withClient (setMaxDedicated 1 (single (addressed server))) $ \client -> do
+      withServer serverDefaults $ \server -> leavingNothing . withClient (setMaxDedicated 1 (single (addressed server))) $ \client -> do
         let dedicated = map gaugeDedicated . snapshotNodes <$> clientSnapshot client
             shown lent idle waiting =
               [DedicatedGauges {gaugeLent = lent, gaugeIdle = idle, gaugeOpening = 0, gaugeLeasesWaiting = waiting}]
@@ -132,7 +132,7 @@ spec = do
             eventuallyReturns 5 (shown 0 1 0) dedicated
 
     it "show what is open, in flight and waiting" $
-      behindProxy $ \_ proxy -> leavingNothing . withClient (single . setSilenceLimit Nothing . setLimits defaultLimits {limitInFlight = 8} $ through proxy) $ \client -> do
+      behindProxy $ \_ proxy -> leavingNothing . withClient (single . setSilenceLimit Nothing . setLimits limitsDefaults {limitInFlight = 8} $ through proxy) $ \client -> do
         fmap (map gaugeConnections) (snapshotNodes <$> clientSnapshot client) `shouldReturn` [[]]
         run client Commands.ping
         map gaugeEndpoint . snapshotNodes <$> clientSnapshot client `shouldReturn` [endpointOf proxy]

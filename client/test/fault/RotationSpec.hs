@@ -17,7 +17,7 @@ import Harness
 import Redis
 import Redis.Commands qualified as Commands
 import Redis.TestKit.Command (Reply (List, Status), replyText)
-import Redis.TestKit.Server (Server, defaultServerOptions, withServer)
+import Redis.TestKit.Server (Server, serverDefaults, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (pause)
 import Redis.Tracing (CommandEnded (..), CommandOutcome (..))
@@ -26,7 +26,7 @@ import Test.Hspec hiding (before)
 spec :: Spec
 spec = describe "credentials that change again and again" $ do
   it "lose nothing and fail nothing when a password is replaced, though the server knows of it before whoever issues it" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       user server "app" "0"
       newest <- newTVarIO "0"
       do
@@ -64,7 +64,7 @@ spec = describe "credentials that change again and again" $ do
         tallyRight found `shouldSatisfy` (> 100)
 
   it "lose nothing and fail nothing when tokens expire, whose connections the server then ends" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       issued <- newTVarIO []
       let life = 1
           -- A machine that is busy may keep the client from renewing them in the last fifth of

@@ -21,7 +21,7 @@ import Redis.Subscription
 import Redis.TestKit.Command (Reply (Number))
 import Redis.TestKit.Proxy (Direction (..), Ending (..), Proxy)
 import Redis.TestKit.Proxy qualified as Proxy
-import Redis.TestKit.Server (Server, ServerOptions (..), defaultServerOptions, withServer)
+import Redis.TestKit.Server (Server, ServerOptions (..), serverDefaults, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventually, openDescriptors)
 import Test.Hspec
@@ -101,7 +101,7 @@ spec = do
   -- The window between the steps of one that gives up cannot be held open from outside. If there is
   -- one, about one race in a hundred finds it; so many do not miss it.
   it "a topic that one thread gives up while another asks for it is heard by the other" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withClient (addressed server) $ \client ->
         withSubscription client (channel "news") $ \subscription ->
           forM_ [1 .. 250 :: Int] $ \number ->
@@ -114,7 +114,7 @@ spec = do
               unsubscribe subscription (channel name)
 
   it "a message of 64 MB is heard, and those behind it" $
-    withServer defaultServerOptions {optionsConfig = ["client-output-buffer-limit pubsub 0 0 0"]} $ \server ->
+    withServer serverDefaults {optionsConfig = ["client-output-buffer-limit pubsub 0 0 0"]} $ \server ->
       withClient (setCommandTimeout (Just (seconds 20)) (addressed server)) $ \publisher ->
         withClient (setSilenceLimit (Just (seconds 20)) (addressed server)) $ \client ->
           withSubscription client (channel "news") $ \subscription -> do
@@ -148,7 +148,7 @@ spec = do
                 numbers 5000 slow `shouldReturn` map Right [1 .. 5000]
 
     it "drops the oldest, and says so where they are missing" $
-      withServer defaultServerOptions $ \server ->
+      withServer serverDefaults $ \server ->
         withClient (addressed server) $ \client ->
           withSubscriptionOf subscriptionDefaults {subscriptionQueue = 100} client (channel "news" <> channel "flag") $ \slow -> do
             forM_ [1 .. 1000] $ publishNumber client
@@ -160,7 +160,7 @@ spec = do
             heard `shouldBe` Left NotTaken : map Right [903 .. 1001]
 
     it "ends the subscription when that is wished, and what waits can be taken first" $
-      withServer defaultServerOptions $ \server ->
+      withServer serverDefaults $ \server ->
         withClient (addressed server) $ \client ->
           withSubscriptionOf subscriptionDefaults {subscriptionQueue = 100, subscriptionWhenFull = EndWhenFull} client (channel "news") $ \slow -> do
             forM_ [1 .. 1000] $ publishNumber client
@@ -170,7 +170,7 @@ spec = do
             eventually 5 "it does not count any more" $ (== SubscriptionGauges 0 0 0) . snapshotSubscriptions <$> clientSnapshot client
 
     it "of one that presses back for too long makes the server hang up: a gap" $
-      withServer defaultServerOptions {optionsConfig = ["client-output-buffer-limit pubsub 1mb 0 0"]} $ \server ->
+      withServer serverDefaults {optionsConfig = ["client-output-buffer-limit pubsub 1mb 0 0"]} $ \server ->
         withClient (addressed server) $ \client ->
           withSubscriptionOf subscriptionDefaults {subscriptionQueue = 2, subscriptionWhenFull = BackPressure} client (channel "news") $ \slow -> do
             let large = ByteString.replicate 100000 120
@@ -191,7 +191,7 @@ spec = do
             lastHeard `shouldSatisfy` (< unheard)
 
   it "is in the client's snapshot, with its connection and what waits" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withClient (addressed server) $ \client -> do
         let gauges = snapshotSubscriptions <$> clientSnapshot client
         gauges `shouldReturn` SubscriptionGauges 0 0 0
@@ -205,7 +205,7 @@ spec = do
         eventually 5 "nothing is left" $ (== SubscriptionGauges 0 0 0) <$> gauges
 
   it "ten thousand subscriptions are back within two seconds of a cut" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withClient (addressed server) $ \publisher ->
         withClient (addressed server) $ \client -> do
           let names = ["channel:" <> Char8.pack (show n) | n <- [1 .. 10000 :: Int]]
@@ -242,7 +242,7 @@ spec = do
         cancel listening
 
   it "with a wrong password says so at once, to the hook, too" $
-    withServer defaultServerOptions {optionsPassword = Just "right"} $ \server -> do
+    withServer serverDefaults {optionsPassword = Just "right"} $ \server -> do
       (journal, config) <- journalled (setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = toSecret "wrong"}) (addressed server))
       withClient config $ \client -> do
         withSubscription client (channel "news") (\_ -> pure ()) `shouldThrow` \case
@@ -253,7 +253,7 @@ spec = do
           _ -> False
 
   it "come back when a password is replaced at the server before the action knows of it" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       let setTo text = void (Server.command server ["ACL", "SETUSER", "app", "on", "resetpass", ">" <> text, "~*", "&*", "+@all"])
           credentials text = issuedCredentials Credentials {credentialsUser = Just "app", credentialsPassword = toSecret text}
       setTo "first"
@@ -274,7 +274,7 @@ spec = do
           nextEvent subscription >>= (`shouldSatisfy` \case Message message -> messagePayload message == "hello"; _ -> False)
 
   it "in a cluster that is none says so at once" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withClient (quick (clusterConfig (pure (serverEndpoint server)))) $ \client ->
         withSubscription client (channel "news") (\_ -> pure ()) `shouldThrow` \case
           RoutingError RoutingFailure {routingCause = NoReachableNode [_]} -> True

@@ -20,7 +20,7 @@ spec :: Spec
 spec = do
   describe "the time limit of a command on a connection of its own" $ do
     it "includes its wait for another caller's connection" $
-      Server.withServer Server.defaultServerOptions $ \server ->
+      Server.withServer Server.serverDefaults $ \server ->
         leavingNothing . withClient (setMaxDedicated 1 (setCommandTimeout (Just (seconds 30)) (addressed server))) $ \client -> do
           holder <- async (tryRun client (Commands.blpop (pure "list") Nothing))
           eventuallyReturns 5 1 (blockedClients server)
@@ -80,9 +80,9 @@ spec = do
 -- ends as soon as the client is closed.
 endsOnceClosed :: (Client -> IO (Either Error ())) -> Expectation
 endsOnceClosed action =
-  Server.withServer Server.defaultServerOptions $ \server -> leavingNothing $ do
+  Server.withServer Server.serverDefaults $ \server -> leavingNothing $ do
     Server.kill9 server
-    (journal, config) <- journalled (setBackoff defaultBackoff {backoffFirst = seconds 60, backoffCap = seconds 60} (setCommandTimeout (Just (seconds 600)) (addressed server)))
+    (journal, config) <- journalled (setBackoff backoffDefaults {backoffFirst = seconds 60, backoffCap = seconds 60} (setCommandTimeout (Just (seconds 600)) (addressed server)))
     client <- newClient config
     caller <- async (action client)
     awaitJournal journal "the attempt has failed" $ \case

@@ -18,7 +18,7 @@ import Redis.Metrics (CacheGauges (..), clientSnapshot, snapshotCache)
 import Redis.Script
 import Redis.TestKit.Proxy (Proxy)
 import Redis.TestKit.Proxy qualified as Proxy
-import Redis.TestKit.Server (defaultServerOptions, withServer)
+import Redis.TestKit.Server (serverDefaults, withServer)
 import Redis.TestKit.Wait (eventuallyReturns, within)
 import Redis.Tracing
 import Redis.Transaction
@@ -77,7 +77,7 @@ spec = describe "the hook for commands" $ do
       endedTook ended `shouldSatisfy` (> mempty)
 
   it "is told of the error that the caller gets" $
-    withServer defaultServerOptions $ \server -> leavingNothing $ do
+    withServer serverDefaults $ \server -> leavingNothing $ do
       (spans, hooked) <- recording
       withClient (hooked (addressed server)) $ \client -> do
         run client (Commands.set "key" "value")
@@ -89,7 +89,7 @@ spec = describe "the hook for commands" $ do
         map (\(_, ended) -> (endedNode ended, endedAttempts ended, endedEntering ended)) . drop 2 <$> endedOf spans `shouldReturn` [(Nothing, 0, Nothing)]
 
   it "is told of a submitted command once, however often and by whomever it is awaited" $
-    withServer defaultServerOptions $ \server -> leavingNothing $ do
+    withServer serverDefaults $ \server -> leavingNothing $ do
       (spans, hooked) <- recording
       withClient (hooked (addressed server)) $ \client -> do
         started <- submit client (Commands.incr "hits")
@@ -123,7 +123,7 @@ spec = describe "the hook for commands" $ do
         map (endedAttempts . snd) (take 4 seen) `shouldBe` [1, 1, 1, 1]
 
   it "is told of a transaction as one, of what is queued in it" $
-    withServer defaultServerOptions $ \server -> leavingNothing $ do
+    withServer serverDefaults $ \server -> leavingNothing $ do
       (spans, hooked) <- recording
       withClient (hooked (addressed server)) $ \client -> do
         _ <- runTransaction client (queued (Commands.set "here" "value") *> queued (Commands.get "here"))
@@ -157,7 +157,7 @@ spec = describe "the hook for commands" $ do
       map (isJust . endedEntering . snd) seen `shouldBe` replicate 5 True
 
   it "is told of no attempt of what is refused on a lent connection" $
-    withServer defaultServerOptions $ \server -> leavingNothing $ do
+    withServer serverDefaults $ \server -> leavingNothing $ do
       (spans, hooked) <- recording
       withClient (hooked (addressed server)) $ \client -> do
         withDedicated client AnyPrimary $ \connection -> do
@@ -216,7 +216,7 @@ spec = describe "the hook for commands" $ do
         `shouldReturn` [("INCR", CommandInterrupted), ("PIPELINE INCR", CommandInterrupted)]
 
   it "sees no password" $
-    withServer defaultServerOptions $ \server -> leavingNothing $ do
+    withServer serverDefaults $ \server -> leavingNothing $ do
       (spans, hooked) <- recording
       withClient (hooked (addressed server)) $ \client -> do
         _ <- tryRun client (raw ["AUTH", "user", "open sesame"])
@@ -228,7 +228,7 @@ spec = describe "the hook for commands" $ do
   it "is told of a read that is not kept yet, and not of one that is" $
     behindProxy $ \_ proxy -> leavingNothing $ do
       (spans, hooked) <- recording
-      withClient (setCaching (Just defaultCaching) (hooked (through proxy))) $ \client -> do
+      withClient (setCaching (Just cachingDefaults) (hooked (through proxy))) $ \client -> do
         runCached client (seconds 60) (Commands.get "key") `shouldReturn` Nothing
         runCached client (seconds 60) (Commands.get "key") `shouldReturn` Nothing
         submitCached client (seconds 60) (Commands.get "other") >>= awaitReply >>= (`shouldBe` Nothing)
@@ -238,7 +238,7 @@ spec = describe "the hook for commands" $ do
         `shouldReturn` [("GET key", Just (endpointOf proxy), 1, True), ("GET other", Just (endpointOf proxy), 1, True)]
 
   it "is told which script is run" $
-    withServer defaultServerOptions $ \server -> leavingNothing $ do
+    withServer serverDefaults $ \server -> leavingNothing $ do
       (spans, hooked) <- recording
       let one = script "return 1"
       _ <- withClient (hooked (addressed server)) $ \client -> run client (evalScript one ["key"] [])
@@ -248,7 +248,7 @@ spec = describe "the hook for commands" $ do
       endedAttempts ended `shouldBe` 2
 
   it "may throw, at the beginning or at the end" $
-    withServer defaultServerOptions $ \server -> leavingNothing $ do
+    withServer serverDefaults $ \server -> leavingNothing $ do
       ends <- newTVarIO (0 :: Int)
       let thrower = throwIO (ErrorCall "hook")
           atEnd _ = pure (\_ -> atomically (modifyTVar' ends (+ 1)) *> thrower)
@@ -259,7 +259,7 @@ spec = describe "the hook for commands" $ do
       readTVarIO ends `shouldReturn` 2
 
   it "may be several" $
-    withServer defaultServerOptions $ \server -> leavingNothing $ do
+    withServer serverDefaults $ \server -> leavingNothing $ do
       heard <- newTVarIO []
       let note word = atomically (modifyTVar' heard (<> [word :: String]))
           named name _ = (\_ -> note (name <> " ends")) <$ note (name <> " begins")
@@ -268,7 +268,7 @@ spec = describe "the hook for commands" $ do
       readTVarIO heard `shouldReturn` ["one begins", "other begins", "one ends", "other ends"]
 
   it "can be for slow commands only" $
-    withServer defaultServerOptions $ \server -> leavingNothing $ do
+    withServer serverDefaults $ \server -> leavingNothing $ do
       slow <- newTVarIO []
       let hook = slowCommands (milliseconds 50) (\command -> atomically (modifyTVar' slow (<> [command])))
       withClient (setHooks noHooks {hookCommand = Just hook} (addressed server)) $ \client -> do

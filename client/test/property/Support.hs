@@ -17,7 +17,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.List.NonEmpty (NonEmpty)
 import Data.Maybe (mapMaybe)
 import Redis.Error
-import Redis.Internal.Config (defaultBackoff)
+import Redis.Internal.Config (backoffDefaults)
 import Redis.Internal.Protocol.Slot
 import Redis.Internal.Routing.SlotMap (Claim (..))
 import Redis.Internal.Routing.Topology (Settings (..))
@@ -71,7 +71,7 @@ topologySettings rule seeds =
       settingsSeeds = seeds,
       settingsInterval = 60,
       settingsThrottle = 1,
-      settingsBackoff = defaultBackoff,
+      settingsBackoff = backoffDefaults,
       settingsAnswerWithin = 2,
       settingsGather = 0.1,
       settingsSample = 3,

@@ -67,7 +67,7 @@ freePort =
 
 -- | A configuration that trusts the authority.
 trusting :: World -> TlsConfig
-trusting World {worldAuthority} = defaultTlsConfig {tlsCaFile = Just (keyPairCertificate worldAuthority)}
+trusting World {worldAuthority} = tlsDefaults {tlsCaFile = Just (keyPairCertificate worldAuthority)}
 
 attemptConnect :: TlsConfig -> Endpoint -> IO (Either ConnectionCause Transport)
 attemptConnect tls endpoint =
@@ -191,14 +191,14 @@ spec = aroundAll withWorld . describe "TLS" $ do
       withRedis world (worldGood world) [] $ \port -> do
         reason <-
           refusal
-            defaultTlsConfig {tlsCaFile = Just (keyPairCertificate (worldStranger world))}
+            tlsDefaults {tlsCaFile = Just (keyPairCertificate (worldStranger world))}
             (TcpEndpoint "localhost" port)
         -- The server sends its authority's certificate, which this client does not trust.
         reason `shouldSatisfy` ("certificate verify failed: self-signed certificate" `List.isPrefixOf`)
 
     check "refuses a private authority by default" $ \world ->
       withRedis world (worldGood world) [] $ \port -> do
-        reason <- refusal defaultTlsConfig (TcpEndpoint "localhost" port)
+        reason <- refusal tlsDefaults (TcpEndpoint "localhost" port)
         reason `shouldSatisfy` ("certificate verify failed: " `List.isPrefixOf`)
 
     check "refuses an expired certificate" $ \world ->
@@ -213,12 +213,12 @@ spec = aroundAll withWorld . describe "TLS" $ do
 
     check "accepts a self-signed certificate when told not to verify" $ \world ->
       withRedis world (worldSelfSigned world) [] $ \port ->
-        withTransport defaultTlsConfig {tlsVerify = False} (TcpEndpoint "localhost" port) ping
+        withTransport tlsDefaults {tlsVerify = False} (TcpEndpoint "localhost" port) ping
 
     check "accepts a self-signed certificate that is its own trusted authority" $ \world ->
       withRedis world (worldSelfSigned world) [] $ \port ->
         withTransport
-          defaultTlsConfig {tlsCaFile = Just (keyPairCertificate (worldSelfSigned world))}
+          tlsDefaults {tlsCaFile = Just (keyPairCertificate (worldSelfSigned world))}
           (TcpEndpoint "localhost" port)
           ping
 

@@ -7,7 +7,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Redis
 import Redis.Commands qualified as Commands
 import Redis.TestKit.Command (Reply (Text))
-import Redis.TestKit.Server (Server, command, defaultServerOptions, freeze, serverHost, serverPort, thaw, withServer)
+import Redis.TestKit.Server (Server, command, freeze, serverDefaults, serverHost, serverPort, thaw, withServer)
 import Redis.TestKit.Wait (eventually, within)
 import System.IO (BufferMode (LineBuffering), hSetBuffering, stdout)
 import Test.Hspec
@@ -17,14 +17,14 @@ main = do
   hSetBuffering stdout LineBuffering
   hspec . around_ (within 45) . describe "without -threaded" $ do
     it "commands are answered, alone and in a pipeline, also by a server that keeps them waiting" $
-      withServer defaultServerOptions $ \server -> withClient (addressed server) $ \client -> do
+      withServer serverDefaults $ \server -> withClient (addressed server) $ \client -> do
         run client (Commands.set "key" "value")
         runPipeline client (traverse (pipelined . Commands.get) ["key", "none"]) `shouldReturn` [Just "value", Nothing]
         run client (Commands.blpop (pure "list") (Just (milliseconds 10))) `shouldReturn` Nothing
         withDedicated client AnyPrimary (`runOn` Commands.get "key") `shouldReturn` Just "value"
 
     it "a command ends when its time is over, on a shared connection and on its own" $
-      withServer defaultServerOptions $ \server -> withClient (setMaxDedicated 1 (addressed server)) $ \client -> do
+      withServer serverDefaults $ \server -> withClient (setMaxDedicated 1 (addressed server)) $ \client -> do
         run client (Commands.set "key" "value")
         freeze server
         late <- tryRun client (timeLimit (seconds 0.2) (Commands.get "key"))
@@ -39,7 +39,7 @@ main = do
         wait waiter `shouldReturn` Just ("list", "element")
 
     it "a client connects again, and closes" $
-      withServer defaultServerOptions $ \server -> do
+      withServer serverDefaults $ \server -> do
         client <- newClient (addressed server)
         run client (Commands.set "key" "value")
         _ <- command server ["CLIENT", "KILL", "TYPE", "normal"]

@@ -38,7 +38,7 @@ main =
 configuration :: Options -> Config.Config
 configuration options =
   Config.setMuxCount (Just (optionsConnections options))
-    . Config.setTls (if optionsTls options then Just Config.defaultTlsConfig else Nothing)
+    . Config.setTls (if optionsTls options then Just Config.tlsDefaults else Nothing)
     . Config.setCredentials (credentials <$> optionsPassword options)
     $ if optionsCluster options
       then Config.clusterConfig (Config.TcpEndpoint host port :| [])

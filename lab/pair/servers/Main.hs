@@ -13,8 +13,8 @@ module Main (main) where
 
 import Control.Monad (void)
 import Redis.TestKit.Address (Address (..))
-import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, nodeAddress, withCluster)
-import Redis.TestKit.Server (ServerOptions (..), defaultServerOptions, serverAddress, withServer)
+import Redis.TestKit.Cluster (ClusterOptions (..), clusterDefaults, clusterNodes, nodeAddress, withCluster)
+import Redis.TestKit.Server (ServerOptions (..), serverAddress, serverDefaults, withServer)
 import System.Environment (getArgs)
 import System.Exit (die)
 import System.IO (hFlush, stdout)
@@ -27,14 +27,14 @@ main = getArgs >>= start
       let found addresses = tell place addresses >> start others
       case place of
         "pinned" -> withServer pinned (found . pure . serverAddress)
-        "free" -> withServer defaultServerOptions (found . pure . serverAddress)
+        "free" -> withServer serverDefaults (found . pure . serverAddress)
         -- A node that does not get the processor for a while must not count as failed: all nodes
         -- share one core.
         "cluster" ->
-          withCluster defaultClusterOptions {clusterNodeTimeout = 15000, clusterServer = pinned} $ \cluster ->
+          withCluster clusterDefaults {clusterNodeTimeout = 15000, clusterServer = pinned} $ \cluster ->
             clusterNodes cluster >>= found . map nodeAddress
         _ -> die ("pair-servers: there is no place " <> place)
-    pinned = defaultServerOptions {optionsCores = [0]}
+    pinned = serverDefaults {optionsCores = [0]}
     -- Waits for the end of the input.
     untilItEnds = getContents >>= \text -> length text `seq` pure text
 

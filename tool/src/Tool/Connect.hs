@@ -277,7 +277,7 @@ credentials target =
             Config.credentialsPassword = password
           }
     tlsConfig tls =
-      Config.defaultTlsConfig
+      Config.tlsDefaults
         { Config.tlsVerify = not (tlsInsecure tls),
           Config.tlsServerName = tlsServerName tls,
           Config.tlsCaFile = tlsAuthority tls,

@@ -12,8 +12,8 @@ import Data.List (isInfixOf, isPrefixOf)
 import Data.Map.Strict qualified as Map
 import Data.Text qualified as Text
 import OnServer (at)
-import Redis.Config (Limits (limitInFlight), defaultLimits)
-import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, nodeServer, slotPrimary, withCluster)
+import Redis.Config (Limits (limitInFlight), limitsDefaults)
+import Redis.TestKit.Cluster (ClusterOptions (..), clusterDefaults, clusterNodes, nodeServer, slotPrimary, withCluster)
 import Redis.TestKit.Command (CommandCalls (callsRun))
 import Redis.TestKit.Server
 import Redis.TestKit.Wait (eventually)
@@ -59,7 +59,7 @@ spec :: Spec
 spec = describe "the program, in bad times" $ do
   it "counts errors against the node that died, and goes on with the others" $
     -- Without full coverage, the other nodes go on serving their slots.
-    withCluster defaultClusterOptions {clusterPrimaryCount = 3, clusterServer = defaultServerOptions {optionsConfig = ["cluster-require-full-coverage no"]}} $ \cluster -> do
+    withCluster clusterDefaults {clusterPrimaryCount = 3, clusterServer = serverDefaults {optionsConfig = ["cluster-require-full-coverage no"]}} $ \cluster -> do
       victim <- nodeServer <$> slotPrimary cluster 0
       servers <- map nodeServer <$> clusterNodes cluster
       let nameOf server = serverHost server <> ":" <> show (serverPort server)
@@ -75,7 +75,7 @@ spec = describe "the program, in bad times" $ do
       map (sum . errorsOf) others `shouldBe` [0, 0]
       runProblems run `shouldSatisfy` any ("failed" `Text.isInfixOf`)
       -- Each node has its own connections.
-      specInFlight (runSpec run) `shouldBe` 3 * specCapabilities (runSpec run) * limitInFlight defaultLimits
+      specInFlight (runSpec run) `shouldBe` 3 * specCapabilities (runSpec run) * limitInFlight limitsDefaults
       -- The other nodes have answered all the time, including the last second.
       let answered node = sum [Histogram.count (nodeService stats) | one <- runIterations run, Just stats <- [Map.lookup (Text.pack (nameOf node)) (iterationNodes one)]]
       map ((> 1000) . answered) others `shouldBe` [True, True]
@@ -84,7 +84,7 @@ spec = describe "the program, in bad times" $ do
       ByteString.isInfixOf "By node" page `shouldBe` True
 
   it "counts every command of a server that stopped for a while, and how long they waited" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       stalled <- newEmptyMVar
       let stall = do
             loaded server

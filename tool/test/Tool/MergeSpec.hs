@@ -196,7 +196,7 @@ spec = describe "Tool.Merge" $ do
 
   describe "of real processes" $ do
     it "has the percentiles of all their raw samples" $
-      withServer defaultServerOptions $ \server -> withSystemTempDirectory "merge-spec" $ \folder -> do
+      withServer serverDefaults $ \server -> withSystemTempDirectory "merge-spec" $ \folder -> do
         begin <- (\now -> ceiling now + 1 :: Int) <$> getPOSIXTime
         let take' name = program actAsSampler [show begin, serverHost server, show (serverPort server), "4000", folder </> name <> ".raw", folder </> name <> ".json"]
         (one, other) <- concurrently (take' "a") (take' "b")
@@ -217,7 +217,7 @@ spec = describe "Tool.Merge" $ do
             `shouldBe` []
 
     it "adds up two generators that were told when to begin" $
-      withServer defaultServerOptions $ \server -> withSystemTempDirectory "merge-spec" $ \folder -> do
+      withServer serverDefaults $ \server -> withSystemTempDirectory "merge-spec" $ \folder -> do
         now <- getPOSIXTime
         let begin = ceiling now + 3 :: Int
             load name =

@@ -64,7 +64,7 @@ spec = describe "Tool.Monitor" $ do
         parseLine line `shouldBe` Left (LineProblem place expected)
 
   it "reads what this server writes, of every byte there is" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withServerConnection server $ \watching -> do
         requestOk watching ["MONITOR"] >>= (`shouldBe` Status "OK")
         let everything = ByteString.pack [minBound .. maxBound]

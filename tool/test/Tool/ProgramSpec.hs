@@ -18,7 +18,7 @@ import Every (every)
 import OnServer (at)
 import Redis.TestKit.Address (Address (..), connectTo, freePorts)
 import Redis.TestKit.Certificates (Certificates (..), withCertificates)
-import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, nodeServer, withCluster)
+import Redis.TestKit.Cluster (ClusterOptions (..), clusterDefaults, clusterNodes, nodeServer, withCluster)
 import Redis.TestKit.Command (CommandCalls (callsRun), request)
 import Redis.TestKit.Server
 import Redis.TestKit.Wait (eventually, eventuallyJust, within)
@@ -108,7 +108,7 @@ data WithoutAnswer = WithoutAnswer
 
 withoutAnswer :: IO WithoutAnswer
 withoutAnswer =
-  withServer defaultServerOptions $ \server ->
+  withServer serverDefaults $ \server ->
     runConcurrently $
       WithoutAnswer
         <$> Concurrently (freePorts 1 >>= toNobody . sum)
@@ -149,7 +149,7 @@ spec = describe "the program" $ do
         `shouldBe` Right (5 :: Int, 1 :: Double)
 
     it "measures a cluster that a URL names with commands that a cluster takes" $
-      withCluster defaultClusterOptions {clusterPrimaryCount = 3} $ \cluster -> do
+      withCluster clusterDefaults {clusterPrimaryCount = 3} $ \cluster -> do
         servers <- map nodeServer <$> clusterNodes cluster
         for_ (take 1 servers) $ \server -> do
           (code, output, _) <- run' (["bench", "--url", "redis+cluster://" <> serverHost server <> ":" <> show (serverPort server), "--test", "mset,mget"] <> brief)
@@ -158,7 +158,7 @@ spec = describe "the program" $ do
 
     it "records TLS and the protocol that a URL says" $
       withCertificates $ \certificates ->
-        withServer defaultServerOptions {optionsTls = Just TlsOptions {tlsKeyPair = certificatesServer certificates, tlsAuthority = certificatesAuthority certificates, tlsClients = ClientCertificatesIgnored}} $ \server -> do
+        withServer serverDefaults {optionsTls = Just TlsOptions {tlsKeyPair = certificatesServer certificates, tlsAuthority = certificatesAuthority certificates, tlsClients = ClientCertificatesIgnored}} $ \server -> do
           let url = "rediss://" <> serverHost server <> ":" <> maybe "0" show (serverTlsPort server) <> "?protocol=2&ca=" <> certificatesAuthority certificates
           (code, run) <- measured (["bench", "--url", url] <> brief)
           code `shouldBe` ExitSuccess
@@ -171,19 +171,19 @@ spec = describe "the program" $ do
       statusOf run `shouldBe` Right "agrees"
 
     it "measures a server that is named, with the password of the environment" $
-      withServer defaultServerOptions {optionsPassword = Just "secret"} $ \server -> do
+      withServer serverDefaults {optionsPassword = Just "secret"} $ \server -> do
         (code, output, _) <- runWith [("REDISCLI_AUTH", "secret")] (["bench"] <> at server <> brief)
         code `shouldBe` ExitSuccess
         output `shouldSatisfy` ("commandstats agree" `isInfixOf`)
 
     it "writes the JSON, and only that, to the standard output if asked to" $
-      withServer defaultServerOptions $ \server -> do
+      withServer serverDefaults $ \server -> do
         (code, output, _) <- run' (["bench", "--json", "-"] <> at server <> brief)
         code `shouldBe` ExitSuccess
         (eitherDecodeStrict' (Char8.pack output) :: Either String Value) `shouldSatisfy` isRight
 
     it "says when it began, and not when it ended" $
-      withServer defaultServerOptions $ \server ->
+      withServer serverDefaults $ \server ->
         withSystemTempDirectory "program-spec" $ \folder -> do
           let file = folder </> "run.json"
           (code, _, _) <- run' (["bench", "--json", file] <> at server <> brief)
@@ -276,7 +276,7 @@ spec = describe "the program" $ do
         html `shouldSatisfy` ("Two benchmarks compared" `isInfixOf`)
 
     it "says so when somebody else used the server meanwhile" $
-      withServer defaultServerOptions $ \server -> do
+      withServer serverDefaults $ \server -> do
         let intrude = withServerConnection server $ \connection ->
               forever (request connection ["GET", "somebody else's"])
         (code, run) <- withAsync intrude (\_ -> measured (["bench"] <> at server <> brief))
@@ -284,7 +284,7 @@ spec = describe "the program" $ do
         statusOf run `shouldBe` Right "disagrees"
 
     it "counts errors, and is not content, when the server dies under load" $
-      withServer defaultServerOptions $ \server -> do
+      withServer serverDefaults $ \server -> do
         let seen = do
               calls <- Map.lookup "get" <$> commandStatistics server
               pure (maybe False ((> 1000) . callsRun) calls)
@@ -302,14 +302,14 @@ spec = describe "the program" $ do
           `shouldSatisfy` either (const False) (every (not . ("TimeoutError" `Text.isPrefixOf`)))
 
     it "ends, and says why, when the server dies before a number of commands has run" $
-      withServer defaultServerOptions $ \server -> do
+      withServer serverDefaults $ \server -> do
         let killer = eventually 30 "the load has begun" (maybe False ((> 1000) . callsRun) . Map.lookup "get" <$> commandStatistics server) >> kill9 server
         (code, output, problem) <- within 60 (withAsync killer (const (run' (["bench", "--operation", "get", "--requests", "1000000000", "--warmup", "0"] <> at server))))
         code `shouldBe` ExitFailure 2
         (output <> problem) `shouldSatisfy` \said -> every (`isInfixOf` said) ["no connection to 127.0.0.1:" <> show (serverPort server), "Connection refused"]
 
     it "says in the server's words that its password has changed meanwhile" $
-      withServer defaultServerOptions {optionsPassword = Just "secret"} $ \server -> do
+      withServer serverDefaults {optionsPassword = Just "secret"} $ \server -> do
         let change = do
               eventually 30 "the load has begun" (maybe False ((> 1000) . callsRun) . Map.lookup "get" <$> commandStatistics server)
               withServerConnection server $ \connection -> do
@@ -321,7 +321,7 @@ spec = describe "the program" $ do
         output `shouldSatisfy` isInfixOf "WRONGPASS"
 
     it "refuses to measure a server that evicts what it preloads" $
-      withServer defaultServerOptions {optionsConfig = ["maxmemory 3mb", "maxmemory-policy allkeys-random"]} $ \server -> do
+      withServer serverDefaults {optionsConfig = ["maxmemory 3mb", "maxmemory-policy allkeys-random"]} $ \server -> do
         (code, _, problem) <- run' (["bench", "--keys", "50000", "--duration", "1"] <> at server)
         code `shouldBe` ExitFailure 2
         lastLine problem `oneLine` "does it evict?"
@@ -347,7 +347,7 @@ spec = describe "the program" $ do
 
   describe "says in one line" $ do
     it "that the password is wrong" $
-      withServer defaultServerOptions {optionsPassword = Just "secret"} $ \server -> do
+      withServer serverDefaults {optionsPassword = Just "secret"} $ \server -> do
         (code, output, problem) <- run' (["bench", "-a", "wrong"] <> at server)
         (code, output) `shouldBe` (ExitFailure 3, "")
         problem `oneLine` "WRONGPASS"
@@ -394,13 +394,13 @@ spec = describe "the program" $ do
       problem `oneLine` "--cacert /nowhere/ca.pem: there is no such file"
 
     it "that there is no such database, in the server's words" $
-      withServer defaultServerOptions $ \server -> do
+      withServer serverDefaults $ \server -> do
         (code, output, problem) <- run' (["bench", "--db", "99"] <> at server)
         (code, output) `shouldBe` (ExitFailure 3, "")
         problem `oneLine` "the server refuses: ERR DB index is out of range"
 
     it "that a user may not write, and measures without INFO where that is refused" $
-      withServer defaultServerOptions $ \server -> do
+      withServer serverDefaults $ \server -> do
         withServerConnection server $ \connection -> do
           _ <- request connection ["ACL", "SETUSER", "reader", "on", ">secret", "~*", "+@read", "+@connection"]
           void (request connection ["ACL", "SETUSER", "managed", "on", ">secret", "~*", "+@all", "-info", "-config"])

@@ -165,7 +165,7 @@ spec = describe "bench record" $ do
 
   it "has every command that was answered before its end, large values too" $
     withSystemTempDirectory "record-spec" $ \folder ->
-      withServer defaultServerOptions $ \server -> do
+      withServer serverDefaults $ \server -> do
         let load = do
               eventually 30 "somebody watches" (watched server)
               forM_ ["1", "2", "3"] $ \key -> command server ["SET", key, ByteString.replicate 2000000 0]
@@ -182,7 +182,7 @@ spec = describe "bench record" $ do
         length (filter ("\"SET\"" `ByteString.isInfixOf`) recorded) `shouldBe` 3
 
   it "writes to the standard output and to devices, and replaces none" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       let load = eventually 30 "somebody watches" (watched server) >> forM_ ["1", "2", "3"] (\value -> command server ["SET", "key", value])
           recorded out = fst <$> concurrently (run' (["bench", "record", "--count", "3", "--for", "60s", "--out", out] <> at server)) load
       (code, output, said) <- recorded "-"
@@ -196,7 +196,7 @@ spec = describe "bench record" $ do
 
   it "keeps what a server said before it ended, and says so" $
     withSystemTempDirectory "record-spec" $ \folder ->
-      withServer defaultServerOptions $ \server -> do
+      withServer serverDefaults $ \server -> do
         let file = folder </> "recording"
             load = do
               eventually 30 "somebody watches" (watched server)

@@ -10,7 +10,7 @@ import Network.Socket qualified as Socket
 import Network.Socket.ByteString qualified as Socket.ByteString
 import Redis.TestKit.Address (Address (..), connectTo, freePorts)
 import Redis.TestKit.Command
-import Redis.TestKit.Server (defaultServerOptions, serverAddress, withServer)
+import Redis.TestKit.Server (serverAddress, serverDefaults, withServer)
 import System.IO.Error (tryIOError)
 import Test.Hspec
 import Tool.Bench.Time (monotonic)
@@ -18,7 +18,7 @@ import Tool.Relay
 
 throughRelay :: Double -> (Relay -> Connection -> IO a) -> IO a
 throughRelay milliseconds action =
-  withServer defaultServerOptions $ \server ->
+  withServer serverDefaults $ \server ->
     withRelay (round (milliseconds * 1e6)) (serverAddress server) $ \relay ->
       withConnection (TcpAddress "127.0.0.1" (relayPort relay)) (action relay)
 

@@ -13,7 +13,7 @@ import Data.Text qualified as Text
 import MonitorLines (renderLine)
 import OnServer (at, watched)
 import Redis.TestKit.Certificates (Certificates (..), withCertificates)
-import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, nodeServer, withCluster)
+import Redis.TestKit.Cluster (ClusterOptions (..), clusterDefaults, clusterNodes, nodeServer, withCluster)
 import Redis.TestKit.Command
 import Redis.TestKit.Server
 import Redis.TestKit.Wait (eventually, within)
@@ -83,8 +83,8 @@ spec = do
   describe "bench record and replay" $ do
     it "record what a server does, and replay leaves another one the same" $
       withSystemTempDirectory "replay-spec" $ \folder ->
-        withServer defaultServerOptions $ \original ->
-          withServer defaultServerOptions $ \copy -> do
+        withServer serverDefaults $ \original ->
+          withServer serverDefaults $ \copy -> do
             let file = folder </> "recording"
                 load = do
                   eventually 30 "somebody watches" (watched original)
@@ -112,7 +112,7 @@ spec = do
       withSystemTempDirectory "replay-spec" $ \folder ->
         withCertificates $ \certificates ->
           withServer
-            defaultServerOptions
+            serverDefaults
               { optionsTls =
                   Just
                     TlsOptions
@@ -140,7 +140,7 @@ spec = do
 
     it "replay ends when its recording does, and says why, when the server dies meanwhile" $
       withSystemTempDirectory "replay-spec" $ \folder ->
-        withServer defaultServerOptions $ \server -> do
+        withServer serverDefaults $ \server -> do
           let file = folder </> "recording"
               killer = eventually 30 "the replay has begun" ((/= Nil) <$> command server ["GET", "one"]) >> kill9 server
           -- Two seconds.
@@ -151,7 +151,7 @@ spec = do
 
     it "record all primaries of a cluster, merged by time" $
       withSystemTempDirectory "replay-spec" $ \folder ->
-        withCluster defaultClusterOptions {clusterPrimaryCount = 3} $ \cluster -> do
+        withCluster clusterDefaults {clusterPrimaryCount = 3} $ \cluster -> do
           nodes <- clusterNodes cluster
           let file = folder </> "recording"
               servers = map nodeServer nodes
@@ -169,7 +169,7 @@ spec = do
 
     it "sends at the recorded times, in order, and counts as the server does" $
       withSystemTempDirectory "replay-spec" $ \folder ->
-        withServer defaultServerOptions $ \server -> do
+        withServer serverDefaults $ \server -> do
           (code, run) <- replayed server folder []
           code `shouldBe` ExitSuccess
           runOps run `shouldBe` 200
@@ -182,7 +182,7 @@ spec = do
 
     it "does not count the time that its connection takes to open" $
       withSystemTempDirectory "replay-spec" $ \folder ->
-        withServer defaultServerOptions $ \server ->
+        withServer serverDefaults $ \server ->
           withRelay 150000000 (serverAddress server) $ \relay -> do
             (code, run) <- replayedAt ["-h", "127.0.0.1", "-p", show (relayPort relay)] folder []
             code `shouldBe` ExitSuccess
@@ -191,7 +191,7 @@ spec = do
 
     it "is faster or slower if told so" $
       withSystemTempDirectory "replay-spec" $ \folder ->
-        withServer defaultServerOptions $ \server -> do
+        withServer serverDefaults $ \server -> do
           (_, slow) <- replayed server folder ["--speed", "0.2"]
           runSeconds slow `shouldSatisfy` (>= 0.4975)
           (_, unpaced) <- replayed server folder ["--unpaced"]
@@ -200,7 +200,7 @@ spec = do
 
     it "counts errors by class, and ends badly" $
       withSystemTempDirectory "replay-spec" $ \folder ->
-        withServer defaultServerOptions $ \server -> do
+        withServer serverDefaults $ \server -> do
           _ <- command server ["SET", "list", "no list"]
           (code, run) <- replayed server folder ["--unpaced"]
           code `shouldBe` ExitFailure 2
@@ -211,7 +211,7 @@ spec = do
 
     it "says in one line what it cannot read, or has no server for" $
       withSystemTempDirectory "replay-spec" $ \folder ->
-        withServer defaultServerOptions {optionsPassword = Just "secret"} $ \server -> do
+        withServer serverDefaults {optionsPassword = Just "secret"} $ \server -> do
           let file = folder </> "recording"
           ByteString.writeFile file (line 0 "a:1" ["GET", "k"] <> "\n1.000000 [0 a:1] \"get\" \"k\n")
           (broken, _, problem) <- run' (["bench", "replay", file, "-a", "secret"] <> at server)

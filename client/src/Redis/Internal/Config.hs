@@ -16,7 +16,7 @@ module Redis.Internal.Config
     issuedCredentials,
     fixedCredentials,
     TlsConfig (..),
-    defaultTlsConfig,
+    tlsDefaults,
     ProtocolVersion (..),
     Polling (..),
     ReadFrom (..),
@@ -24,11 +24,11 @@ module Redis.Internal.Config
     mappedAddress,
     Caching (..),
     Tracking (..),
-    defaultCaching,
+    cachingDefaults,
     Limits (..),
-    defaultLimits,
+    limitsDefaults,
     Backoff (..),
-    defaultBackoff,
+    backoffDefaults,
   )
 where
 
@@ -184,7 +184,7 @@ fixedCredentials = \case
   FixedCredentials known -> Just known
   _ -> Nothing
 
--- | How to speak TLS. Begin with 'defaultTlsConfig' and set its fields.
+-- | How to speak TLS. Begin with 'tlsDefaults' and set its fields.
 data TlsConfig = TlsConfig
   { -- | Whether the server's certificate must be valid for the host.
     tlsVerify :: Bool,
@@ -198,8 +198,8 @@ data TlsConfig = TlsConfig
   deriving stock (Eq, Show)
 
 -- | Verification on, the system's certificate authorities, no client certificate.
-defaultTlsConfig :: TlsConfig
-defaultTlsConfig =
+tlsDefaults :: TlsConfig
+tlsDefaults =
   TlsConfig {tlsVerify = True, tlsServerName = Nothing, tlsCaFile = Nothing, tlsCertificate = Nothing}
 
 -- | The protocol to request.
@@ -269,7 +269,7 @@ mappedAddress (AddressMapping mapping) named =
       reached -> reached
 
 -- | What a client keeps of the replies to commands that are run with "Redis.Cache".
--- Begin with 'defaultCaching' and set its fields.
+-- Begin with 'cachingDefaults' and set its fields.
 data Caching = Caching
   { -- | The most bytes that the cache takes: those of the replies, and some 500 more for each reply.
     cachingBytes :: Int,
@@ -290,10 +290,10 @@ data Tracking
   deriving stock (Eq, Show)
 
 -- | 64 MiB, with 'TrackReads'.
-defaultCaching :: Caching
-defaultCaching = Caching {cachingBytes = 64 * 1024 * 1024, cachingTracking = TrackReads}
+cachingDefaults :: Caching
+cachingDefaults = Caching {cachingBytes = 64 * 1024 * 1024, cachingTracking = TrackReads}
 
--- | Bounds on what one connection holds. Begin with 'defaultLimits' and set its
+-- | Bounds on what one connection holds. Begin with 'limitsDefaults' and set its
 -- fields.
 data Limits = Limits
   { -- | The most commands that are submitted and not yet answered; at most \(2^{30}\).
@@ -312,8 +312,8 @@ data Limits = Limits
 
 -- | 16384 commands, 16 MiB queued; 512 MiB per string (what a server holds in
 -- one), 128 Mi elements, 16384 levels (scripts can make replies of about 8000).
-defaultLimits :: Limits
-defaultLimits =
+limitsDefaults :: Limits
+limitsDefaults =
   Limits
     { limitInFlight = 16384,
       limitQueuedBytes = 16 * 1024 * 1024,
@@ -323,7 +323,7 @@ defaultLimits =
     }
 
 -- | Capped exponential backoff. Each delay is drawn at random between half of its value
--- and the whole. Begin with 'defaultBackoff' and set its fields.
+-- and the whole. Begin with 'backoffDefaults' and set its fields.
 data Backoff = Backoff
   { -- | The value after the first failure; each further one doubles it.
     backoffFirst :: Duration,
@@ -333,8 +333,8 @@ data Backoff = Backoff
   deriving stock (Eq, Show)
 
 -- | From 10 ms to 1 s.
-defaultBackoff :: Backoff
-defaultBackoff = Backoff {backoffFirst = milliseconds 10, backoffCap = seconds 1}
+backoffDefaults :: Backoff
+backoffDefaults = Backoff {backoffFirst = milliseconds 10, backoffCap = seconds 1}
 
 -- | The defaults for a topology.
 --
@@ -353,9 +353,9 @@ defaultConfig topology =
       configConnectTimeout = 5,
       configCommandTimeout = Just 5,
       configMuxCount = Nothing,
-      configLimits = defaultLimits,
+      configLimits = limitsDefaults,
       configMaxAttempts = 16,
-      configBackoff = defaultBackoff,
+      configBackoff = backoffDefaults,
       configPolling = PollUpTo (microseconds 200),
       configSilenceLimit = Just 2.5,
       configKeepAlive = Just 60,

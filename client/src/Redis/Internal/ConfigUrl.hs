@@ -101,9 +101,9 @@ configFromUrl url = do
   let start =
         (defaultConfig topology)
           { configCredentials = maybe NoCredentials FixedCredentials credentials,
-            configTls = if schemeTls scheme then Just defaultTlsConfig else Nothing,
+            configTls = if schemeTls scheme then Just tlsDefaults else Nothing,
             configSentinelTls = case sentinelsByTls of
-              Just True | not (schemeTls scheme) -> Just (Just defaultTlsConfig)
+              Just True | not (schemeTls scheme) -> Just (Just tlsDefaults)
               Just False -> Just Nothing
               _ -> Nothing
           }

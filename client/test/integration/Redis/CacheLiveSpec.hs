@@ -14,7 +14,7 @@ import Redis.Decode qualified as Decode
 import Redis.Duration (minutes)
 import Redis.ScriptedPeer
 import Redis.TestKit.Command (CommandCalls (..))
-import Redis.TestKit.Server (AclUser (..), Server, ServerOptions (..), commandStatistics, defaultServerOptions, serverHost, serverPort, withServer)
+import Redis.TestKit.Server (AclUser (..), Server, ServerOptions (..), commandStatistics, serverDefaults, serverHost, serverPort, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventually, eventuallyReturns, within)
 import Test.Hspec
@@ -22,7 +22,7 @@ import Test.Hspec
 spec :: Spec
 spec = around_ (within 60) . describe "what is kept" $ do
   forM_ [("when reads are tracked", TrackReads), ("when prefixes are", TrackPrefixes ("k" :| ["other"]))] $ \(when', tracking) -> describe when' $ do
-    let with = withCachingClient defaultCaching {cachingTracking = tracking}
+    let with = withCachingClient cachingDefaults {cachingTracking = tracking}
 
     it "answers without asking again, typed as what was read" $
       with $ \server client -> do
@@ -117,7 +117,7 @@ spec = around_ (within 60) . describe "what is kept" $ do
         calls server "get" `shouldReturn` asked
 
   it "is not used when it is older than the caller allows" $
-    withCachingClient defaultCaching $ \server client -> do
+    withCachingClient cachingDefaults $ \server client -> do
       run client (Redis.set "k" "v")
       cached client (Redis.get "k") `shouldReturn` Just "v"
       eventually 5 "a reply is too old" $ do
@@ -129,7 +129,7 @@ spec = around_ (within 60) . describe "what is kept" $ do
       calls server "get" `shouldReturn` asked + 1
 
   it "takes no more bytes than it may, and keeps what is used" $
-    withCachingClient defaultCaching {cachingBytes = 100000} $ \server client -> do
+    withCachingClient cachingDefaults {cachingBytes = 100000} $ \server client -> do
       let keys = ["k" <> decimal number | number <- [1 .. 1000]]
       forM_ keys $ \key -> run client (Redis.set key (Char8.replicate 100 'x'))
       run client (Redis.set "hot" "hot")
@@ -146,7 +146,7 @@ spec = around_ (within 60) . describe "what is kept" $ do
       asked `shouldSatisfy` (<= 1000 + 20)
 
   it "is never what reads otherwise than by its key, nor a write" $
-    withCachingClient defaultCaching $ \server client -> do
+    withCachingClient cachingDefaults $ \server client -> do
       _ <- run client (Redis.sadd "s" ("a" :| ["b"]))
       run client (Redis.set "k" "1")
       replicateM_ 3 (cached client (Redis.sinter ("s" :| ["s"])))
@@ -160,7 +160,7 @@ spec = around_ (within 60) . describe "what is kept" $ do
       (cacheUncached gauges, cacheKept gauges) `shouldBe` (18, 0)
 
   it "is none of keys without a tracked prefix" $
-    withCachingClient defaultCaching {cachingTracking = TrackPrefixes (pure "user:")} $ \server client -> do
+    withCachingClient cachingDefaults {cachingTracking = TrackPrefixes (pure "user:")} $ \server client -> do
       replicateM_ 3 (cached client (Redis.get "user:1"))
       replicateM_ 3 (cached client (Redis.get "order:1"))
       calls server "get" `shouldReturn` 4
@@ -168,28 +168,28 @@ spec = around_ (within 60) . describe "what is kept" $ do
       calls server "mget" `shouldReturn` 3
 
   it "is nothing without the setting" $
-    withServer defaultServerOptions $ \server -> withClient (addressOf server) $ \client -> do
+    withServer serverDefaults $ \server -> withClient (addressOf server) $ \client -> do
       replicateM_ 3 (cached client (Redis.get "k"))
       calls server "get" `shouldReturn` 3
       cacheGauges client >>= (`shouldBe` 0) . cacheUncached
 
   it "needs a user who may have reads tracked; the error says so" $
-    withServer defaultServerOptions {optionsUsers = [AclUser {aclName = "limited", aclPassword = "pw", aclRules = "~* +@all -client|tracking"}]} $ \server -> do
+    withServer serverDefaults {optionsUsers = [AclUser {aclName = "limited", aclPassword = "pw", aclRules = "~* +@all -client|tracking"}]} $ \server -> do
       let config = setCredentials (Just (Credentials (Just "limited") (toSecret "pw"))) (setMaxAttempts 1 (addressOf server))
-      withClient (setCaching (Just defaultCaching) config) $ \client -> do
+      withClient (setCaching (Just cachingDefaults) config) $ \client -> do
         failed <- tryRun client Redis.ping
         show failed `shouldSatisfy` ("NOPERM" `isInfixOf`)
       withClient config (`run` Redis.ping)
 
   it "is not had of a server that speaks RESP2 only: there is no connection, and the error says why" $
     withPeer (\case "HELLO" : _ -> "-ERR unknown command 'HELLO'\r\n"; _ -> "+OK\r\n") $ \peer ->
-      withClient (setCaching (Just defaultCaching) (peerConfig peer)) $ \client -> do
+      withClient (setCaching (Just cachingDefaults) (peerConfig peer)) $ \client -> do
         failed <- tryRun client Redis.ping
         show failed `shouldSatisfy` ("caching needs RESP3" `isInfixOf`)
 
   it "is had by a user who may not say what to keep, and is never kept then" $
-    withServer defaultServerOptions {optionsUsers = [AclUser {aclName = "limited", aclPassword = "pw", aclRules = "~* +@all -client|caching"}]} $ \server -> do
-      let config = setCredentials (Just (Credentials (Just "limited") (toSecret "pw"))) (setCaching (Just defaultCaching) (addressOf server))
+    withServer serverDefaults {optionsUsers = [AclUser {aclName = "limited", aclPassword = "pw", aclRules = "~* +@all -client|caching"}]} $ \server -> do
+      let config = setCredentials (Just (Credentials (Just "limited") (toSecret "pw"))) (setCaching (Just cachingDefaults) (addressOf server))
       withClient config $ \client -> do
         run client (Redis.set "k" "v")
         -- Commands of other callers run beside it, and get their own replies all the same.
@@ -213,5 +213,5 @@ spec = around_ (within 60) . describe "what is kept" $ do
     addressOf server = standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))
 
     withCachingClient caching action =
-      withServer defaultServerOptions $ \server ->
+      withServer serverDefaults $ \server ->
         withClient (setCaching (Just caching) (addressOf server)) (action server)

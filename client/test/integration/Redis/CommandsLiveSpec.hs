@@ -18,14 +18,14 @@ import Redis.Commands (clientId, get, set)
 import Redis.Decode qualified as Decode
 import Redis.Internal.Protocol.CommandTable (CommandEntry (entryName), lookupCommand)
 import Redis.TestKit.Command (Connection, Reply (..), infoFields, replyText, request)
-import Redis.TestKit.Server (Server, ServerOptions (..), defaultServerOptions, serverHost, serverPort, withServer, withServerConnection)
+import Redis.TestKit.Server (Server, ServerOptions (..), serverDefaults, serverHost, serverPort, withServer, withServerConnection)
 import Redis.TestKit.Wait (eventuallyReturns, within)
 import Test.Hspec
 
 spec :: Spec
 spec = do
   it "a reply of another shape than expected is named with its command, and the connection goes on" . within 60 $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withClient (setMuxCount (Just 1) (config PreferResp3 server)) $ \client -> do
         own <- run client clientId
         run client (set "key" "value")
@@ -39,7 +39,7 @@ spec = do
   describe "every command" $
     forM_ [OnlyResp2, PreferResp3] $ \protocol -> do
       it ("does on a server what it should, with " <> show protocol) . within 120 $ do
-        permanent <- withServer defaultServerOptions $ \server ->
+        permanent <- withServer serverDefaults $ \server ->
           withServerConnection server $ \bare -> do
             version <- serverVersion bare
             withClient (config protocol server) $ \client ->
@@ -51,7 +51,7 @@ spec = do
           failures -> expectationFailure (unlines failures)
 
       it ("does in a cluster what it should, if it has keys, with " <> show protocol) . within 120 $
-        withServer defaultServerOptions {optionsCluster = True} $ \server ->
+        withServer serverDefaults {optionsCluster = True} $ \server ->
           withServerConnection server $ \bare -> do
             _ <- request bare ("CLUSTER" : "ADDSLOTS" : map (Char8.pack . show) [0 .. 16383 :: Int])
             eventuallyReturns 10 True (serves bare)
@@ -86,7 +86,7 @@ config protocol server =
 -- | Runs a case that ends its server, on a server of its own. Returns what is wrong.
 ended :: ProtocolVersion -> Case -> IO (Maybe String)
 ended protocol one@Case {caseCommand, caseNeeds} =
-  withServer defaultServerOptions $ \server -> do
+  withServer serverDefaults $ \server -> do
     version <- withServerConnection server serverVersion
     outcome <- withClient (config protocol server) (`tryRun` caseCommand)
     after' <- try (withServerConnection server (`request` ["PING"]))

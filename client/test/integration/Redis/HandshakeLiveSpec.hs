@@ -14,7 +14,7 @@ import Redis.Commands qualified as Commands
 import Redis.ScriptedPeer
 import Redis.Surroundings (addressed, password)
 import Redis.TestKit.Command (replyText)
-import Redis.TestKit.Server (AclUser (..), Server, ServerOptions (..), defaultServerOptions, withServer)
+import Redis.TestKit.Server (AclUser (..), Server, ServerOptions (..), serverDefaults, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (failure, within)
 import Redis.Value (Value (..))
@@ -24,7 +24,7 @@ import Test.Hspec
 spec :: Spec
 spec = around_ (within 60) $ do
   describe "a real server" $ do
-    forM_ [("without a password", defaultServerOptions, id), ("with a password", guarded, password "right")] $ \(how, options, known) -> do
+    forM_ [("without a password", serverDefaults, id), ("with a password", guarded, password "right")] $ \(how, options, known) -> do
       it ("speaks RESP3 " <> how) $
         withServer options $ \server ->
           withClient (known (addressed server)) $ \client ->
@@ -60,7 +60,7 @@ spec = around_ (within 60) $ do
 
     forM_ [PreferResp3, OnlyResp2] $ \protocol -> describe ("asked with " <> show protocol) $ do
       it "has every connection in the database that was asked for" $
-        withServer defaultServerOptions $ \server ->
+        withServer serverDefaults $ \server ->
           withClient (setMuxCount (Just 3) (setDatabase 5 (setProtocol protocol (addressed server)))) $ \client -> do
             forM_ [1 :: Int .. 12] $ \_ -> run client (Commands.incr "hits")
             withDedicated client AnyPrimary $ \dedicated ->
@@ -80,12 +80,12 @@ spec = around_ (within 60) $ do
               lookup "lib-name" fields `shouldSatisfy` (`elem` [Nothing, Just "redis-client-haskell"])
 
       it "refuses a user's wrong password, and says so before anything was sent" $
-        withServer defaultServerOptions {optionsUsers = [reader]} $ \server ->
+        withServer serverDefaults {optionsUsers = [reader]} $ \server ->
           withClient (user "reader" "wrong" (setProtocol protocol (addressed server))) $ \client ->
             tryRun client (Commands.incr "hits") >>= refusedWith "WRONGPASS"
 
       it "refuses a user that it does not know" $
-        withServer defaultServerOptions {optionsUsers = [reader]} $ \server ->
+        withServer serverDefaults {optionsUsers = [reader]} $ \server ->
           withClient (user "nobody" "secret" (setProtocol protocol (addressed server))) $ \client ->
             tryRun client (Commands.incr "hits") >>= refusedWith "WRONGPASS"
 
@@ -112,14 +112,14 @@ spec = around_ (within 60) $ do
 
     it "is asked to tell of changes by a client that keeps what it reads" $
       withPeer tracking $ \peer ->
-        withClient (setCaching (Just defaultCaching) (peerConfig peer)) $ \client -> do
+        withClient (setCaching (Just cachingDefaults) (peerConfig peer)) $ \client -> do
           run client Commands.ping
           heard <- peerHeard peer
           filter (not . isSetInfo) heard `shouldBe` [["HELLO", "3"], ["CLIENT", "TRACKING", "ON", "OPTIN"], ["PING"]]
 
     it "is told the prefixes of which it is to tell" $
       withPeer tracking $ \peer ->
-        withClient (setCaching (Just defaultCaching {cachingTracking = TrackPrefixes ("a:" :| ["b:"])}) (peerConfig peer)) $ \client -> do
+        withClient (setCaching (Just cachingDefaults {cachingTracking = TrackPrefixes ("a:" :| ["b:"])}) (peerConfig peer)) $ \client -> do
           run client Commands.ping
           heard <- peerHeard peer
           filter (not . isSetInfo) heard `shouldBe` [["HELLO", "3"], ["CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "a:", "PREFIX", "b:"], ["PING"]]
@@ -248,7 +248,7 @@ spec = around_ (within 60) $ do
 
       it "cannot be used with a cache, and the error says why" $
         withClosingPeer (proxying ["PING", "GET"]) $ \peer ->
-          withClient (setCaching (Just defaultCaching) (peerConfig peer)) $ \client ->
+          withClient (setCaching (Just cachingDefaults) (peerConfig peer)) $ \client ->
             tryRun client (Commands.get "key") >>= refusedWith "NOPROTO"
 
     it "that closes one connection during the handshake is asked everything on the next" $ do
@@ -269,7 +269,7 @@ spec = around_ (within 60) $ do
           tryRun client (Commands.incr "hits") >>= refusedWith "ERR"
   where
     everything = setDatabase 2 . setClientName (Just "the-name") . user "reader" "secret"
-    guarded = defaultServerOptions {optionsPassword = Just "right"}
+    guarded = serverDefaults {optionsPassword = Just "right"}
     reader = AclUser {aclName = "reader", aclPassword = "secret", aclRules = "~* +@all"}
 
 -- | A reply that is a map in RESP3 and a list in RESP2.

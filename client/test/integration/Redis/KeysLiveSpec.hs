@@ -9,7 +9,7 @@ import Data.Maybe (maybeToList)
 import Redis.Internal.Protocol.CommandTable
 import Redis.Internal.Protocol.KeySpec
 import Redis.TestKit.Command (Reply (..), request)
-import Redis.TestKit.Server (defaultServerOptions, withServer, withServerConnection)
+import Redis.TestKit.Server (serverDefaults, withServer, withServerConnection)
 import Redis.TestKit.Wait (within)
 import Redis.Value (Value (..))
 import Test.Hspec
@@ -17,7 +17,7 @@ import Test.Hspec
 spec :: Spec
 spec = describe "the keys of a command" $ do
   it "are those that COMMAND GETKEYS names" $
-    within 60 . withServer defaultServerOptions $ \server ->
+    within 60 . withServer serverDefaults $ \server ->
       withServerConnection server $ \connection ->
         mapM_
           ( \commandArguments -> do
@@ -27,7 +27,7 @@ spec = describe "the keys of a command" $ do
           (map Char8.words examples <> emptyKeyExamples)
 
   it "are those that COMMAND GETKEYS names, or those that an older server takes for them by its specifications" $
-    within 60 . withServer defaultServerOptions $ \server ->
+    within 60 . withServer serverDefaults $ \server ->
       withServerConnection server $ \connection ->
         forM_ ambiguous $ \commandArguments -> do
           described <- request connection ("COMMAND" : "INFO" : take 1 commandArguments)
@@ -43,7 +43,7 @@ spec = describe "the keys of a command" $ do
             `shouldSatisfy` (`elem` map (pure . sort) (maybeToList (ours commandArguments) <> bySpecs))
 
   it "are described to us as the table has them" $
-    within 60 . withServer defaultServerOptions $ \server ->
+    within 60 . withServer serverDefaults $ \server ->
       withServerConnection server $ \connection -> do
         reply <- request connection ["COMMAND"]
         case reply of

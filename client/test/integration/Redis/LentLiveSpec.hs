@@ -19,7 +19,7 @@ import Redis.Metrics
 import Redis.ScriptedPeer
 import Redis.Surroundings (addressed)
 import Redis.TestKit.Command (Reply (Text), infoFields, requestOk)
-import Redis.TestKit.Server (AclUser (..), Server, ServerOptions (..), defaultServerOptions, serverHost, serverPort, withServer)
+import Redis.TestKit.Server (AclUser (..), Server, ServerOptions (..), serverDefaults, serverHost, serverPort, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventually, eventuallyReturns, failure, within)
 import Redis.Value (Value (..))
@@ -30,7 +30,7 @@ spec :: Spec
 spec = around_ (within 60) $ do
   describe "contended transactions" $
     it "end in the right sum, over no more connections than threads hold at once" $
-      withServer defaultServerOptions $ \server ->
+      withServer serverDefaults $ \server ->
         withClient (addressed server) $ \client ->
           Server.withServerConnection server $ \observer -> do
             let received =
@@ -55,7 +55,7 @@ spec = around_ (within 60) $ do
   describe "a connection that goes back as it was is the next caller's, after" $
     forM_ givenBack $ \(name, commands) -> forM_ [PreferResp3, OnlyResp2] $ \protocol ->
       it (name <> " (" <> show protocol <> ")") $
-        withServer defaultServerOptions $ \server ->
+        withServer serverDefaults $ \server ->
           withClient (setProtocol protocol (setClientName (Just "worker") (setMaxDedicated 1 (addressed server)))) $ \client -> do
             first <- identity client
             withDedicated client AnyPrimary $ \own -> mapM_ (tryRunOn own . raw) commands
@@ -65,7 +65,7 @@ spec = around_ (within 60) $ do
   describe "a connection on which something is left is closed, after" $
     forM_ leftBehind $ \(name, answered, commands) -> forM_ [PreferResp3, OnlyResp2] $ \protocol ->
       it (name <> " (" <> show protocol <> ")") $
-        withServer defaultServerOptions $ \server ->
+        withServer serverDefaults $ \server ->
           withClient (setProtocol protocol (setMaxDedicated 1 (addressed server))) $ \client -> do
             first <- identity client
             withDedicated client AnyPrimary $ \own -> do
@@ -79,7 +79,7 @@ spec = around_ (within 60) $ do
             run client (Commands.get "key") `shouldReturn` Nothing
 
   it "a body that throws closes its connection" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withClient (setMaxDedicated 1 (addressed server)) $ \client -> do
         first <- identity client
         thrown <- try (withDedicated client AnyPrimary (\own -> runOn own Commands.ping >> throwIO Trouble :: IO ()))
@@ -88,7 +88,7 @@ spec = around_ (within 60) $ do
         eventually 5 "the server has seen it go" $ notElem first <$> clientIds server
 
   it "a connection that lies idle for its time is closed, and one that is lent is not" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withClient (setDedicatedIdle (Just (seconds 0.2)) (addressed server)) $ \client ->
         withDedicated client AnyPrimary $ \own -> do
           lent <- runOn own Commands.clientId
@@ -102,7 +102,7 @@ spec = around_ (within 60) $ do
           eventually 10 "it is closed too" $ notElem another <$> clientIds server
 
   it "a connection takes little memory, however many there are" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withClient (setMaxDedicated 300 (addressed server)) $ \client -> do
         let live = performMajorGC >> gcdetails_live_bytes . gc <$> getRTSStats
             holding count action
@@ -116,7 +116,7 @@ spec = around_ (within 60) $ do
         (many - few) `div` 200 `shouldSatisfy` (< 125 * 1000)
 
   it "callers get the one connection in the order in which they came" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withClient (setMaxDedicated 1 (addressed server)) $ \client -> do
         served <- newTVarIO []
         callers <- withDedicated client AnyPrimary $ \own -> do
@@ -133,7 +133,7 @@ spec = around_ (within 60) $ do
 
   forM_ [("by key", const (AtKey "hits")), ("by node", AtNode . endpointOf), ("anywhere", const AnyPrimary)] $ \(how, place) ->
     it ("commands on a connection that was lent " <> how <> " need not be waited for one by one") $
-      withServer defaultServerOptions $ \server ->
+      withServer serverDefaults $ \server ->
         withClient (addressed server) $ \client -> do
           results <- withDedicated client (place server) $ \own -> do
             -- The server answers none of the commands before all are submitted.
@@ -182,7 +182,7 @@ spec = around_ (within 60) $ do
 
   describe "a connection that was opened with credentials that may change" $ do
     it "is lent again while they are the newest, and not when others were issued" $
-      withServer defaultServerOptions {optionsUsers = [user "older", user "newer"]} $ \server -> do
+      withServer serverDefaults {optionsUsers = [user "older", user "newer"]} $ \server -> do
         current <- newTVarIO "older"
         let action = (\name -> issuedCredentials Credentials {credentialsUser = Just name, credentialsPassword = toSecret "secret"}) <$> readTVarIO current
             whoami own = (,) <$> runOn own Commands.clientId <*> runOn own (raw ["ACL", "WHOAMI"])
@@ -202,7 +202,7 @@ spec = around_ (within 60) $ do
           eventually 5 "the older one is closed" $ notElem (fst first) <$> clientIds server
 
     it "is not lent again when their time is over" $
-      withServer defaultServerOptions {optionsUsers = [user "older"]} $ \server -> do
+      withServer serverDefaults {optionsUsers = [user "older"]} $ \server -> do
         let action = pure (issuedCredentials Credentials {credentialsUser = Just "older", credentialsPassword = toSecret "secret"}) {issuedFor = Just (seconds 0.2)}
         withClient (setCredentialsFrom action (addressed server)) $ \client -> do
           first <- identity client
@@ -211,7 +211,7 @@ spec = around_ (within 60) $ do
 
   describe "a command that is not answered by one reply" $ do
     it "is refused, unsent, with what to do instead, on every connection" $
-      withServer defaultServerOptions $ \server ->
+      withServer serverDefaults $ \server ->
         withClient (setCommandTimeout (Just (seconds 20)) (addressed server)) $ \client ->
           withDedicated client AnyPrimary $ \own ->
             forM_ [("CLIENT REPLY", ["CLIENT", "REPLY", "OFF"]), ("CLIENT REPLY", ["client", "reply", "skip"]), ("MONITOR", ["MONITOR"]), ("SYNC", ["SYNC"]), ("PSYNC", ["PSYNC", "?", "-1"])] $ \(name, words') ->
@@ -224,15 +224,15 @@ spec = around_ (within 60) $ do
                 runOn own (Commands.echo "answered") `shouldReturn` "answered"
 
     it "is not CLIENT REPLY ON, which runs on a lent connection" $
-      withServer defaultServerOptions $ \server ->
+      withServer serverDefaults $ \server ->
         withClient (addressed server) $ \client ->
           withDedicated client AnyPrimary $ \own ->
             runOn own (raw ["CLIENT", "REPLY", "ON"]) `shouldReturn` SimpleString "OK"
 
   describe "WAIT" $ do
     it "on a lent connection answers for what was written there" $
-      withServer defaultServerOptions $ \primary ->
-        withServer defaultServerOptions {optionsReplicaOf = Just (serverHost primary, serverPort primary)} $ \replica ->
+      withServer serverDefaults $ \primary ->
+        withServer serverDefaults {optionsReplicaOf = Just (serverHost primary, serverPort primary)} $ \replica ->
           withClient (addressed primary) $ \client -> do
             eventually 30 "the replica has what there is" $ (== 1) <$> withDedicated client AnyPrimary (\own -> runOn own (Commands.wait 1 (Just (milliseconds 50))))
             withDedicated client AnyPrimary $ \own -> do
@@ -269,7 +269,7 @@ spec = around_ (within 60) $ do
             filter ((/= ["CLIENT", "SETINFO"]) . take 2) heard `shouldBe` concat (replicate 2 [["SET", "key", "value"], words'])
   where
     threads = 4
-    guarded = defaultServerOptions {optionsPassword = Just "right"}
+    guarded = serverDefaults {optionsPassword = Just "right"}
     user name = AclUser {aclName = name, aclPassword = "secret", aclRules = "~* +@all"}
 
 -- | Adds one to the counter, and returns how many attempts it took. The action runs in the first

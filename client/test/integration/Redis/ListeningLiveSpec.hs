@@ -8,7 +8,7 @@ import Data.List (sort)
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Surroundings (addressed)
-import Redis.TestKit.Server (Server, defaultServerOptions, serverHost, serverPort, withServer)
+import Redis.TestKit.Server (Server, serverDefaults, serverHost, serverPort, withServer)
 import Redis.TestKit.Wait (within)
 import Redis.Wire
 import Test.Hspec
@@ -17,7 +17,7 @@ spec :: Spec
 spec = describe "commands about channels" $
   forM_ [OnlyResp2, PreferResp3] $ \protocol ->
     it ("tell who listens, and reach them, with " <> show protocol) . within 30 $
-      withServer defaultServerOptions $ \server -> do
+      withServer serverDefaults $ \server -> do
         let config = setProtocol protocol (addressed server)
         withClient config $ \client ->
           -- RESP3 lets a subscriber send other commands. Four replies are for subscriptions, one is

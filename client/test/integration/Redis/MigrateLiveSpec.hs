@@ -7,7 +7,7 @@ import Data.Either (isLeft)
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Surroundings (addressed)
-import Redis.TestKit.Server (defaultServerOptions, serverHost, serverPort, withServer)
+import Redis.TestKit.Server (serverDefaults, serverHost, serverPort, withServer)
 import Redis.TestKit.Wait (within)
 import Test.Hspec
 
@@ -45,7 +45,7 @@ spec = around_ (within 60) . describe "MIGRATE" $
 -- | Runs an action with the clients of two servers, and the address of the second.
 withTwo :: ProtocolVersion -> (Client -> Client -> Host -> Port -> IO a) -> IO a
 withTwo protocol action =
-  withServer defaultServerOptions $ \one -> withServer defaultServerOptions $ \other ->
+  withServer serverDefaults $ \one -> withServer serverDefaults $ \other ->
     withClient (setProtocol protocol (addressed one)) $ \here ->
       withClient (addressed other) $ \there ->
         -- Connects before a password is set.

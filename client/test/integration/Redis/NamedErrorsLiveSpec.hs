@@ -12,7 +12,7 @@ import Redis.Commands qualified as Redis
 import Redis.Decode qualified as Decode
 import Redis.Script
 import Redis.Surroundings
-import Redis.TestKit.Server (Server, defaultServerOptions, withServer)
+import Redis.TestKit.Server (Server, serverDefaults, withServer)
 import Redis.TestKit.Wait (within)
 import Redis.Transaction
 import Test.Hspec
@@ -26,8 +26,8 @@ spec = around_ (within 60) . describe "an error" $ do
         shown failed `shouldSatisfy` \text -> "LPUSH text" `isInfixOf` text && not ("secret" `isInfixOf` text)
 
   it "names a read, from the cache or not" $
-    withServer defaultServerOptions $ \server ->
-      withClient (setCaching (Just defaultCaching) (addressed server)) $ \client -> do
+    withServer serverDefaults $ \server ->
+      withClient (setCaching (Just cachingDefaults) (addressed server)) $ \client -> do
         run client (Redis.set "text" "value")
         wrong <- tryRunCached client (seconds 60) (Redis.hget "text" "field")
         shown wrong `shouldBe` "HGET text: server error: WRONGTYPE Operation against a key holding the wrong kind of value"
@@ -36,8 +36,8 @@ spec = around_ (within 60) . describe "an error" $ do
         map shown unlike `shouldBe` replicate 2 "GET text: unexpected reply: expected an integer, got BulkString \"value\""
 
   it "says what the program's function said of a result that it refused, however the command was run" $
-    withServer defaultServerOptions $ \server ->
-      withClient (setCaching (Just defaultCaching) (addressed server)) $ \client -> do
+    withServer serverDefaults $ \server ->
+      withClient (setCaching (Just cachingDefaults) (addressed server)) $ \client -> do
         run client (Redis.set "text" "value")
         let own = refine (maybe (Left "no text") (\bytes -> if bytes == "value" then Left "not a number: value" else Right bytes))
             read' = own (Redis.get "text")
@@ -75,7 +75,7 @@ spec = around_ (within 60) . describe "an error" $ do
       shown busy `shouldBe` "DEBUG: no reply within 0.1 s (it may have run)"
 
   it "names a command for which there is no connection" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       text <- withClient (setCommandTimeout (Just (seconds 0.5)) (addressed server)) $ \client -> do
         run client Redis.ping
         _ <- tryRun client (raw ["SHUTDOWN", "NOSAVE"])
@@ -114,7 +114,7 @@ spec = around_ (within 60) . describe "an error" $ do
 
 withText :: (Server -> Client -> IO a) -> IO a
 withText act =
-  withServer defaultServerOptions $ \server ->
+  withServer serverDefaults $ \server ->
     withClient (addressed server) $ \client -> run client (Redis.set "text" "value") *> act server client
 
 shown :: Show a => Either Error a -> String

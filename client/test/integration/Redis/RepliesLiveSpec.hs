@@ -19,7 +19,7 @@ import Redis.ReplyShapes
 import Redis.Surroundings (addressed)
 import Redis.TestKit.Address (connectTo)
 import Redis.TestKit.Command (CommandCalls (callsRun), Connection, encodeRequest, infoFields, replyText, request)
-import Redis.TestKit.Server (Server, callsOf, defaultServerOptions, serverAddress, withServer, withServerConnection)
+import Redis.TestKit.Server (Server, callsOf, serverAddress, serverDefaults, withServer, withServerConnection)
 import Redis.TestKit.Wait (within)
 import Redis.Value (Value (..))
 import System.Mem (performMajorGC)
@@ -28,7 +28,7 @@ import Test.Hspec
 spec :: Spec
 spec = do
   it "a reply of any length and depth that a script can make is a reply like any other" $
-    within 60 . withServer defaultServerOptions $ \server ->
+    within 60 . withServer serverDefaults $ \server ->
       withClient (setMuxCount (Just 1) (addressed server)) $ \client -> do
         number <- run client Commands.clientId
         let says script = tryRun client (Commands.eval script [] [])
@@ -44,7 +44,7 @@ spec = do
         run client Commands.clientId `shouldReturn` number
 
   it "a large value takes little more memory than it has bytes" $
-    within 60 . withServer defaultServerOptions $ \server ->
+    within 60 . withServer serverDefaults $ \server ->
       withClient (setMuxCount (Just 1) (addressed server)) $ \client -> do
         let size = 64 * 1024 * 1024
             allocated = performMajorGC >> allocated_bytes <$> getRTSStats
@@ -57,7 +57,7 @@ spec = do
           (last' - first) `shouldSatisfy` (< fromIntegral (size + size `quot` 5))
 
   it "replies are checked with one ECHO for each block, and are what they are without" $
-    within 60 . withServer defaultServerOptions $ \server ->
+    within 60 . withServer serverDefaults $ \server ->
       withClient (setReplyChecks True (setMuxCount (Just 1) (addressed server))) $ \client -> do
         let names = [Char8.pack ("key:" <> show number) | number <- [1 .. 300 :: Int]]
         forConcurrently_ names $ \name -> do
@@ -69,7 +69,7 @@ spec = do
         echoes `shouldSatisfy` (\count -> count > 0 && count < 900)
 
   it "replies mean the same with both protocols, and what they meant when they were noted" $
-    within 60 . withServer defaultServerOptions $ \server ->
+    within 60 . withServer serverDefaults $ \server ->
       withServerConnection server $ \connection -> do
         complete <- knowsAll connection
         compared <- forM shapes $ \shape -> do

@@ -11,7 +11,7 @@ import Redis
 import Redis.Commands qualified as Redis
 import Redis.Scan
 import Redis.TestKit.Command (CommandCalls (..))
-import Redis.TestKit.Server (Server, command, commandStatistics, defaultServerOptions, serverHost, serverPort, withServer)
+import Redis.TestKit.Server (Server, command, commandStatistics, serverDefaults, serverHost, serverPort, withServer)
 import Redis.TestKit.Wait (within)
 import Test.Hspec
 
@@ -125,7 +125,7 @@ numbered prefix total = [prefix <> Char8.pack (show n) | n <- [1 .. total]]
 
 withClientOf :: ProtocolVersion -> (Server -> Client -> IO a) -> IO a
 withClientOf protocol action =
-  withServer defaultServerOptions $ \server -> withClient (configOf protocol server) (action server)
+  withServer serverDefaults $ \server -> withClient (configOf protocol server) (action server)
 
 configOf :: ProtocolVersion -> Server -> Config
 configOf protocol server = setProtocol protocol (standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server)))

@@ -10,7 +10,7 @@ import Redis.Commands qualified as Redis
 import Redis.Decode qualified as Decode
 import Redis.Script
 import Redis.TestKit.Command (CommandCalls (..))
-import Redis.TestKit.Server (Server, commandStatistics, defaultServerOptions, serverHost, serverPort, withServer)
+import Redis.TestKit.Server (Server, commandStatistics, serverDefaults, serverHost, serverPort, withServer)
 import Redis.TestKit.Wait (eventually, within)
 import Redis.Transaction
 import Redis.Value (Value (..))
@@ -94,6 +94,6 @@ callsOf server = do
 
 withBoth :: ProtocolVersion -> ((Server, Client) -> IO a) -> IO a
 withBoth protocol action =
-  withServer defaultServerOptions $ \server ->
+  withServer serverDefaults $ \server ->
     withClient (setProtocol protocol (standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server)))) $ \client ->
       action (server, client)

@@ -12,7 +12,7 @@ import Redis
 import Redis.Commands qualified as Commands
 import Redis.Surroundings (addressed)
 import Redis.TestKit.Command (Connection, Reply (..), request, requestOk)
-import Redis.TestKit.Server (AclUser (..), ServerOptions (..), defaultServerOptions, withServer)
+import Redis.TestKit.Server (AclUser (..), ServerOptions (..), serverDefaults, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventually, failure, within)
 import Redis.Value (Value (..))
@@ -40,8 +40,8 @@ spec = describe "a connection that is lent again" $
             readIORef kept >>= (`shouldSatisfy` (>= 20))
   where
     servers =
-      [ ("a server alone", defaultServerOptions {optionsUsers = [other]}),
-        ("a node of a cluster", defaultServerOptions {optionsUsers = [other], optionsCluster = True})
+      [ ("a server alone", serverDefaults {optionsUsers = [other]}),
+        ("a node of a cluster", serverDefaults {optionsUsers = [other], optionsCluster = True})
       ]
     other = AclUser {aclName = "other", aclPassword = "secret", aclRules = "~* &* +@all"}
 

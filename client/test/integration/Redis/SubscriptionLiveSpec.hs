@@ -11,7 +11,7 @@ import Redis
 import Redis.Commands qualified as Redis
 import Redis.Subscription
 import Redis.Surroundings (addressed)
-import Redis.TestKit.Server (Server, connectedClients, defaultServerOptions, withServer)
+import Redis.TestKit.Server (Server, connectedClients, serverDefaults, withServer)
 import Redis.TestKit.Wait (eventually, within)
 import Test.Hspec hiding (after, before)
 
@@ -117,7 +117,7 @@ spec = around_ (within 60) . describe "subscriptions" $ do
           nextEvent subscription `shouldThrow` refused
 
   it "end when the client is closed, and cannot be had afterwards" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       client <- newClient (addressed server)
       let closed problem = problem == ClientClosed
       withSubscription client (channel "a") $ \subscription ->
@@ -131,4 +131,4 @@ payloads count subscription = do
 
 withClientOf :: ProtocolVersion -> (Server -> Client -> IO a) -> IO a
 withClientOf protocol action =
-  withServer defaultServerOptions $ \server -> withClient (setProtocol protocol (addressed server)) (action server)
+  withServer serverDefaults $ \server -> withClient (setProtocol protocol (addressed server)) (action server)

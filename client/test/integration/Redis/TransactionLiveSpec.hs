@@ -12,7 +12,7 @@ import Redis
 import Redis.Commands qualified as Redis
 import Redis.Metrics
 import Redis.TestKit.Command (CommandCalls (..))
-import Redis.TestKit.Server (Server, commandStatistics, defaultServerOptions, serverHost, serverPort, withServer)
+import Redis.TestKit.Server (Server, commandStatistics, serverDefaults, serverHost, serverPort, withServer)
 import Redis.TestKit.Wait (within)
 import Redis.Transaction
 import Test.Hspec
@@ -110,5 +110,5 @@ spec = around_ (within 60) . describe "transactions" $ do
 
 withClientOf :: ProtocolVersion -> (Server -> Client -> IO a) -> IO a
 withClientOf protocol action =
-  withServer defaultServerOptions $ \server ->
+  withServer serverDefaults $ \server ->
     withClient (setProtocol protocol (standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server)))) (action server)

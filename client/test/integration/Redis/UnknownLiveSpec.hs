@@ -8,7 +8,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Map.Strict qualified as Map
 import Redis
 import Redis.Commands qualified as Redis
-import Redis.TestKit.Server (Server, ServerOptions (..), commandStatistics, defaultServerOptions, serverHost, serverPort, withServer)
+import Redis.TestKit.Server (Server, ServerOptions (..), commandStatistics, serverDefaults, serverHost, serverPort, withServer)
 import Redis.TestKit.Wait (within)
 import Redis.Value (Value (..))
 import Test.Hspec
@@ -49,7 +49,7 @@ connections client = do
 
 withRenamed :: [(String, String)] -> (Server -> Client -> IO a) -> IO a
 withRenamed names action =
-  withServer defaultServerOptions {optionsConfig = ["rename-command " <> old <> " " <> new | (old, new) <- names]} $ \server ->
+  withServer serverDefaults {optionsConfig = ["rename-command " <> old <> " " <> new | (old, new) <- names]} $ \server ->
     withClient (setMuxCount (Just 1) (standaloneConfig (host server) (fromIntegral (serverPort server)))) (action server)
   where
     host :: Server -> ByteString

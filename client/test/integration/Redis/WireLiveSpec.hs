@@ -13,7 +13,7 @@ import Redis
 import Redis.ScriptedPeer
 import Redis.Surroundings (addressed, password)
 import Redis.TestKit.Certificates
-import Redis.TestKit.Server (ClientCertificates (..), ServerOptions (..), TlsOptions (..), defaultServerOptions, serverTlsPort, withServer)
+import Redis.TestKit.Server (ClientCertificates (..), ServerOptions (..), TlsOptions (..), serverDefaults, serverTlsPort, withServer)
 import Redis.TestKit.Wait (descriptorsReturnTo, failure, openDescriptors, within)
 import Redis.Value (Value (..))
 import Redis.Wire
@@ -24,7 +24,7 @@ spec :: Spec
 spec = around_ (within 60) . describe "a wire" $ do
   forM_ [PreferResp3, OnlyResp2] $ \protocol ->
     it ("is authenticated, named and in its database, asked with " <> show protocol) $
-      withServer defaultServerOptions {optionsPassword = Just "right"} $ \server ->
+      withServer serverDefaults {optionsPassword = Just "right"} $ \server ->
         leavingNothing . opened (setProtocol protocol . setDatabase 3 . setClientName (Just "the-wire") . password "right" $ addressed server) $ \wire -> do
           sendBytes wire "CLIENT GETNAME\r\n"
           receiveExactly wire 14 `shouldReturn` "$8\r\nthe-wire\r\n"
@@ -33,7 +33,7 @@ spec = around_ (within 60) . describe "a wire" $ do
           info `shouldSatisfy` (" db=3 " `ByteString.isInfixOf`)
 
   it "carries bytes as they are, in pieces as small as are asked for" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       leavingNothing . opened (addressed server) $ \wire -> do
         let value = ByteString.replicate 200000 120
             size = Char8.pack (show (ByteString.length value))
@@ -45,7 +45,7 @@ spec = around_ (within 60) . describe "a wire" $ do
         receiveBytes wire 10 `shouldReturn` ""
 
   it "gives replies with the bytes in which they were said, however they are cut" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       leavingNothing . opened (addressed server) $ \wire -> do
         let large = ByteString.replicate 100000 120
         -- All in one stream, so that the network cuts it anywhere.
@@ -87,15 +87,15 @@ spec = around_ (within 60) . describe "a wire" $ do
   it "carries them over TLS" $
     withCertificates $ \certificates -> do
       let tls = TlsOptions {tlsKeyPair = certificatesServer certificates, tlsAuthority = certificatesAuthority certificates, tlsClients = ClientCertificatesIgnored}
-          trusting = defaultTlsConfig {tlsCaFile = Just (certificatesAuthority certificates)}
-      withServer defaultServerOptions {optionsTls = Just tls} $ \server -> case serverTlsPort server of
+          trusting = tlsDefaults {tlsCaFile = Just (certificatesAuthority certificates)}
+      withServer serverDefaults {optionsTls = Just tls} $ \server -> case serverTlsPort server of
         Nothing -> failure "no TLS port"
         Just port -> leavingNothing . opened (setTls (Just trusting) (standaloneConfig "127.0.0.1" (fromIntegral port))) $ \wire -> do
           sendBytes wire "PING\r\n"
           receiveExactly wire 7 `shouldReturn` "+PONG\r\n"
 
   it "that is refused is an error that says why, and leaves nothing" $
-    withServer defaultServerOptions {optionsPassword = Just "right"} $ \server ->
+    withServer serverDefaults {optionsPassword = Just "right"} $ \server ->
       leavingNothing $
         try (opened (password "wrong" (addressed server)) (const (pure ()))) >>= \case
           Left (ConnectionError (ConnectionFailure _ NotSent _ (HandshakeRefused said))) -> serverErrorCode said `shouldBe` "WRONGPASS"

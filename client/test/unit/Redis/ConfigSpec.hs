@@ -51,7 +51,7 @@ spec = describe "Redis.Config" $ do
       fmap
         configTls
         (configFromUrl "rediss://h?verify=false&ca=/a%40b.pem&cert=/c&key=/k&server_name=n")
-        `shouldBe` Right (Just defaultTlsConfig {tlsVerify = False, tlsServerName = Just "n", tlsCaFile = Just "/a@b.pem", tlsCertificate = Just ("/c", "/k")})
+        `shouldBe` Right (Just tlsDefaults {tlsVerify = False, tlsServerName = Just "n", tlsCaFile = Just "/a@b.pem", tlsCertificate = Just ("/c", "/k")})
 
     it "sets every option" $ do
       let config =
@@ -159,8 +159,8 @@ spec = describe "Redis.Config" $ do
       validateConfig (clusterConfig (UnixEndpoint "/s" :| [])) `shouldSatisfy` isLeft
 
     it "wants a name to verify where there is no host" $ do
-      validateConfig (setTls (Just defaultTlsConfig) (unixConfig "/s")) `shouldSatisfy` isLeft
-      validateConfig (setTls (Just defaultTlsConfig {tlsServerName = Just "n"}) (unixConfig "/s")) `shouldSatisfy` isRight
+      validateConfig (setTls (Just tlsDefaults) (unixConfig "/s")) `shouldSatisfy` isLeft
+      validateConfig (setTls (Just tlsDefaults {tlsServerName = Just "n"}) (unixConfig "/s")) `shouldSatisfy` isRight
 
 revealed :: Credentials -> (Maybe ByteString, ByteString)
 revealed Credentials {credentialsUser, credentialsPassword} = (credentialsUser, revealSecret credentialsPassword)
@@ -191,10 +191,10 @@ sentinelSettings =
   [ ("redis+sentinel://u:p@a/n", (Nothing, Nothing)),
     ("redis+sentinel://a/n?sentinel_password=s", (Just (Credentials Nothing (toSecret "s")), Nothing)),
     ("redis+sentinel://a/n?sentinel_user=v&sentinel_password=s", (Just (Credentials (Just "v") (toSecret "s")), Nothing)),
-    ("redis+sentinel://a/n?sentinel_tls=true", (Nothing, Just (Just defaultTlsConfig))),
+    ("redis+sentinel://a/n?sentinel_tls=true", (Nothing, Just (Just tlsDefaults))),
     ("redis+sentinel://a/n?sentinel_tls=false", (Nothing, Just Nothing)),
-    ("redis+sentinel://a/n?sentinel_tls=true&ca=/c&verify=false&server_name=s", (Nothing, Just (Just defaultTlsConfig {tlsVerify = False, tlsServerName = Just "s", tlsCaFile = Just "/c"}))),
-    ("redis+sentinel://a/n?sentinel_tls=true&cert=/c&key=/k", (Nothing, Just (Just defaultTlsConfig {tlsCertificate = Just ("/c", "/k")}))),
+    ("redis+sentinel://a/n?sentinel_tls=true&ca=/c&verify=false&server_name=s", (Nothing, Just (Just tlsDefaults {tlsVerify = False, tlsServerName = Just "s", tlsCaFile = Just "/c"}))),
+    ("redis+sentinel://a/n?sentinel_tls=true&cert=/c&key=/k", (Nothing, Just (Just tlsDefaults {tlsCertificate = Just ("/c", "/k")}))),
     ("rediss+sentinel://a/n?sentinel_tls=true&verify=false", (Nothing, Nothing)),
     ("rediss+sentinel://a/n?sentinel_tls=false", (Nothing, Just Nothing))
   ]
@@ -302,16 +302,16 @@ nonsense =
     ("connect timeout", setConnectTimeout (seconds (0 / 0))),
     ("command timeout", setCommandTimeout (Just (seconds (1 / 0)))),
     ("mux count", setMuxCount (Just 0)),
-    ("in-flight limit", setLimits defaultLimits {limitInFlight = 0}),
-    ("in-flight limit", setLimits defaultLimits {limitInFlight = maxBound}),
-    ("queued bytes limit", setLimits defaultLimits {limitQueuedBytes = 0}),
-    ("bulk bytes limit", setLimits defaultLimits {limitBulkBytes = 0}),
-    ("bulk bytes limit", setLimits defaultLimits {limitBulkBytes = maxBound}),
-    ("elements limit", setLimits defaultLimits {limitElements = -1}),
-    ("depth limit", setLimits defaultLimits {limitDepth = 0}),
+    ("in-flight limit", setLimits limitsDefaults {limitInFlight = 0}),
+    ("in-flight limit", setLimits limitsDefaults {limitInFlight = maxBound}),
+    ("queued bytes limit", setLimits limitsDefaults {limitQueuedBytes = 0}),
+    ("bulk bytes limit", setLimits limitsDefaults {limitBulkBytes = 0}),
+    ("bulk bytes limit", setLimits limitsDefaults {limitBulkBytes = maxBound}),
+    ("elements limit", setLimits limitsDefaults {limitElements = -1}),
+    ("depth limit", setLimits limitsDefaults {limitDepth = 0}),
     ("max attempts", setMaxAttempts 0),
-    ("first backoff", setBackoff defaultBackoff {backoffFirst = seconds 0}),
-    ("backoff cap", setBackoff defaultBackoff {backoffCap = seconds 0.001}),
+    ("first backoff", setBackoff backoffDefaults {backoffFirst = seconds 0}),
+    ("backoff cap", setBackoff backoffDefaults {backoffCap = seconds 0.001}),
     ("polling", setPolling (PollUpTo (microseconds 0))),
     ("silence limit", setSilenceLimit (Just (seconds 0))),
     ("keepalive", setKeepAlive (Just (seconds 0))),
@@ -321,9 +321,9 @@ nonsense =
     ("nodes to read from", setReadFrom PreferReplica),
     ("refresh interval", setRefreshInterval (seconds 0)),
     ("refresh throttle", setRefreshThrottle (seconds (-1))),
-    ("caching bytes", setCaching (Just defaultCaching {cachingBytes = 0})),
-    ("caching", setCaching (Just defaultCaching) . setProtocol OnlyResp2),
-    ("tracked prefixes", setCaching (Just defaultCaching {cachingTracking = TrackPrefixes ("user:" :| ["order:", "user:1"])}))
+    ("caching bytes", setCaching (Just cachingDefaults {cachingBytes = 0})),
+    ("caching", setCaching (Just cachingDefaults) . setProtocol OnlyResp2),
+    ("tracked prefixes", setCaching (Just cachingDefaults {cachingTracking = TrackPrefixes ("user:" :| ["order:", "user:1"])}))
   ]
 
 -- | Words that occur nowhere else, joined by characters that break URLs.

@@ -15,7 +15,7 @@ import Data.IORef (atomicModifyIORef', newIORef, readIORef)
 import Data.Maybe (fromMaybe)
 import Redis.TestKit.Disk (cutPower, diskEnvironment, restoreDisk, withDisk)
 import Redis.TestKit.Process qualified as Process
-import Redis.TestKit.Server (defaultServerOptions, serverPort, withServer)
+import Redis.TestKit.Server (serverDefaults, serverPort, withServer)
 import Redis.TestKit.Wait (eventually, within)
 import Rest.Sqlite (OpenMode (..), Step (..), bindText, close, finalize, open, prepare, reset, step)
 import Support
@@ -85,7 +85,7 @@ writers = 20
 lostInPowerCut :: Case -> ByteString -> IO [Created]
 lostInPowerCut service synchronous =
   within 60 . withSystemTempDirectory "rest" $ \folder ->
-    withServer defaultServerOptions $ \redis -> do
+    withServer serverDefaults $ \redis -> do
       settings <- Char8.readFile (caseSqlFile service)
       let (start, full) = Char8.breakSubstring "FULL" settings
           sqlFile = folder </> "statements.sql"

@@ -14,7 +14,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.IORef (newIORef, readIORef, writeIORef)
 import Data.List (sort)
 import Data.Maybe (listToMaybe)
-import Redis.TestKit.Cluster (ClusterOptions (..), Node (..), clusterNodes, defaultClusterOptions, withCluster)
+import Redis.TestKit.Cluster (ClusterOptions (..), Node (..), clusterDefaults, clusterNodes, withCluster)
 import Redis.TestKit.Command (Reply (..))
 import Redis.TestKit.Server (command, kill9, restart, serverPort)
 import Redis.TestKit.Wait (eventually, failure, within)
@@ -141,7 +141,7 @@ versionOf body =
 clusterSpec :: Case -> Spec
 clusterSpec service =
   it (caseName service <> ": reads, writes and deletes in a cluster") . within 60 $
-    withCluster defaultClusterOptions {clusterPrimaryCount = 3} $ \cluster -> do
+    withCluster clusterDefaults {clusterPrimaryCount = 3} $ \cluster -> do
       nodes <- clusterNodes cluster
       port <- maybe (failure "a cluster without nodes") (pure . serverPort . nodeServer) (listToMaybe nodes)
       withWorldOf (\options -> options {serviceInCluster = True, serviceRedisPort = port}) service $ \world -> do

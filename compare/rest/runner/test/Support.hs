@@ -33,7 +33,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
 import Data.Maybe (fromMaybe)
 import Redis.TestKit.Command (Reply, replyText)
-import Redis.TestKit.Server (Server, command, defaultServerOptions, serverPort, withServer)
+import Redis.TestKit.Server (Server, command, serverDefaults, serverPort, withServer)
 import Redis.TestKit.Wait (within)
 import System.Directory (findExecutable, makeAbsolute)
 import System.Environment (lookupEnv)
@@ -89,7 +89,7 @@ withWorld = withWorldOf id
 withWorldOf :: (Options -> Options) -> Case -> (World -> IO a) -> IO a
 withWorldOf change service action =
   within 60 . withSystemTempDirectory "rest" $ \folder ->
-    withServer defaultServerOptions $ \redis -> do
+    withServer serverDefaults $ \redis -> do
       database <- goldenDatabase (caseSqlFile service) folder
       let options = change (defaultOptions (caseSqlFile service) (serverPort redis))
       restoreDatabase database (folder </> "users.db")

@@ -187,7 +187,7 @@ withTarget about options action = case pairHost options of
           | otherwise -> Right (fromIntegral (reportOperations report) / reportSeconds report)
     secrets = concat [["--password", password] | Just password <- [pairPassword options]] <> ["--tls" | pairTls options]
     config host =
-      Config.setTls (if pairTls options then Just Config.defaultTlsConfig else Nothing)
+      Config.setTls (if pairTls options then Just Config.tlsDefaults else Nothing)
         . Config.setCredentials (credentials <$> pairPassword options)
         $ if pairCluster options
           then Config.clusterConfig (Config.TcpEndpoint (Char8.pack host) (fromIntegral (pairPort options)) :| [])

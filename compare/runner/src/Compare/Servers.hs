@@ -22,9 +22,9 @@ import Data.Map.Strict qualified as Map
 import Redis qualified
 import Redis.Commands qualified as Commands
 import Redis.Config qualified as Config
-import Redis.TestKit.Cluster (ClusterOptions (..), Node (nodeServer), clusterNodes, defaultClusterOptions, withCluster)
+import Redis.TestKit.Cluster (ClusterOptions (..), Node (nodeServer), clusterDefaults, clusterNodes, withCluster)
 import Redis.TestKit.Command (CommandCalls (callsRun), infoFields, nameAndVersion, replyText)
-import Redis.TestKit.Server (Server, ServerOptions (..), defaultServerOptions, withServer)
+import Redis.TestKit.Server (Server, ServerOptions (..), serverDefaults, withServer)
 import Redis.TestKit.Server qualified as Server
 import Text.Read (readMaybe)
 import Tool.Bench.Preload (runNumbered)
@@ -56,14 +56,14 @@ withServers cell action = case cellPlace cell of
   Cluster ->
     -- A node that does not get the processor for a while must not count as failed: all of them
     -- share one busy core.
-    withCluster defaultClusterOptions {clusterNodeTimeout = 15000, clusterServer = options} $ \cluster ->
+    withCluster clusterDefaults {clusterNodeTimeout = 15000, clusterServer = options} $ \cluster ->
       clusterNodes cluster >>= \case
         first : rest -> filled Servers {serversFirst = nodeServer first, serversAll = map nodeServer (first : rest)}
         [] -> ioError (userError "the private cluster has no nodes")
   Standalone -> single
   StandaloneFree -> single
   where
-    options = defaultServerOptions {optionsCores = serverCores (cellPlace cell)}
+    options = serverDefaults {optionsCores = serverCores (cellPlace cell)}
     single = withServer options $ \server -> filled Servers {serversFirst = server, serversAll = [server]}
     filled servers = fill cell servers >> action servers
 

@@ -38,7 +38,7 @@ import Redis.TestKit.Address (Address (..))
 import Redis.TestKit.Cluster
 import Redis.TestKit.Command (Reply)
 import Redis.TestKit.Proxy (Proxy, proxyAddress, withProxy)
-import Redis.TestKit.Server (Server, ServerOptions (..), defaultServerOptions, withServer)
+import Redis.TestKit.Server (Server, ServerOptions (..), serverDefaults, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (TestKitFailure (..), eventuallyJust, failure)
 import Soak.Book (Keeping (..))
@@ -132,7 +132,7 @@ withSurroundings action =
       UnixEndpoint path -> unixConfig path
     speaking traces config use =
       -- These clients have traces and a cache, the others do not.
-      withClient (setHooks noHooks {hookCommand = Just (tracing traces)} (setCaching (Just defaultCaching) (tuned (commandTimeout True) config))) $ \patient ->
+      withClient (setHooks noHooks {hookCommand = Just (tracing traces)} (setCaching (Just cachingDefaults) (tuned (commandTimeout True) config))) $ \patient ->
         withClient (tuned (commandTimeout False) config) $ \hasty ->
           use [Speaker "p" patient (commandTimeout True), Speaker "h" hasty (commandTimeout False)]
     clusterTags = take 12 keptTags <> take 4 losingTags
@@ -158,11 +158,11 @@ tuned timeout =
     . setDedicatedIdle (Just (seconds 1))
 
 durable :: ServerOptions
-durable = defaultServerOptions {optionsConfig = ["appendonly yes", "appendfsync no"]}
+durable = serverDefaults {optionsConfig = ["appendonly yes", "appendfsync no"]}
 
 clusterOptions :: ClusterOptions
 clusterOptions =
-  defaultClusterOptions
+  clusterDefaults
     { clusterPrimaryCount = 3,
       clusterReplicasPerPrimary = 1,
       clusterNodeTimeout = nodeTimeout,

@@ -16,7 +16,7 @@ import Control.Monad (void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.IntSet qualified as IntSet
-import Redis (Backoff (..), defaultBackoff, milliseconds, seconds)
+import Redis (Backoff (..), backoffDefaults, milliseconds, seconds)
 import Redis.Commands qualified as Redis
 import Redis.Patterns.Worker
 import Redis.TestKit.Wait (upTo)
@@ -60,7 +60,7 @@ works gate stream caller = do
         { workerConcurrency = 3,
           -- No entry shall become a dead letter.
           workerMaxAttempts = 100000,
-          workerBackoff = defaultBackoff {backoffFirst = milliseconds 50, backoffCap = milliseconds 500},
+          workerBackoff = backoffDefaults {backoffFirst = milliseconds 50, backoffCap = milliseconds 500},
           workerClaimAfter = seconds 3,
           workerPollInterval = milliseconds 300,
           workerGrace = seconds 1,

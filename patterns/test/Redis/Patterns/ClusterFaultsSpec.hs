@@ -16,7 +16,7 @@ import Test.Hspec
 
 spec :: Spec
 spec = do
-  describe "while slots move" . aroundAll (withCluster defaultClusterOptions {clusterPrimaryCount = 2, clusterNodeTimeout = 15000}) $ do
+  describe "while slots move" . aroundAll (withCluster clusterDefaults {clusterPrimaryCount = 2, clusterNodeTimeout = 15000}) $ do
     it "a lock is held by one at a time, with tokens in order" $ \cluster ->
       connected cluster $ \client ->
         contendedWhile client (moving cluster "{lock:many}")
@@ -31,7 +31,7 @@ spec = do
         audited [one, other] (forM_ ["audited:0", "audited:1", "audited:2"] (moving cluster))
 
   it "another leads when the primary is killed, in a greater term, and never two" $
-    withCluster defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1000} $ \cluster ->
+    withCluster clusterDefaults {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1000} $ \cluster ->
       connected cluster $ \client -> do
         slot <- slotOf cluster "{lock:election:leader}"
         asking <- newTVarIO (pure False)

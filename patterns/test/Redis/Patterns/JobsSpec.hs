@@ -17,15 +17,15 @@ import Redis.Duration (hours, minutes)
 import Redis.Patterns.Jobs
 import Redis.Patterns.Work
 import Redis.TestKit.Address (Address (TcpAddress))
-import Redis.TestKit.Cluster (clusterAddresses, clusterPrimaryCount, defaultClusterOptions, withCluster)
+import Redis.TestKit.Cluster (clusterAddresses, clusterDefaults, clusterPrimaryCount, withCluster)
 import Redis.TestKit.Process qualified as Process
 import Redis.TestKit.Proxy qualified as Proxy
-import Redis.TestKit.Server (defaultServerOptions, serverPort, withServer)
+import Redis.TestKit.Server (serverDefaults, serverPort, withServer)
 import Redis.TestKit.Wait
 import Test.Hspec
 
 spec :: Spec
-spec = around (\test -> withServer defaultServerOptions (\server -> connected (serverPort server) (test . (,) server))) $ do
+spec = around (\test -> withServer serverDefaults (\server -> connected (serverPort server) (test . (,) server))) $ do
   it "runs what is put into it and keeps the result" $ \(_, client) -> do
     job <- new client jobDefaults "hello"
     (jobInfoState <$>) <$> jobInfo client mails job `shouldReturn` Just JobWaiting
@@ -286,7 +286,7 @@ spec = around (\test -> withServer defaultServerOptions (\server -> connected (s
     queueLengths client `shouldReturn` [0, 0, 0]
     retryJob client mails job `shouldReturn` True
     working client quick (const (pure "")) $ finally' client job JobDone
-  it "is the same in a cluster" $ \_ -> withCluster defaultClusterOptions {clusterPrimaryCount = 3} $ \cluster -> do
+  it "is the same in a cluster" $ \_ -> withCluster clusterDefaults {clusterPrimaryCount = 3} $ \cluster -> do
     addresses <- clusterAddresses cluster
     let seeds = [TcpEndpoint (Char8.pack host) (fromIntegral port) | TcpAddress host port <- addresses]
     forM_ (nonEmpty seeds) $ \some -> withClient (clusterConfig some) $ \client -> do
@@ -310,7 +310,7 @@ quick :: Worker
 quick =
   (jobWorker mails)
     { workerConcurrency = 4,
-      workerBackoff = defaultBackoff {backoffFirst = milliseconds 30, backoffCap = milliseconds 100},
+      workerBackoff = backoffDefaults {backoffFirst = milliseconds 30, backoffCap = milliseconds 100},
       workerClaimAfter = milliseconds 600,
       workerPollInterval = milliseconds 100
     }

@@ -22,7 +22,7 @@ settingsOf (Sight first abandoned tries _ _ _) =
   (worker "s" "g")
     { workerMaxAttempts = tries,
       workerClaimAfter = milliseconds abandoned,
-      workerBackoff = defaultBackoff {backoffFirst = milliseconds first, backoffCap = milliseconds 10000}
+      workerBackoff = backoffDefaults {backoffFirst = milliseconds first, backoffCap = milliseconds 10000}
     }
 
 entryOf :: Sight -> PendingEntry

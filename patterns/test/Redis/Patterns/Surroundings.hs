@@ -21,11 +21,11 @@ import Redis.TestKit.Address (Address (..))
 import Redis.TestKit.Cluster
 import Redis.TestKit.Command (CommandCalls (..))
 import Redis.TestKit.Proxy (Proxy, proxyPort, withProxy)
-import Redis.TestKit.Server (Server, commandStatistics, defaultServerOptions, serverAddress, serverHost, serverPort, withServer)
+import Redis.TestKit.Server (Server, commandStatistics, serverAddress, serverDefaults, serverHost, serverPort, withServer)
 import Redis.TestKit.Wait (failure)
 
 withRedis :: (Server -> IO a) -> IO a
-withRedis = withServer defaultServerOptions
+withRedis = withServer serverDefaults
 
 withRedisAndClient :: (Server -> Client -> IO a) -> IO a
 withRedisAndClient action = withRedis $ \server -> withClient (addressed server) (action server)
@@ -40,7 +40,7 @@ behindProxy action = withRedis $ \server ->
 inCluster :: (Client -> IO a) -> IO a
 inCluster action =
   -- The timeout is so long that a busy machine does not make a node count as failed.
-  withCluster defaultClusterOptions {clusterPrimaryCount = 1, clusterNodeTimeout = 15000} $ \cluster ->
+  withCluster clusterDefaults {clusterPrimaryCount = 1, clusterNodeTimeout = 15000} $ \cluster ->
     clustered cluster >>= (`withClient` action)
 
 -- | The configuration of a client of the cluster, with short times.
@@ -67,7 +67,7 @@ quick :: Config -> Config
 quick =
   setCommandTimeout (Just (seconds 3))
     . setConnectTimeout (seconds 2)
-    . setBackoff defaultBackoff {backoffFirst = seconds 0.005, backoffCap = seconds 0.05}
+    . setBackoff backoffDefaults {backoffFirst = seconds 0.005, backoffCap = seconds 0.05}
 
 addressed :: Server -> Config
 addressed server = quick (standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server)))

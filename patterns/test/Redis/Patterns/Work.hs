@@ -60,7 +60,7 @@ countingWorker =
   (worker "numbers" "counters")
     { workerConcurrency = 4,
       workerMaxAttempts = 100,
-      workerBackoff = defaultBackoff {backoffFirst = milliseconds 50, backoffCap = milliseconds 100},
+      workerBackoff = backoffDefaults {backoffFirst = milliseconds 50, backoffCap = milliseconds 100},
       workerClaimAfter = milliseconds 600,
       workerPollInterval = milliseconds 100
     }

@@ -21,7 +21,7 @@ import Test.Hspec
 
 spec :: Spec
 spec = do
-  around (withCluster defaultClusterOptions {clusterPrimaryCount = 2, clusterNodeTimeout = 15000}) . describe "while slots move" $ do
+  around (withCluster clusterDefaults {clusterPrimaryCount = 2, clusterNodeTimeout = 15000}) . describe "while slots move" $ do
     it "a worker handles every entry" $ \cluster -> ofCluster cluster $ \client -> do
       handled <- newTVarIO Set.empty
       stopping client numbers (collecting handled) . stopping client numbers (collecting handled) $ do
@@ -50,7 +50,7 @@ spec = do
       states <- forM jobs (fmap (fmap jobInfoState) . jobInfo client queue)
       states `shouldBe` replicate 200 (Just JobDone)
       forM_ ["urgent", "normal", "later"] $ \name -> run client (Redis.xlen ("{moved}:jobs:" <> name)) `shouldReturn` 0
-  around (withCluster defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1000}) . describe "of which a primary goes" $ do
+  around (withCluster clusterDefaults {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1000}) . describe "of which a primary goes" $ do
     it "a worker handles every entry that the new one has" $ \cluster -> ofCluster cluster $ \client -> do
       withDedicated client (AtKey "numbers") $ \connection -> do
         forM_ [0 .. 199 :: Int] $ \n -> runOn connection (Redis.xadd "numbers" (("number", Char8.pack (show n)) :| []))

@@ -22,7 +22,7 @@ import Test.Hspec
 
 spec :: Spec
 spec = do
-  around (withServer defaultServerOptions) $ do
+  around (withServer serverDefaults) $ do
     it "handles every entry though worker after worker is killed, and buries those that fail, once each" $ \server ->
       connected (serverPort server) $ \client -> do
         addNumbered client "numbers" [0 .. 199]
@@ -119,7 +119,7 @@ spec = do
           addNumbered client "numbers" [100 .. 119]
           eventuallyReturns 30 0 (pendingCount client "numbers" "counters")
         audit client [0 .. 119]
-  around (withServer defaultServerOptions {optionsConfig = ["appendonly yes", "appendfsync always"]}) $ do
+  around (withServer serverDefaults {optionsConfig = ["appendonly yes", "appendfsync always"]}) $ do
     it "handles every entry though the server is killed and started again, and frozen for a while" $ \server ->
       connected (serverPort server) $ \client -> do
         addNumbered client "numbers" [0 .. 199]

@@ -18,7 +18,7 @@ import Redis.Commands qualified as Redis
 import Redis.Duration (inMicroseconds)
 import Redis.Patterns.Work
 import Redis.Patterns.Worker
-import Redis.TestKit.Server (Server, defaultServerOptions, serverPort, withServer)
+import Redis.TestKit.Server (Server, serverDefaults, serverPort, withServer)
 import Redis.TestKit.Wait
 import Redis.Tracing (CommandBegun (begunOperation))
 import Redis.Transaction
@@ -30,11 +30,11 @@ spec = do
   describe "a rest" $ do
     it "doubles each time, up to the longest" . property $
       forAll (choose (1, 1000000)) $ \first -> forAll (choose (0, 1000000000)) $ \longest -> forAll (choose (1, 100)) $ \n ->
-        let backoff = defaultBackoff {backoffFirst = milliseconds first, backoffCap = milliseconds longest}
+        let backoff = backoffDefaults {backoffFirst = milliseconds first, backoffCap = milliseconds longest}
             at = inMicroseconds . retryDelay backoff
          in toInteger (at n) == min (1000 * toInteger longest) (1000 * toInteger first * 2 ^ (n - 1)) && at n <= at (n + 1)
     it "is what the header says" $
-      map (retryDelay defaultBackoff {backoffFirst = seconds 1, backoffCap = seconds 5}) [1 .. 4] `shouldBe` map seconds [1, 2, 4, 5]
+      map (retryDelay backoffDefaults {backoffFirst = seconds 1, backoffCap = seconds 5}) [1 .. 4] `shouldBe` map seconds [1, 2, 4, 5]
   describe "an event in words" $ do
     it "is one line, whatever an exception, a stream or a reason says" . property $ \(words' :: String) ->
       let bytes = Char8.pack words'
@@ -56,7 +56,7 @@ spec = do
     forAll (resize 6 (listOf (elements "ab{}"))) $ \name ->
       let stream = Char8.pack name
        in keySlot (deadLettersOf (worker stream "group") stream) === keySlot stream
-  around (withServer defaultServerOptions) . describe "with a server" $ do
+  around (withServer serverDefaults) . describe "with a server" $ do
     it "handles each entry and acknowledges it, and makes the group" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [0 .. 49]
       seen <- newIORef []
@@ -89,7 +89,7 @@ spec = do
       addNumbered client "numbers" [1]
       times <- newIORef []
       events <- newIORef []
-      let settings = countingWorker {workerBackoff = defaultBackoff {backoffFirst = milliseconds 200, backoffCap = milliseconds 400}, workerPollInterval = milliseconds 50, workerReport = noting events}
+      let settings = countingWorker {workerBackoff = backoffDefaults {backoffFirst = milliseconds 200, backoffCap = milliseconds 400}, workerPollInterval = milliseconds 50, workerReport = noting events}
           handle entry = do
             now <- getMonotonicTime
             noting times (now, entryDeliveries entry)
@@ -222,7 +222,7 @@ spec = do
       addNumbered client "numbers" [0 .. 199]
       seen <- newIORef []
       -- The worker looks once a minute, unless a look has found more entries than it had hands.
-      let settings = countingWorker {workerBackoff = defaultBackoff {backoffFirst = milliseconds 1}, workerPollInterval = seconds 60, workerConcurrency = 2}
+      let settings = countingWorker {workerBackoff = backoffDefaults {backoffFirst = milliseconds 1}, workerPollInterval = seconds 60, workerConcurrency = 2}
           handler entry = noting seen (numberOf entry)
       run client (Redis.xgroupCreate "numbers" "counters" (Redis.GroupAfter (Redis.StreamId 0 0)))
       _ <- run client (Redis.xreadgroup (Redis.Consumer "counters" "(resting)") ("numbers" :| []))

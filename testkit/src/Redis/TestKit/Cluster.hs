@@ -11,7 +11,7 @@
 module Redis.TestKit.Cluster
   ( -- * Life
     ClusterOptions (..),
-    defaultClusterOptions,
+    clusterDefaults,
     Cluster,
     withCluster,
     withClusterTimeout,
@@ -63,11 +63,11 @@ import Redis.TestKit.Cluster.View
 import Redis.TestKit.Command (Reply (..), infoFields, replyText)
 import Redis.TestKit.Proxy (Proxy)
 import Redis.TestKit.Proxy qualified as Proxy
-import Redis.TestKit.Server (Server, ServerOptions (..), defaultServerOptions)
+import Redis.TestKit.Server (Server, ServerOptions (..), serverDefaults)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (Seconds, TestKitFailure (..), eventually, eventuallyJust, failure)
 
--- | How to start a cluster. Change fields of 'defaultClusterOptions'.
+-- | How to start a cluster. Change fields of 'clusterDefaults'.
 data ClusterOptions = ClusterOptions
   { clusterPrimaryCount :: Int,
     clusterReplicasPerPrimary :: Int,
@@ -86,14 +86,14 @@ data ClusterOptions = ClusterOptions
   deriving stock (Eq, Show)
 
 -- | Five primaries, no replicas, two seconds until a node counts as failed.
-defaultClusterOptions :: ClusterOptions
-defaultClusterOptions =
+clusterDefaults :: ClusterOptions
+clusterDefaults =
   ClusterOptions
     { clusterPrimaryCount = 5,
       clusterReplicasPerPrimary = 0,
       clusterNodeTimeout = 2000,
       clusterProxies = False,
-      clusterServer = defaultServerOptions,
+      clusterServer = serverDefaults,
       clusterTimeout = 30
     }
 

@@ -8,7 +8,7 @@
 -- the folder the content that such a disk would have.
 --
 -- > withDisk folder $ \disk ->
--- >   withServer defaultServerOptions {optionsEnvironment = diskEnvironment disk, …} $ \server -> do
+-- >   withServer serverDefaults {optionsEnvironment = diskEnvironment disk, …} $ \server -> do
 -- >     … writers write and count what is acknowledged …
 -- >     cutPower disk writers count
 -- >     kill9 server

@@ -5,7 +5,7 @@
 module Redis.TestKit.Group
   ( -- * Life
     GroupOptions (..),
-    defaultGroupOptions,
+    groupDefaults,
     Group,
     withGroup,
 
@@ -44,7 +44,7 @@ import Redis.TestKit.Command (Reply (..), infoFields, replyText, request)
 import Redis.TestKit.Server
 import Redis.TestKit.Wait
 
--- | How to start a group. Change fields of 'defaultGroupOptions'.
+-- | How to start a group. Change fields of 'groupDefaults'.
 data GroupOptions = GroupOptions
   { groupReplicaCount :: Int,
     groupSentinelCount :: Int,
@@ -62,15 +62,15 @@ data GroupOptions = GroupOptions
   deriving stock (Eq, Show)
 
 -- | A primary with two replicas, and no sentinels; the name is @mymaster@.
-defaultGroupOptions :: GroupOptions
-defaultGroupOptions =
+groupDefaults :: GroupOptions
+groupDefaults =
   GroupOptions
     { groupReplicaCount = 2,
       groupSentinelCount = 0,
       groupName = "mymaster",
       groupDownAfter = 500,
-      groupServer = defaultServerOptions,
-      groupSentinel = defaultServerOptions,
+      groupServer = serverDefaults,
+      groupSentinel = serverDefaults,
       groupTimeout = 30
     }
 

@@ -16,7 +16,7 @@ module Redis.TestKit.Scripted
     Scripted,
     withScripted,
     ScriptedOptions (..),
-    defaultScriptedOptions,
+    scriptedDefaults,
     withScriptedOf,
     scriptedAddress,
     scriptedPort,
@@ -184,7 +184,7 @@ data State = State
     stateProtocols :: TVar (Map Int Protocol)
   }
 
--- | The kind of server. Change fields of 'defaultScriptedOptions'.
+-- | The kind of server. Change fields of 'scriptedDefaults'.
 data ScriptedOptions = ScriptedOptions
   { -- | The numeric address to listen at.
     scriptedHost :: String,
@@ -194,14 +194,14 @@ data ScriptedOptions = ScriptedOptions
   deriving stock (Eq, Show)
 
 -- | At 127.0.0.1, with RESP3.
-defaultScriptedOptions :: ScriptedOptions
-defaultScriptedOptions = ScriptedOptions {scriptedHost = "127.0.0.1", scriptedProtocol = Resp3}
+scriptedDefaults :: ScriptedOptions
+scriptedDefaults = ScriptedOptions {scriptedHost = "127.0.0.1", scriptedProtocol = Resp3}
 
 -- | Runs the action beside a server with this script. When the action has ended, throws a
 -- 'TestKitFailure' that lists the commands that did not come, and those that were not expected. If
 -- the action itself throws after unexpected commands, the failure shows both.
 withScripted :: HasCallStack => Script -> (Scripted -> IO a) -> IO a
-withScripted = withScriptedOf defaultScriptedOptions
+withScripted = withScriptedOf scriptedDefaults
 
 -- | Like 'withScripted', with options.
 withScriptedOf :: HasCallStack => ScriptedOptions -> Script -> (Scripted -> IO a) -> IO a

@@ -11,7 +11,7 @@
 module Redis.TestKit.Server
   ( -- * Options
     ServerOptions (..),
-    defaultServerOptions,
+    serverDefaults,
     AclUser (..),
     TlsOptions (..),
     ClientCertificates (..),
@@ -97,7 +97,7 @@ import System.FilePath ((</>))
 import System.Posix.Signals (sigCONT, sigSTOP, sigTERM)
 import System.Posix.Types (ProcessID)
 
--- | How to start a server. Change fields of 'defaultServerOptions'.
+-- | How to start a server. Change fields of 'serverDefaults'.
 data ServerOptions = ServerOptions
   { -- | The program; 'Nothing': the environment variable
     -- @REDIS_TESTKIT_SERVER@, else @redis-server@ or @valkey-server@ from the
@@ -161,8 +161,8 @@ data ClientCertificates
   deriving stock (Eq, Show)
 
 -- | Plain TCP on @127.0.0.1@ and a free port, without a password.
-defaultServerOptions :: ServerOptions
-defaultServerOptions =
+serverDefaults :: ServerOptions
+serverDefaults =
   ServerOptions
     { optionsBinary = Nothing,
       optionsHosts = ["127.0.0.1"],

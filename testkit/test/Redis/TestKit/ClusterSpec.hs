@@ -26,7 +26,7 @@ spec = do
                    NodeView "bbb" "127.0.0.1:7001" ["slave"] (Just "aaa") 3 False []
                  ]
 
-  aroundAll (withCluster defaultClusterOptions {clusterPrimaryCount = 3}) $ do
+  aroundAll (withCluster clusterDefaults {clusterPrimaryCount = 3}) $ do
     it "covers every slot" $ \cluster -> do
       primaries <- clusterPrimaries cluster
       sort (concatMap snd primaries)
@@ -116,11 +116,11 @@ spec = do
 
   aroundAll
     ( withCluster
-        defaultClusterOptions
+        clusterDefaults
           { clusterPrimaryCount = 3,
             clusterReplicasPerPrimary = 1,
             clusterNodeTimeout = 1000,
-            clusterServer = Server.defaultServerOptions {Server.optionsPassword = Just "secret"}
+            clusterServer = Server.serverDefaults {Server.optionsPassword = Just "secret"}
           }
     )
     $ do
@@ -149,7 +149,7 @@ spec = do
         replicas `shouldContain` [replica]
 
   it "announces the proxies to clients" $
-    withCluster defaultClusterOptions {clusterPrimaryCount = 3, clusterProxies = True} $ \cluster -> do
+    withCluster clusterDefaults {clusterPrimaryCount = 3, clusterProxies = True} $ \cluster -> do
       slot <- slotOf cluster "key"
       owner <- slotPrimary cluster slot
       Proxy.proxyAddress <$> nodeProxy owner `shouldBe` Just (nodeAddress owner)
@@ -168,9 +168,9 @@ spec = do
                 Server.tlsAuthority = certificatesAuthority certificates,
                 Server.tlsClients = Server.ClientCertificatesIgnored
               }
-          template = Server.defaultServerOptions {Server.optionsTls = Just tls}
+          template = Server.serverDefaults {Server.optionsTls = Just tls}
       withCluster
-        defaultClusterOptions
+        clusterDefaults
           { clusterPrimaryCount = 3,
             clusterReplicasPerPrimary = 1,
             clusterServer = template

@@ -9,7 +9,7 @@ import Redis.TestKit.Wait (TestKitFailure)
 import Test.Hspec
 
 spec :: Spec
-spec = aroundAll (withServer defaultServerOptions) $ do
+spec = aroundAll (withServer serverDefaults) $ do
   it "reads every kind of reply" $ \server ->
     withServerConnection server $ \connection -> do
       request connection ["SET", "key", "line\r\nbreak"] >>= (`shouldBe` Status "OK")

@@ -10,7 +10,7 @@ import Test.Hspec hiding (after, before)
 spec :: Spec
 spec = do
   it "starts a primary whose replicas have what is written" $
-    withGroup defaultGroupOptions $ \group -> do
+    withGroup groupDefaults $ \group -> do
       primary <- primaryOf group
       serverPort primary `shouldBe` serverPort (head' (groupServers group))
       command primary ["SET", "key", "value"] `shouldReturn` Status "OK"
@@ -19,7 +19,7 @@ spec = do
       mapM_ (\replica -> eventuallyReturns 5 (Text "value") (command replica ["GET", "key"])) replicas
 
   it "makes a replica the primary" $
-    withGroup defaultGroupOptions $ \group -> do
+    withGroup groupDefaults $ \group -> do
       replicas <- replicasOf group
       let chosen = head' replicas
       promote group chosen
@@ -27,7 +27,7 @@ spec = do
       length <$> replicasOf group `shouldReturn` 2
 
   it "has sentinels that fail over when the primary is killed" $
-    withGroup defaultGroupOptions {groupSentinelCount = 3} $ \group -> do
+    withGroup groupDefaults {groupSentinelCount = 3} $ \group -> do
       primary <- primaryOf group
       kill9 primary
       awaitPrimary group (Just (serverPort primary))
@@ -36,19 +36,19 @@ spec = do
       epochs `shouldSatisfy` all (> Just 0)
 
   it "fails over when the primary is killed though it has one sentinel only" $
-    withGroup defaultGroupOptions {groupSentinelCount = 1} $ \group -> do
+    withGroup groupDefaults {groupSentinelCount = 1} $ \group -> do
       primary <- primaryOf group
       kill9 primary
       awaitPrimary group (Just (serverPort primary))
 
   it "takes no silence for a new primary when it has no sentinel" $
-    withGroup defaultGroupOptions {groupReplicaCount = 0, groupTimeout = 1} $ \group ->
+    withGroup groupDefaults {groupReplicaCount = 0, groupTimeout = 1} $ \group ->
       awaitPrimary group (Just 1) `shouldThrow` \(_ :: TestKitFailure) -> True
 
   it "has sentinels that fail over on demand, by TLS and with passwords" $
     withCertificates $ \certificates -> do
       let secured =
-            defaultServerOptions
+            serverDefaults
               { optionsPassword = Just "secret",
                 optionsTls =
                   Just
@@ -58,7 +58,7 @@ spec = do
                         tlsClients = ClientCertificatesIgnored
                       }
               }
-      withGroup defaultGroupOptions {groupSentinelCount = 3, groupServer = secured, groupSentinel = secured {optionsPassword = Just "other"}} $ \group -> do
+      withGroup groupDefaults {groupSentinelCount = 3, groupServer = secured, groupSentinel = secured {optionsPassword = Just "other"}} $ \group -> do
         before <- primaryOf group
         orderFailover group
         awaitReplicas group

@@ -20,7 +20,7 @@ import System.Timeout (timeout)
 import Test.Hspec
 
 spec :: Spec
-spec = aroundAll (Server.withServer Server.defaultServerOptions) $ do
+spec = aroundAll (Server.withServer Server.serverDefaults) $ do
   it "passes requests and replies, and counts them" $ \server ->
     withProxy (Server.serverAddress server) $ \proxy -> do
       withConnection (proxyAddress proxy) ping
@@ -151,7 +151,7 @@ spec = aroundAll (Server.withServer Server.defaultServerOptions) $ do
         withConnection (proxyAddress proxy) ping
 
   it "can be pointed at another server" $ \server ->
-    Server.withServer Server.defaultServerOptions $ \other ->
+    Server.withServer Server.serverDefaults $ \other ->
       withProxy (Server.serverAddress server) $ \proxy -> do
         retarget proxy (Server.serverAddress other)
         _ <- withConnection (proxyAddress proxy) (`request` ["SET", "here", "yes"])
@@ -159,7 +159,7 @@ spec = aroundAll (Server.withServer Server.defaultServerOptions) $ do
         Server.command server ["GET", "here"] `shouldReturn` Nil
 
   it "resets the client when nobody listens behind it" $ \_ ->
-    Server.withServer Server.defaultServerOptions $ \gone -> do
+    Server.withServer Server.serverDefaults $ \gone -> do
       Server.kill9 gone
       withProxy (Server.serverAddress gone) $ \proxy ->
         withConnection (proxyAddress proxy) (`request` ["PING"])

@@ -38,13 +38,13 @@ spec = do
         try (receiveReply connection) >>= either (\problem -> show (problem :: TestKitFailure) `shouldContain` "%7") (expectationFailure . show)
 
   it "is an old server, where that is wanted" $
-    withScriptedOf defaultScriptedOptions {scriptedProtocol = Resp2} nothingMore $ \server ->
+    withScriptedOf scriptedDefaults {scriptedProtocol = Resp2} nothingMore $ \server ->
       asked server [["HELLO", "3"]] `shouldReturn` [Failed "ERR unknown command 'HELLO'"]
 
   it "listens on another port when one that was free has been taken" $
     -- Ports count as free by 127.0.0.1. Among these, some of three hundred are taken, nearly always.
     bracket (rights <$> mapM (try @IOException . listenOn . TcpAddress "127.0.0.2") [11000 .. 11600]) (mapM_ Socket.close) $ \_ ->
-      replicateM_ 300 (withScriptedOf defaultScriptedOptions {scriptedHost = "127.0.0.2"} nothingMore (\server -> asked server [["PING"]] `shouldReturn` [Status "PONG"]))
+      replicateM_ 300 (withScriptedOf scriptedDefaults {scriptedHost = "127.0.0.2"} nothingMore (\server -> asked server [["PING"]] `shouldReturn` [Status "PONG"]))
 
   it "waits for what the test says" $ do
     gate <- newTVarIO False

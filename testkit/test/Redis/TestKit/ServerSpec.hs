@@ -33,7 +33,7 @@ spec :: Spec
 spec = do
   it "starts a server that answers, and leaves nothing" $ do
     seen <- newIORef Nothing
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       command server ["PING"] `shouldReturn` Status "PONG"
       pid <- serverPid server
       pid `shouldSatisfy` isJust
@@ -46,14 +46,14 @@ spec = do
       _ -> expectationFailure "it did not run"
 
   it "keeps nothing on disk" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       _ <- command server ["SET", "key", "value"]
       stop server
       doesFileExist (serverFolder server </> "dump.rdb") `shouldReturn` False
 
   it "listens on IPv6 and on a Unix socket on request" $
     withServer
-      defaultServerOptions
+      serverDefaults
         { optionsHosts = ["::1", "127.0.0.1"],
           optionsUnixSocket = True
         }
@@ -67,7 +67,7 @@ spec = do
 
   it "demands the password and knows the users" $
     withServer
-      defaultServerOptions
+      serverDefaults
         { optionsPassword = Just "se\"cret",
           optionsUsers = [AclUser "reader" "pass \"word" "~* +get +ping"]
         }
@@ -84,7 +84,7 @@ spec = do
   it "speaks TLS beside plain TCP" $
     withCertificates $ \certificates ->
       withServer
-        defaultServerOptions
+        serverDefaults
           { optionsTls =
               Just
                 TlsOptions
@@ -115,9 +115,9 @@ spec = do
               refused `shouldNotBe` ExitSuccess
 
   it "replicates from another server" $
-    withServer defaultServerOptions $ \primary ->
+    withServer serverDefaults $ \primary ->
       withServer
-        defaultServerOptions
+        serverDefaults
           { optionsReplicaOf = Just (serverHost primary, serverPort primary)
           }
         $ \replica -> do
@@ -125,7 +125,7 @@ spec = do
           eventuallyReturns 20 (Text "value") (command replica ["GET", "key"])
 
   it "comes back empty on the same port after SIGKILL" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       _ <- command server ["SET", "key", "value"]
       kill9 server
       serverIsRunning server `shouldReturn` False
@@ -134,7 +134,7 @@ spec = do
       command server ["GET", "key"] `shouldReturn` Nil
 
   it "is silent while frozen and answers after the thaw" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withServerConnection server $ \connection -> do
         freeze server
         sendRaw connection (encodeRequest ["PING"])
@@ -144,13 +144,13 @@ spec = do
         receiveReply connection `shouldReturn` Status "PONG"
 
   it "ends a frozen server" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       freeze server
       stop server
       serverIsRunning server `shouldReturn` False
 
   it "pins it to a core" $
-    withServer defaultServerOptions {optionsCores = [0]} $ \server ->
+    withServer serverDefaults {optionsCores = [0]} $ \server ->
       serverPid server >>= \case
         Nothing -> expectationFailure "not running"
         Just pid -> do
@@ -159,16 +159,16 @@ spec = do
             `shouldBe` Just "\t0"
 
   it "says why a server does not start" $
-    startServer defaultServerOptions {optionsConfig = ["no-such-setting 1"]}
+    startServer serverDefaults {optionsConfig = ["no-such-setting 1"]}
       `shouldThrow` \(TestKitFailure text) -> "no-such-setting" `isInfixOf` text
 
   it "refuses a port that is taken" $
-    withServer defaultServerOptions $ \server ->
-      startServer defaultServerOptions {optionsPort = Just (serverPort server)}
+    withServer serverDefaults $ \server ->
+      startServer serverDefaults {optionsPort = Just (serverPort server)}
         `shouldThrow` \(TestKitFailure text) -> "port is in use" `isInfixOf` text
 
   it "counts commands and clients" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       _ <- command server ["SET", "key", "value"]
       _ <- command server ["SET", "key", "value"]
       statistics <- commandStatistics server
@@ -215,7 +215,7 @@ spec = do
 -- | Starts a server, prints its port, and stays until it is killed.
 holdServer :: IO ()
 holdServer =
-  withServer defaultServerOptions $ \server -> do
+  withServer serverDefaults $ \server -> do
     Char8.putStrLn (Char8.pack (show (serverPort server)))
     hFlush stdout
     threadDelay maxBound

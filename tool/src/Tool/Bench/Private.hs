@@ -10,12 +10,12 @@ import Redis.TestKit.Address (Address (..))
 import Redis.TestKit.Certificates (Certificates (..), withCertificates)
 import Redis.TestKit.Cluster
   ( ClusterOptions (..),
+    clusterDefaults,
     clusterNodes,
-    defaultClusterOptions,
     nodeAddress,
     withCluster,
   )
-import Redis.TestKit.Server (ServerOptions (..), defaultServerOptions, withServer)
+import Redis.TestKit.Server (ServerOptions (..), serverDefaults, withServer)
 import Redis.TestKit.Server qualified as Server
 import Tool.Bench.Document (TargetKind (..))
 import Tool.Connect (Target (..), plainTarget)
@@ -46,7 +46,7 @@ withPrivate options action
         -- A node that does not get the processor for a while must not count as failed: all nodes
         -- may share one busy core.
         withCluster
-          defaultClusterOptions
+          clusterDefaults
             { clusterNodeTimeout = 15000,
               clusterServer = server certificates
             }
@@ -55,7 +55,7 @@ withPrivate options action
               node : _ -> connect certificates (nodeAddress node)
               [] -> unavailable "the private cluster has no nodes"
     server certificates =
-      defaultServerOptions
+      serverDefaults
         { optionsCores = privateCores options,
           optionsTls = tlsOf <$> certificates
         }

@@ -298,7 +298,7 @@ specOf capabilities nodes target workload load =
       specBatch = if isJust (planArrivals plan) then 1 else loadBatch load,
       specInFlight =
         if isJust (planArrivals plan)
-          then Config.limitInFlight Config.defaultLimits * connections * max 1 nodes
+          then Config.limitInFlight Config.limitsDefaults * connections * max 1 nodes
           else loadThreads load * loadBatch load,
       specMuxCount = loadMuxCount load,
       specPolling = loadPolling load,

@@ -96,7 +96,7 @@ withServerIn folder variables surroundings cell action =
           begin ("relay " <> netName (cellNet cell)) "127.0.0.1" (relayPort relay) server
   where
     options =
-      defaultServerOptions
+      serverDefaults
         { optionsBinary = Just (namedPath (cellServer cell)),
           optionsCores = surroundingsCores surroundings,
           optionsEnvironment = variables,

@@ -16,7 +16,7 @@ import Data.Text qualified as Text
 import Foreign.C.Types (CInt (..), CUInt (..))
 import Redis.Config (ReadFrom (PreferReplica), toSecret)
 import Redis.TestKit.Address (Address (..))
-import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, nodeAddress, withCluster)
+import Redis.TestKit.Cluster (ClusterOptions (..), clusterDefaults, clusterNodes, nodeAddress, withCluster)
 import Redis.TestKit.Command (CommandCalls (callsRun))
 import Redis.TestKit.Proxy
 import Redis.TestKit.Server hiding (freeze, thaw)
@@ -79,7 +79,7 @@ within share wanted found = abs (found - wanted) <= share * wanted
 spec :: Spec
 spec = describe "a known answer" $ do
   it "is found for a server that is fifty milliseconds away: never less, and in all no more than the time that passed" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withRelay 25000000 (TcpAddress (serverHost server) (serverPort server)) $ \relay -> do
         let target = at "127.0.0.1" (relayPort relay)
             away = 50000000
@@ -101,7 +101,7 @@ spec = describe "a known answer" $ do
           Histogram.total response `shouldSatisfy` (<= toInteger (windowNanos one))
 
   it "is found for a server that stalls for 200 ms twice, and a closed loop does not see it" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withProxy (TcpAddress (serverHost server) (serverPort server)) $ \proxy -> do
         let target = at "127.0.0.1" (proxyPort proxy)
             -- The beginning and end of the stall, on the monotonic clock.
@@ -136,7 +136,7 @@ spec = describe "a known answer" $ do
         fromIntegral (Histogram.maximumValue (runService closed)) / 1e6 `shouldSatisfy` (> (100 :: Double))
 
   it "is how long commands waited to be sent, when the generator itself is held up" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       -- For half a second nothing of this program runs: a quarter of all commands are due then, and
       -- each is late by the rest of that time. The server is well.
       let held = do
@@ -160,14 +160,14 @@ spec = describe "a known answer" $ do
       milliseconds 99 (runLatencies run) `shouldSatisfy` (> 0.9 * late)
 
   it "is the count of commands: the server's own, to the last one" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       run <- measure silent (to server) (newWorkload OperationMixed (brief 0.5 closedLoop)) (brief 0.5 closedLoop)
       calls <- commandStatistics server
       let counted name = maybe 0 callsRun (Map.lookup name calls)
       runAgreement run `shouldBe` Agrees (Map.fromList [("get", counted "get"), ("set", counted "set")])
 
   it "is a count that was asked for" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       run <- get (to server) (brief 1 closedLoop {planRequests = Just 12345, planIterations = 2})
       map iterationOps (runIterations run) `shouldBe` [12345, 12345]
       runProblems run `shouldBe` []
@@ -175,14 +175,14 @@ spec = describe "a known answer" $ do
       map iterationOps (runIterations open) `shouldBe` [1234]
 
   it "is a count that was asked for, and no more is due, of a server that is 100 ms away" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withRelay 50000000 (TcpAddress (serverHost server) (serverPort server)) $ \relay -> do
         run <- get (at "127.0.0.1" (relayPort relay)) (brief 1 (openAt 1000) {planRequests = Just 500, planAllowed = [Saturation, Little]})
         runProblems run `shouldBe` []
         runOps run `shouldBe` 500
 
   it "is what commands waited that were due in the window and answered after it" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withProxy (TcpAddress (serverHost server) (serverPort server)) $ \proxy -> do
         let stalling = do
               loaded server
@@ -199,7 +199,7 @@ spec = describe "a known answer" $ do
           `shouldBe` runResponse run
 
   it "is a warm-up that did not become steady in its time, or that did" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       let notes most = runNotes <$> get (to server) (brief 0.3 (openAt 1000) {planWarmup = WarmupUntilSteady most, planSlice = 0.1})
       hurried <- notes 0.5
       hurried `shouldSatisfy` any ("the rate did not become steady within 0." `Text.isPrefixOf`)
@@ -209,7 +209,7 @@ spec = describe "a known answer" $ do
       patient `shouldSatisfy` any (\note -> any (`Text.isPrefixOf` note) ["the rate was steady after", "all its threads together waited"])
 
   it "says how long a warm-up was that waited for a steady rate, also before a number of commands" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       forM_ [Nothing, Just 300] $ \requests -> do
         run <- get (to server) (brief 0.3 (openAt 1000) {planWarmup = WarmupUntilSteady 0.5, planSlice = 0.1, planRequests = requests})
         -- Half a second is too short to tell. The window begins with the slice after it.
@@ -218,13 +218,13 @@ spec = describe "a known answer" $ do
         runNotes run `shouldSatisfy` elem ("the rate did not become steady within " <> Text.pack (fixed 1 warmup) <> " s")
 
   it "is a warm-up at the first rate of a ramp, also before a number of commands" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       run <- get (to server) (brief 1 (openAt 1) {planSending = AtTimes (Ramp 100 20000 0.5), planWarmup = WarmupFor 0.5, planRequests = Just 100})
       -- Fifty commands are due in half a second of warm-up.
       runAgreement run `shouldBe` Agrees (Map.fromList [("get", 150), ("set", 1000)])
 
   it "is there when the window ends, though the next command is due much later" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       begun <- monotonic
       _ <- get (to server) (brief 0.3 (openAt 0.02) {planWarmup = WarmupUntilSteady 0.3, planSlice = 0.1})
       ended <- monotonic
@@ -232,7 +232,7 @@ spec = describe "a known answer" $ do
       ended - begun `shouldSatisfy` (< 40000000000)
 
   it "is the sum of the slices, with none left out" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       run <- get (to server) (brief 1.1 closedLoop {planSlice = 0.25})
       length (runIterations run) `shouldBe` 1
       forM_ (runIterations run) $ \iteration -> do
@@ -242,7 +242,7 @@ spec = describe "a known answer" $ do
           `shouldBe` iterationService iteration
 
   it "is the rate that was asked for, at equal distances and not" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       forM_ [Constant 2000, Poisson 2000, Ramp 1000 3000 1] $ \wanted -> do
         run <- get (to server) (brief 1 (cold defaultPlan {planSending = AtTimes wanted}))
         -- All commands that are due in the window, however late they are sent and answered. There
@@ -254,7 +254,7 @@ spec = describe "a known answer" $ do
         Histogram.count (scheduleOf run) `shouldSatisfy` (<= due)
 
   it "is invalid when the server cannot keep up with the plan" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withProxy (TcpAddress (serverHost server) (serverPort server)) $ \proxy -> do
         let target = at "127.0.0.1" (proxyPort proxy)
             choke = do
@@ -269,7 +269,7 @@ spec = describe "a known answer" $ do
         runErrors run `shouldBe` Map.empty
 
   it "is errors, counted by class, when the server is killed meanwhile" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       let killer = do
             eventually 20 "the load has begun" ((> 500) <$> gets server)
             kill9 server
@@ -284,7 +284,7 @@ spec = describe "a known answer" $ do
       length (concatMap iterationSeries (runIterations run)) `shouldBe` 2
 
   it "is less, and said to be, when the server refuses INFO and CONFIG" $
-    withServer defaultServerOptions {optionsUsers = [AclUser {aclName = "guest", aclPassword = "pw", aclRules = "~* +@all -info -config"}]} $ \server -> do
+    withServer serverDefaults {optionsUsers = [AclUser {aclName = "guest", aclPassword = "pw", aclRules = "~* +@all -info -config"}]} $ \server -> do
       run <- get (to server) {targetUser = Just "guest", targetPassword = Just (toSecret "pw")} (brief 0.3 closedLoop)
       runProblems run `shouldBe` []
       length (serverRefused (runServer run)) `shouldBe` 2
@@ -294,7 +294,7 @@ spec = describe "a known answer" $ do
         other -> expectationFailure (show other)
 
   it "is the count of commands, and the nodes they went to, when replicas answer the reads" $
-    withCluster defaultClusterOptions {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 15000} $ \cluster ->
+    withCluster clusterDefaults {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 15000} $ \cluster ->
       clusterNodes cluster >>= \case
         node : _ | TcpAddress host port <- nodeAddress node -> do
           run <-
@@ -312,7 +312,7 @@ spec = describe "a known answer" $ do
         _ -> expectationFailure "the cluster has no nodes"
 
   it "begins when it was told to" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       let began plan = fmap iterationStarted . firstOf . runIterations <$> get (to server) (brief 0.2 plan {planWarmup = WarmupFor 0.1})
       soon <- maybe 0 (+ 3000000000) <$> began closedLoop
       later <- began closedLoop {planStartAt = Just soon}

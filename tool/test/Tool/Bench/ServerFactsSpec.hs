@@ -35,7 +35,7 @@ guest = AclUser {aclName = "guest", aclPassword = "pw", aclRules = "~* +@all -in
 spec :: Spec
 spec = describe "what servers say of themselves" $ do
   it "includes the program's hash, and settings that are not the default" $
-    withServer defaultServerOptions {optionsConfig = ["maxmemory 123mb", "appendonly yes", "appendfsync always"]} $ \server -> do
+    withServer serverDefaults {optionsConfig = ["maxmemory 123mb", "appendonly yes", "appendfsync always"]} $ \server -> do
       found <- serverFacts True (to server)
       let facts = foundFacts found
       Text.unpack (serverName facts) `shouldSatisfy` (\name -> any (`isInfixOf` name) ["redis ", "valkey "])
@@ -59,14 +59,14 @@ spec = describe "what servers say of themselves" $ do
         (startedServerHash `shouldReturn` Just "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
 
   it "is told in words where the server refuses to" $
-    withServer defaultServerOptions {optionsUsers = [guest]} $ \server -> do
+    withServer serverDefaults {optionsUsers = [guest]} $ \server -> do
       found <- serverFacts True (to server) {targetUser = Just "guest", targetPassword = Just (toSecret "pw")}
       serverName (foundFacts found) `shouldBe` "unknown"
       foundPersistence found `shouldBe` Nothing
       map (Text.takeWhile (/= ':')) (serverRefused (foundFacts found)) `shouldBe` ["INFO", "CONFIG"]
 
   it "is sampled while something else goes on" $
-    withServer defaultServerOptions $ \server -> do
+    withServer serverDefaults $ \server -> do
       from <- monotonic
       samples <- withSampler (to server) 0.05 $ \sampler -> do
         eventually 10 "three samples" $ do
@@ -80,7 +80,7 @@ spec = describe "what servers say of themselves" $ do
       map (Map.lookup "used_memory" . sampleValues) samples `shouldSatisfy` every (> Just 1000)
 
   it "is asked again after it was gone for a while" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       withSampler (hasty (to server)) 0.05 $ \sampler -> do
         from <- monotonic
         let count = length <$> (monotonic >>= taken sampler from)
@@ -92,7 +92,7 @@ spec = describe "what servers say of themselves" $ do
         eventually 30 "another sample" ((> early) <$> count)
 
   it "is not sampled where it refuses, which is said" $
-    withServer defaultServerOptions {optionsUsers = [guest]} $ \server ->
+    withServer serverDefaults {optionsUsers = [guest]} $ \server ->
       withSampler (to server) {targetUser = Just "guest", targetPassword = Just (toSecret "pw")} 0.02 $ \sampler -> do
         eventually 10 "a refusal" (not . null <$> refusals sampler)
         found <- refusals sampler

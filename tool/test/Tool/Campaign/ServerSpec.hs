@@ -160,7 +160,7 @@ spec = do
         it "runs a server in a network of its own" $
           withNamespace Nothing "redis-server" $ \namespace -> do
             let options =
-                  defaultServerOptions
+                  serverDefaults
                     { optionsBinary = Just (namespaceWrapper namespace),
                       optionsHosts = [namespaceHost namespace]
                     }

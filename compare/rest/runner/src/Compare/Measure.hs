@@ -33,10 +33,10 @@ import Data.Maybe (mapMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
-import Redis.TestKit.Cluster (ClusterOptions (..), Node (..), clusterNodes, defaultClusterOptions, withCluster)
+import Redis.TestKit.Cluster (ClusterOptions (..), Node (..), clusterDefaults, clusterNodes, withCluster)
 import Redis.TestKit.Command (infoFields, replyText)
 import Redis.TestKit.Process (onCores)
-import Redis.TestKit.Server (Server, ServerOptions (..), command, defaultServerOptions, serverPort, withServer)
+import Redis.TestKit.Server (Server, ServerOptions (..), command, serverDefaults, serverPort, withServer)
 import Rest.Sqlite (OpenMode (..), close, columnInt, finalize, isBusy, open, prepare, step)
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
@@ -69,11 +69,11 @@ newtype Redis = Redis [Server]
 withRedis :: Topology -> Layout -> (Redis -> IO a) -> IO a
 withRedis Standalone layout' action = withServer (serverOptionsFor layout') (action . Redis . pure)
 withRedis Cluster layout' action =
-  withCluster defaultClusterOptions {clusterPrimaryCount = 5, clusterNodeTimeout = 15000, clusterServer = serverOptionsFor layout'} $ \cluster ->
+  withCluster clusterDefaults {clusterPrimaryCount = 5, clusterNodeTimeout = 15000, clusterServer = serverOptionsFor layout'} $ \cluster ->
     clusterNodes cluster >>= action . Redis . map nodeServer
 
 serverOptionsFor :: Layout -> ServerOptions
-serverOptionsFor layout' = defaultServerOptions {optionsCores = [0 | layout' == Pinned]}
+serverOptionsFor layout' = serverDefaults {optionsCores = [0 | layout' == Pinned]}
 
 -- | Measures a cell; with a rate, also in the open loop.
 measure :: Setting -> Redis -> Row -> Cell -> Maybe Double -> IO Result

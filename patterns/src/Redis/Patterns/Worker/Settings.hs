@@ -23,7 +23,7 @@ import Data.Maybe (fromMaybe)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
 import Data.Text.Encoding.Error qualified as Text
-import Redis (Backoff (backoffCap, backoffFirst), Duration, Error, defaultBackoff, seconds)
+import Redis (Backoff (backoffCap, backoffFirst), Duration, Error, backoffDefaults, seconds)
 import Redis.Cluster.Slot (keySlot)
 import Redis.Commands (GroupFrom (GroupAfter), StreamId (StreamId))
 import Redis.Duration (inMicroseconds, inSeconds, microseconds, minutes)
@@ -88,7 +88,7 @@ worker stream group =
       workerFrom = GroupAfter (StreamId 0 0),
       workerConcurrency = 1,
       workerMaxAttempts = 5,
-      workerBackoff = defaultBackoff {backoffFirst = seconds 1, backoffCap = minutes 5},
+      workerBackoff = backoffDefaults {backoffFirst = seconds 1, backoffCap = minutes 5},
       workerClaimAfter = seconds 30,
       workerDeadLetters = Nothing,
       workerDeadLimit = Nothing,
@@ -150,7 +150,7 @@ renderWorkerEvent = \case
 -- first time, then twice as long each time, up to the cap. Nothing is random, so an entry is due at
 -- the same time for every worker. \(O(1)\).
 --
--- > map (retryDelay defaultBackoff {backoffFirst = seconds 1, backoffCap = seconds 5}) [1 .. 4]
+-- > map (retryDelay backoffDefaults {backoffFirst = seconds 1, backoffCap = seconds 5}) [1 .. 4]
 -- >   == map seconds [1, 2, 4, 5]
 retryDelay :: Backoff -> Int64 -> Duration
 retryDelay backoff deliveries =

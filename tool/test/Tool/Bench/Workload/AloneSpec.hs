@@ -12,7 +12,7 @@ import Redis.Error (Error)
 import Redis.TestKit.Address (Address (..))
 import Redis.TestKit.Command (Reply (..))
 import Redis.TestKit.Scripted
-import Redis.TestKit.Server (defaultServerOptions, serverHost, serverPort, withServer)
+import Redis.TestKit.Server (serverDefaults, serverHost, serverPort, withServer)
 import Test.Hspec
 import Tool.Bench.Arrivals (Arrivals (Constant))
 import Tool.Bench.Document hiding (Spec)
@@ -97,7 +97,7 @@ spec = describe "an operation of several commands" $ do
     -- Four round trips, one after the other.
     let least = 4 * 20000000
         distant many load =
-          withServer defaultServerOptions $ \server ->
+          withServer serverDefaults $ \server ->
             withRelay 10000000 (TcpAddress (serverHost server) (serverPort server)) $ \relay -> do
               workload <- workloadOf "transaction"
               run <- measure silent (plainTarget "127.0.0.1" (fromIntegral (relayPort relay))) workload (load (Just many))

@@ -11,7 +11,7 @@ import Data.Text qualified as Text
 import Recording (withRecording)
 import Redis.Command (commandArguments)
 import Redis.TestKit.Command (encodeRequest)
-import Redis.TestKit.Server (defaultServerOptions, serverPort, withServer)
+import Redis.TestKit.Server (serverDefaults, serverPort, withServer)
 import System.Exit (ExitCode (..))
 import System.Process (readProcessWithExitCode)
 import Test.Hspec
@@ -65,7 +65,7 @@ spec :: Spec
 spec = describe "Tool.Bench.Workload.Named" $ do
   -- Some versions of redis-benchmark do not have XADD.
   it "sends what redis-benchmark sends for the test of the same name" $
-    withServer defaultServerOptions $ \server ->
+    withServer serverDefaults $ \server ->
       forM_ (filter (/= "xadd") (concat [names | ("all", names) <- testGroups])) $ \name ->
         withRecording (serverPort server) $ \port said -> do
           (code, _, problem) <-

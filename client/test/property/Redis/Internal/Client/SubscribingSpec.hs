@@ -15,7 +15,7 @@ import Data.Sequence (Seq (..), (|>))
 import Data.Sequence qualified as Seq
 import Data.Set (Set)
 import Data.Set qualified as Set
-import Redis.Config (defaultBackoff)
+import Redis.Config (backoffDefaults)
 import Redis.Error
 import Redis.Internal.Client.Listening
 import Redis.Internal.Client.Subscribing
@@ -128,7 +128,7 @@ newWorld seed =
   look
     World
       { worldNow = 1,
-        worldState = newState Settings {settingsBackoff = defaultBackoff, settingsSilence = Nothing, settingsBeat = 50, settingsHorizon = 1000000000, settingsMapping = AddressMapping id} (mkStdGen seed),
+        worldState = newState Settings {settingsBackoff = backoffDefaults, settingsSilence = Nothing, settingsBeat = 50, settingsHorizon = 1000000000, settingsMapping = AddressMapping id} (mkStdGen seed),
         worldConns = Map.empty,
         worldOpening = [],
         worldOwner = case nodes of first :| _ -> first,

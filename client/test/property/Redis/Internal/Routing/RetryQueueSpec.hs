@@ -9,7 +9,7 @@ import Data.Map.Strict qualified as Map
 import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
-import Redis.Internal.Config (AddressMapping (..), defaultBackoff)
+import Redis.Internal.Config (AddressMapping (..), backoffDefaults)
 import Redis.Internal.Network.Runtime (Nanos, deadlineAfter, nanosFromSeconds, noDeadline)
 import Redis.Internal.Routing.RetryPolicy
 import Redis.Internal.Routing.RetryQueue
@@ -158,7 +158,7 @@ newCase number facts =
   RetryState
     { retryPayload = number,
       retryFacts = facts,
-      retryPolicy = RetryPolicy {policyMaxAttempts = 16, policyBackoff = defaultBackoff, policyFollowed = True, policyMapping = AddressMapping id, policyTarget = TargetSlot (slotAt (number `mod` 3))},
+      retryPolicy = RetryPolicy {policyMaxAttempts = 16, policyBackoff = backoffDefaults, policyFollowed = True, policyMapping = AddressMapping id, policyTarget = TargetSlot (slotAt (number `mod` 3))},
       retrySoFar = noAttempts,
       retryDeadline = deadlineAfter (nanosFromSeconds timeLimit) 0
     }

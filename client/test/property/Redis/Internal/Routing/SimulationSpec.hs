@@ -13,7 +13,7 @@ import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Error
 import Redis.Internal.Command (readFacts, writeFacts)
-import Redis.Internal.Config (AddressMapping (..), defaultBackoff)
+import Redis.Internal.Config (AddressMapping (..), backoffDefaults)
 import Redis.Internal.Routing.RetryPolicy
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Target
@@ -149,7 +149,7 @@ settings :: Settings
 settings = topologySettings OfCluster (node 1 :| [node 2, node 6])
 
 policy :: RetryPolicy
-policy = RetryPolicy {policyMaxAttempts = maxAttempts, policyBackoff = defaultBackoff, policyFollowed = True, policyMapping = AddressMapping id, policyTarget = TargetAnyNode}
+policy = RetryPolicy {policyMaxAttempts = maxAttempts, policyBackoff = backoffDefaults, policyFollowed = True, policyMapping = AddressMapping id, policyTarget = TargetAnyNode}
 
 run :: Sim -> Sim
 run sim = case Map.minViewWithKey (simQueue sim) of
