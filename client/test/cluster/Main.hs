@@ -18,6 +18,7 @@ import RedirectSpec qualified
 import RefusedSpec qualified
 import ReplicaReadsSpec qualified
 import ResendSpec qualified
+import RightsSpec qualified
 import RotationSpec qualified
 import ScanSpec qualified
 import ScriptsSpec qualified
@@ -41,6 +42,7 @@ main = hspec $ do
   DatabasesSpec.spec
   RotationSpec.spec
   ResendSpec.spec
+  RightsSpec.spec
   ScriptsSpec.spec
   SlotCacheSpec.spec
   UnknownCommandSpec.spec
