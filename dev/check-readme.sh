@@ -2,7 +2,8 @@
 # Compares code in the documentation with the programs that are compiled and run in its place: the
 # first program of README.md with examples/Hello.hs, the quick start of client/README.md and of
 # docs/guide/quickstart.md with examples/Quickstart.hs, the JSON of docs/guide/commands.md with
-# examples/JsonValues.hs. On the page it is the first block of Haskell
+# examples/JsonValues.hs, the code of the guides for production and of docs/guide/your-own-types.md
+# with the programs of their names. On the page it is the first block of Haskell
 # behind the tag, in the program what stands between the markers. Says how they differ; fails if
 # they do, or if one of them is missing.
 set -euo pipefail
@@ -28,4 +29,10 @@ check() {
 check hello FIRST examples/Hello.hs README.md
 check quickstart README examples/Quickstart.hs client/README.md docs/guide/quickstart.md
 check json SHOWN examples/JsonValues.hs docs/guide/commands.md
+for tag in newtypes keys reader; do check "$tag" "${tag^^}" examples/OwnTypes.hs docs/guide/your-own-types.md; done
+for tag in tls mtls; do check "$tag" "${tag^^}" examples/Production.hs docs/guide/tls.md; done
+for tag in ready stopping mapping; do check "$tag" "${tag^^}" examples/Production.hs docs/guide/kubernetes.md; done
+check settings SETTINGS examples/Production.hs docs/guide/production.md
+check tokens TOKENS examples/Production.hs docs/guide/managed.md
+for tag in repeated counted queued; do check "$tag" "${tag^^}" examples/InDoubt.hs docs/guide/troubleshooting.md; done
 exit "$status"

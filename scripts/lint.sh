@@ -72,6 +72,7 @@ step "figures" dev/figures.py check
 step "measured figures" dev/check-measured.py
 step "links" dev/check-links.py
 step "guide from hedis" dev/check-hedis-guide.sh
+step "lists in guides" dev/check-guides.py
 step "command table" dev/command-table.py check
 step "page of commands" cabal run -v0 redis-client:test:coverage -- check docs/commands.md
 if [ "${1:-}" != quick ]; then

@@ -10,6 +10,7 @@ import Data.List (isPrefixOf)
 import Election qualified
 import ErrorsAndRetries qualified
 import InCluster qualified
+import InDoubt qualified
 import InGroup qualified
 import Jobs qualified
 import JsonValues qualified
@@ -18,8 +19,10 @@ import Lock qualified
 import Observing qualified
 import Options qualified
 import OwnCommand qualified
+import OwnTypes qualified
 import Pipelining qualified
 import Printed
+import Production qualified
 import Quickstart qualified
 import Reading qualified
 import Redis.TestKit.Cluster
@@ -73,6 +76,15 @@ main = hspec . around_ (within 60) $ do
       printed <- linesOf JsonValues.main [serverUrl server]
       -- What is wrong with the value is said in aeson's words.
       map (takeWhile (/= '$')) printed `shouldBe` ["Just (User {name = \"Ada\", age = 36})", "GET example:user: unexpected reply: Error in "]
+    it "a write in doubt is repeated, counted once by its number, or queued and done once" $ \server -> do
+      printed <- linesOf InDoubt.main [serverUrl server]
+      printed `shouldBe` ["[1,1,2]", "[True,False]"]
+    it "keys have types, and commands run in the program's own monad" $ \server -> do
+      printed <- linesOf OwnTypes.main [serverUrl server]
+      printed `shouldBe` ["Just (User {name = \"Ada\", age = 36})", "\"GET example:email\"", "1"]
+    it "a service answers its probe, and stops when it is told" $ \server -> do
+      printed <- linesOf Production.main [serverUrl server]
+      printed `shouldBe` replicate 4 "valid" <> ["True", "no more requests", "0"]
     it "transactions run together, and after a look" $ \server -> do
       printed <- linesOf Transactions.main [serverUrl server]
       printed `shouldBe` ["(1,Just \"Ada\")", "(\"not a number\",2)", "Committed 2", "Abandoned"]

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Compares lists in guides with the code that they are about: the rights of docs/guide/acl.md with those that
+the test of them gives its users, and the errors of docs/guide/troubleshooting.md with the constructors of
+Redis.Error. Says what is on one side only; fails if there is something, or if a list is empty."""
+import re
+import sys
+
+from pages import ROOT
+
+ERRORS = ["Error", "ConnectionCause", "RoutingCause", "Refusal", "Delivery"]
+
+
+def rights() -> list[str]:
+    page, test = ROOT / "docs/guide/acl.md", ROOT / "client/test/cluster/RightsSpec.hs"
+    shown = {
+        (right.replace("\\|", "|"), need)
+        for right, need in re.findall(r"^\| `\+([^`]+)`.*\| (needed|optional)\b[^|]*\|$", page.read_text(), flags=re.MULTILINE)
+    }
+    given = {(right, need.lower()) for right, need in re.findall(r'\("([a-z_|-]+)", (Needed|Optional)\)', test.read_text())}
+    if not shown or not given:
+        return [f"{page.name} or {test.name} has no rights"]
+    return [f"{page.name} lacks +{right}, {need}" for right, need in sorted(given - shown)] + [
+        f"{page.name} has +{right}, {need}, which {test.name} does not show" for right, need in sorted(shown - given)
+    ]
+
+
+def constructors(source: str, name: str) -> set[str]:
+    """The constructors of a type; its comments may have anything in them."""
+    body = re.search(rf"^data {name}\n(.*?)^  deriving", source, flags=re.MULTILINE | re.DOTALL)
+    return set(re.findall(r"^  (?:=|\|) (?:-- [^\n]*\n(?:    -- [^\n]*\n)*    )?([A-Z]\w*)", body[1], flags=re.MULTILINE)) if body else set()
+
+
+def errors() -> list[str]:
+    page = ROOT / "docs/guide/troubleshooting.md"
+    source, text = (ROOT / "client/src/Redis/Error.hs").read_text(), page.read_text()
+    problems = []
+    for name in ERRORS:
+        known = constructors(source, name)
+        if not known:
+            problems.append(f"Redis.Error has no constructors of {name}")
+        problems += [f"{page.name} lacks {one}, of {name}" for one in sorted(known) if f"`{one}" not in text]
+    return problems
+
+
+def main() -> int:
+    problems = rights() + errors()
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
