@@ -109,7 +109,7 @@ spec = around_ (within 60) $ do
               | count == (0 :: Int) = action
               | otherwise = withDedicated client AnyPrimary $ \own -> runOn own Commands.ping >> holding (count - 1) action
             liveWith count = holding count live
-        -- 59 kB on a quiet machine (docs/measurements.md), up to 82 kB on a busy one: each of its
+        -- 59 kB on a quiet machine (docs/measurements.md), up to 82 kB on a busy one: each of the
         -- connection's two threads may keep a piece of stack of 32 kB.
         few <- liveWith 10
         many <- liveWith 210
