@@ -3,6 +3,7 @@ import math
 import statistics
 from collections import Counter
 
+from libraries import FULL
 from runs import Run
 
 # Bounds that rows had up to 2026-11-23 and that CONTRIBUTING.md no longer demands: what they reach now is said beside them.
@@ -49,7 +50,7 @@ def rows_of(runs: list[Run]) -> dict[tuple[str, str], list[dict]]:
 
 
 def is_full(row: dict) -> bool:
-    return (row["client_cpu_share"] or 0) > 0.8
+    return (row["client_cpu_share"] or 0) > FULL
 
 
 def pooled_lines(runs: list[Run]) -> list[str]:
@@ -110,7 +111,7 @@ def figure(row: dict | None) -> str:
     """A row of one run, as the gate itself judges it."""
     if row is None:
         return "–"
-    full = "\\*" if (row["client_cpu_share"] or 0) > 0.8 else ""
+    full = "\\*" if is_full(row) else ""
     spread = f" ({row['interval'][0]:.2f}–{row['interval'][1]:.2f})" if row["interval"] else ""
     verdict = {"Stated": "", "Reached": ", reached"}.get(row["verdict"], f", **{row['verdict'].lower()}**")
     return f"{row['measured']:.2f}{full}{spread}{verdict}"

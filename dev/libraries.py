@@ -93,11 +93,6 @@ class Report:
         count = max(len(turns) for rows in self.cells.values() for turns in rows.values())
         return spelled(count)
 
-    def option(self, name: str) -> str:
-        """What an option was when it ran."""
-        options = self.raw["manifest"]["options"]
-        return options[options.index(name) + 1]
-
     @property
     def load(self) -> str:
         """The load average of the last minute before it."""
@@ -153,8 +148,8 @@ def waiting(callers: int, place: str = "standalone") -> Key:
     return (place, "GET hit", 512, "wait", callers)
 
 
-def batches(place: str = "standalone") -> Key:
-    return (place, "GET hit", 512, "batch", 1024)
+def batches() -> Key:
+    return ("standalone", "GET hit", 512, "batch", 1024)
 
 
 # The rows of the README.

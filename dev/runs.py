@@ -129,7 +129,8 @@ def services(folder: Path) -> Run:
 def notebook(raw: Path) -> Run:
     """A measurement of lab/ whose raw data lie beside the page that tells of it."""
     document = json.loads(text_of(raw))
-    own = raw.with_suffix(".md")
+    name = raw.name.split(".json")[0]
+    own = raw.with_name(name + ".md")
     page = own if own.exists() else next((page for page in sorted(LAB.glob("*.md")) if f"({raw.name})" in page.read_text()), raw)
     facts = {
         **document,
@@ -138,7 +139,7 @@ def notebook(raw: Path) -> Run:
         "options": " ".join(f"{name}={value}" for name, value in document.get("settings", {}).items()),
         "server": said(document, "server").replace("redis_version:", "redis "),
     }
-    return Run(raw.stem.lstrip("0123456789-"), raw, page, *described(facts), "none")
+    return Run(name.lstrip("0123456789-"), raw, page, *described(facts), "none")
 
 
 def another(folder: Path) -> Run:
@@ -168,5 +169,5 @@ def run_of(folder: Path) -> Run:
 def every_run() -> list[Run]:
     """All of them, the oldest first. What the quick forms leave behind is in no repository."""
     folders = [folder for folder in RESULTS.iterdir() if folder.is_dir() and not folder.name.startswith("quick-")]
-    found = [run_of(folder) for folder in folders] + [notebook(raw) for raw in LAB.glob("*.json")]
+    found = [run_of(folder) for folder in folders] + [notebook(raw) for raw in [*LAB.glob("*.json"), *LAB.glob("*.json.gz")]]
     return sorted(found, key=lambda run: run.order)

@@ -49,7 +49,7 @@ spec = do
       it ("sends " <> show count <> " reads again together, and none is late") $
         behindProxy $ \_ proxy -> leavingNothing . withClient (single (setCommandTimeout (Just (seconds 10)) (through proxy))) $ \client -> do
           run client (Commands.set "here" "value")
-          forM_ [Proxy.ToServer, Proxy.ToClient] $ \direction -> Proxy.delay proxy direction 0.002
+          forM_ [Proxy.ToServer, Proxy.ToClient] $ \direction -> Proxy.delay proxy direction 0.004
           Proxy.cutAfter proxy Proxy.ToClient (count * 11 `quot` 2) Proxy.Close
           results <- within 10 (runPipeline client (traverse (tryPipelined . Commands.get) (replicate count "here")))
           filter (/= Right (Just "value")) results `shouldBe` []

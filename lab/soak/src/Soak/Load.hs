@@ -6,7 +6,6 @@ module Soak.Load
     startLoad,
     loadCallers,
     parked,
-    underWay,
     undrained,
     stopLoad,
     ledgers,

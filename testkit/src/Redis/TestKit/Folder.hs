@@ -52,7 +52,8 @@ withFolder name action = do
 createFolder :: FilePath -> String -> IO Folder
 createFolder parent name = mask_ $ do
   sweep parent [name, "redis-testkit", "redis-client-"]
-  -- The folder gets its name when it is locked: nobody sweeps one whose name begins with a dot.
+  -- The folder gets its name when it is locked: nobody sweeps one whose name begins with a dot. A
+  -- process that is killed in between leaves that.
   made <- createTempDirectory parent ('.' : name)
   flip onException (removePathForcibly made) $ do
     lock <- fromRight Nothing <$> tryIOError (lockNew (made </> lockFile))

@@ -1,4 +1,5 @@
--- | The measured part of a run: threads that share one client and one clock, but nothing else.
+-- | The measured part of a run: threads that share all but their random draws and, between
+-- capabilities, their counters.
 -- Commands that end between the end of the warm-up and the end of the window are measured. If the
 -- window ends after a number of commands, the warm-up is a run of its own, and the window ends
 -- with the last reply.

@@ -8,7 +8,7 @@ module Tool.Bench.Itself
   )
 where
 
-import Control.Exception (IOException, try)
+import Control.Exception (IOException, throwIO, try)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Redis.TestKit.Folder (withFolder)
@@ -21,13 +21,13 @@ import System.Process (proc, readCreateProcessWithExitCode)
 import Tool.Bench.Document (Document (..), Run, TargetKind (..))
 import Tool.Bench.Document.Json (decodeDocument)
 import Tool.Connect (Target (..))
-import Tool.Failure (invalidRun)
+import Tool.Failure (Failure (Failure), exitInvalid, exitUnavailable, invalidRun)
 import Tool.Options.Connection (TlsOptions (..))
 
 -- | Measures in a new process, which writes its results to a file. Takes the cores (an empty list
--- means all), and the arguments, which get the option for that file. 'Left' says in one line why
--- there are no results. Blocks as long as the run takes.
-measureApart :: [Int] -> ([String] -> [String]) -> IO (Either String Document)
+-- means all), and the arguments, which get the option for that file. 'Left' says why there are no
+-- results. Blocks as long as the run takes.
+measureApart :: [Int] -> ([String] -> [String]) -> IO (Either Failure Document)
 measureApart cores arguments = withFolder "redis-client-run" $ \folder -> do
   self <- getExecutablePath
   let file = folder </> "run.json"
@@ -35,15 +35,21 @@ measureApart cores arguments = withFolder "redis-client-run" $ \folder -> do
   outcome <- try (readCreateProcessWithExitCode (proc program words') "")
   written <- doesFileExist file
   case outcome of
-    Left problem -> pure (Left (program <> " cannot be run: " <> show (problem :: IOException)))
+    Left problem -> pure (Left (Failure exitUnavailable (program <> " cannot be run: " <> show (problem :: IOException))))
     Right _
       | written ->
-        either (Left . ("its result cannot be read: " <>)) Right . decodeDocument
+        either (Left . Failure exitInvalid . ("a run's result cannot be read: " <>)) Right . decodeDocument
           <$> ByteString.readFile file
-    Right (code, _, said) -> pure . Left $ case (code, reverse (lines said)) of
-      (_, line : _) -> line
-      (ExitFailure number, []) -> "the load ended with " <> show number
-      (ExitSuccess, []) -> "the load wrote nothing"
+    Right (code, output, problem) ->
+      pure . Left . Failure exitInvalid $
+        "a run ended with " <> number code <> ": "
+          <> case reverse (lines (output <> problem)) of
+            line : _ -> line
+            [] -> "it printed nothing"
+  where
+    number = \case
+      ExitSuccess -> "0"
+      ExitFailure code -> show code
 
 -- | Measures in a new process. Takes the cores, the arguments of @bench@, and the arguments of the
 -- runtime. Returns the only run, valid or not. Ends the program if there is none.
@@ -52,7 +58,7 @@ runItself cores arguments runtime =
   measureApart cores (\out -> ["bench"] <> arguments <> out <> withRuntime) >>= \case
     Right Document {documentRuns = [found]} -> pure found
     Right _ -> invalidRun "a run wrote no result"
-    Left problem -> invalidRun ("a run failed: " <> problem)
+    Left failure -> throwIO failure
   where
     withRuntime = if null runtime then [] else ["+RTS"] <> runtime <> ["-RTS"]
 

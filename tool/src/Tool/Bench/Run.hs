@@ -192,8 +192,8 @@ once setting before sentAlready = do
     sampled action = case planSample plan of
       Just interval -> withSampler target interval (action . Just)
       Nothing -> action Nothing
-    -- Runs the action with an audience, if the workload needs one. Also returns the messages that
-    -- did not reach it.
+    -- Runs the action with subscribers, if the workload needs them. Also returns the messages that
+    -- did not reach them.
     heard action = case workloadSubscribers workload of
       0 -> (\result -> (result, Map.empty)) <$> action
       _ | targetResp target < 3 -> invalidRun "the subscribers of the test publish need RESP3"

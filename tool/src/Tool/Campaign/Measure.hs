@@ -27,6 +27,7 @@ import Tool.Campaign.Plan (Measuring (..), Step (..))
 import Tool.Campaign.Server
 import Tool.Campaign.Workload
 import Tool.ChangePoint
+import Tool.Failure (Failure (failureText))
 import Tool.Options.Load (checkName)
 import Tool.Span (renderSpan, secondsIn)
 import Tool.Text (fixed, shown)
@@ -55,9 +56,9 @@ measureStep delaying measuring step =
         let here = ["-h", startedHost started, "-p", show (startedPort started)]
         outcome <- measureApart (measuringCores measuring) (\out -> arguments <> here <> out)
         case outcome of
-          Left problem -> do
+          Left failure -> do
             alive <- serverIsRunning (startedServer started)
-            pure (Left (problem <> if alive then "" else "; the server has ended"))
+            pure (Left (failureText failure <> if alive then "" else "; the server has ended"))
           Right document -> do
             reference <- besides started workload
             durability <- survives started

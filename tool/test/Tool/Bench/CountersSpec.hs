@@ -21,22 +21,22 @@ import Tool.Bench.Time (Nanos)
 import Tool.Bench.Window
 import Tool.Bench.Workload.Dataset (Outcome (..))
 
--- | A counters with memory of its own.
-newTally :: Window -> Shape -> Nanos -> IO Counters
-newTally window shape now = newSides shape >>= \sides -> countersOf window sides now
+-- | Counters with memory of their own.
+newCounters :: Window -> Shape -> Nanos -> IO Counters
+newCounters window shape now = newSides shape >>= \sides -> countersOf window sides now
 
 -- | Counts in slices of 100 that begin at 1000; the window ends at 1250.
 counted :: (Counters -> IO ()) -> IO Parts
 counted count = do
   window <- newWindow 1000 100
   endAt window 1250
-  counters <- newTally window Shape {shapeKinds = 2, shapeNodes = 2} 900
+  counters <- newCounters window Shape {shapeKinds = 2, shapeNodes = 2} 900
   count counters
   handOver counters
   collect counters IntMap.empty
 
 spec :: Spec
-spec = describe "a counters" $ do
+spec = describe "counters" $ do
   it "puts each reply into the slice in which it came" $ do
     parts <- counted $ \counters -> do
       answered counters (Sent 0 (-1) 930) 950 Hit
@@ -79,7 +79,7 @@ spec = describe "a counters" $ do
         end = 100 * slice
     window <- newWindow 0 slice
     endAt window end
-    counters <- newTally window Shape {shapeKinds = 1, shapeNodes = 5} 0
+    counters <- newCounters window Shape {shapeKinds = 1, shapeNodes = 5} 0
     forConcurrently_ [0 .. 7 :: Int] $ \thread -> do
       let go count' = do
             now <- atomicModifyIORef' clock (\time -> (time + 1, time))
@@ -100,7 +100,7 @@ spec = describe "a counters" $ do
 
   it "has all counts of a command in one slice, though a thread is stopped in the middle of it for several" $ do
     window <- newWindow 1000 100
-    counters <- newTally window Shape {shapeKinds = 1, shapeNodes = 2} 1000
+    counters <- newCounters window Shape {shapeKinds = 1, shapeNodes = 2} 1000
     let others times = forM_ times $ \time -> answered counters (Sent 0 1 (time - 3)) time Hit
     counting counters 1010 $ \side -> do
       served side (Sent 0 0 1000) 1010
@@ -117,7 +117,7 @@ spec = describe "a counters" $ do
 
   it "adds up with those of other threads" $ do
     window <- newWindow 0 100
-    counters <- mapM (const (newTally window Shape {shapeKinds = 1, shapeNodes = 0} 0)) [1 .. 3 :: Int]
+    counters <- mapM (const (newCounters window Shape {shapeKinds = 1, shapeNodes = 0} 0)) [1 .. 3 :: Int]
     forM_ counters $ \one -> answered one (Sent 0 (-1) 10) 20 Done >> handOver one
     parts <- foldM (flip collect) IntMap.empty counters
     IntMap.map partOps parts `shouldBe` IntMap.fromList [(0, 3)]

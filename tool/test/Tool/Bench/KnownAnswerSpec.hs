@@ -246,7 +246,7 @@ spec = describe "a known answer" $ do
       forM_ [Constant 2000, Poisson 2000, Ramp 1000 3000 1] $ \wanted -> do
         run <- get (to server) (brief 1 (cold defaultPlan {planSending = AtTimes wanted}))
         -- All commands that are due in the window, however late they are sent and answered. There
-        -- is one lane, for one capability.
+        -- is one sender, for one capability.
         let due = length (takeWhile (< 1000000000) (arrivals wanted (loadSeed defaultLoad) 1 0))
         fmap Histogram.count (runResponse run) `shouldBe` Just due
         due `shouldSatisfy` within 0.12 2000 . fromIntegral

@@ -250,12 +250,6 @@ lead core Lead {leadMissed = Missed {missedStore, missedKey, missedDestination, 
       Reply value -> isPlain value
       Failure _ -> False
 
-isPlain :: Value -> Bool
-isPlain = \case
-  ErrorReply _ -> False
-  WithAttributes _ _ -> False
-  _ -> True
-
 -- | Tells the server to track the keys of the next command.
 cachingYes :: Request
 cachingYes = request ["CLIENT", "CACHING", "YES"]

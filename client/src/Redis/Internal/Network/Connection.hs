@@ -440,8 +440,9 @@ queueCheck mux checks = do
         queued
 {-# NOINLINE queueCheck #-}
 
--- | Sends a block and gives the right to send back, or starts a writer, which gets both. With the flag it looks first whether the peer has ended the connection. The caller is masked
--- and has the right. Never blocks.
+-- | Sends a block and gives the right to send back, or starts a writer, which gets both. With the
+-- flag it looks first whether the peer has ended the connection. The caller is masked and has the
+-- right. Never blocks.
 sendBlock :: Multiplexer -> Bool -> Block -> IO ()
 sendBlock mux quiet block = do
   over <- if quiet then transportHungUp (muxTransport mux) else pure False

@@ -70,6 +70,7 @@ module Redis.Internal.Network.InFlight
     trySlotResult,
     Arrival (..),
     Trouble (..),
+    isPlain,
     waitArrival,
 
     -- ** A cell without its slot
@@ -223,6 +224,7 @@ arrivalOf = \case
   Reply value | isPlain value -> Plain value
   outcome -> Troubled outcome Unattended
 
+-- | Whether a reply is neither an error nor has attributes.
 isPlain :: Value -> Bool
 isPlain = \case
   ErrorReply _ -> False

@@ -158,8 +158,9 @@ data Submitter
     GoesOn
   deriving stock (Eq)
 
--- | Submits a command and waits for its outcome, until the deadline. Commands of another thread neither delay it nor move it to another connection, unless both threads
--- have commands in flight that they did not wait for and are counted in one cell.
+-- | Submits a command and waits for its outcome, until the deadline. Commands of another thread
+-- neither delay it nor move it to another connection, unless both threads have commands in flight
+-- that they did not wait for and are counted in one cell.
 submitToNode :: MultiplexPool -> Deadline -> Request -> IO Arrival
 submitToNode pool deadline encoded = do
   slot <- newResponseSlot

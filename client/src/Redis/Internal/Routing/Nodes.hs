@@ -32,7 +32,7 @@ where
 
 import Control.Concurrent (getNumCapabilities)
 import Control.Concurrent.MVar
-import Control.Exception (SomeException, finally, mask_, try)
+import Control.Exception (finally, mask_)
 import Control.Monad (void)
 import Data.Foldable (for_)
 import Data.IORef
@@ -49,7 +49,7 @@ import Redis.Internal.Network.Handshake (ConnectionRole (..))
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.Multiplexer (MuxGauges)
 import Redis.Internal.Network.Open
-import Redis.Internal.Network.Runtime (coarseNanos, spawn)
+import Redis.Internal.Network.Runtime (coarseNanos, spawn, spawnWait)
 
 -- | The counters for everything that concerns no particular node.
 nodesCounters :: Nodes -> Counters
@@ -203,16 +203,7 @@ closeNode grace node =
 -- | Runs all actions at the same time, because one after another each would take its own
 -- grace. An exception of one does not affect the others.
 atOnce :: [IO ()] -> IO ()
-atOnce actions = do
-  waits <- mask_ (mapM inBackground actions)
-  mapM_ takeMVar waits
-  where
-    inBackground action = do
-      done <- newEmptyMVar
-      void . spawn "redis close" $ do
-        void (try action :: IO (Either SomeException ()))
-        putMVar done ()
-      pure done
+atOnce actions = mask_ (mapM (spawnWait "redis close") actions) >>= sequence_
 
 -- | The shared connections for a role.
 nodePoolFor :: ConnectionRole -> Node -> MultiplexPool

@@ -71,18 +71,22 @@ destinationTakenFor destination = case destinationRole destination of
 -- besides hashing the key, which is not hashed where one shard serves every slot; never blocks.
 destinationOf :: ClusterClient -> Facts -> Route a -> IO (Maybe Destination)
 destinationOf cluster facts route = do
-  Snapshot {snapshotOnly} <- readIORef (clusterReport cluster)
-  case snapshotOnly of
+  snapshot <- readIORef (clusterReport cluster)
+  case snapshotOnly snapshot of
     Just shard | not (namesNode route), Nothing <- leavingFor facts (clusterReads cluster) -> pure . Just $! onControl facts (shardOwner shard)
-    _ -> destinationFor cluster facts (targetOf route)
+    _ -> destinationIn cluster snapshot facts (targetOf route)
 {-# INLINE destinationOf #-}
 
 -- | Like 'destinationOf', for a target.
 destinationFor :: ClusterClient -> Facts -> Target -> IO (Maybe Destination)
 destinationFor cluster facts target = do
   snapshot <- readIORef (clusterReport cluster)
+  destinationIn cluster snapshot facts target
+
+destinationIn :: ClusterClient -> Snapshot -> Facts -> Target -> IO (Maybe Destination)
+destinationIn cluster snapshot facts target = do
   found <- case target of
-    TargetNode endpoint -> fmap (named snapshot) <$> knownNode (clusterNodes cluster) endpoint
+    TargetNode endpoint -> fmap named <$> knownNode (clusterNodes cluster) endpoint
     ToNode endpoint -> toNode endpoint
     AskingNode endpoint -> toNode endpoint
     TargetSlot slot | Just elsewhere <- leavingFor facts (clusterReads cluster) -> reader cluster elsewhere snapshot slot
@@ -102,7 +106,7 @@ destinationFor cluster facts target = do
   where
     toNode endpoint = either (const Nothing) (Just . onPrimary) <$> nodeAt (clusterNodes cluster) endpoint
     -- A replica answers reads on a connection that has asked for it.
-    named snapshot node
+    named node
       | mayLeavePrimary facts && nodeEndpoint node `Set.member` slotMapReplicas (snapshotMap snapshot) = (onPrimary node) {destinationRole = ForReplica}
       | otherwise = onPrimary node
 

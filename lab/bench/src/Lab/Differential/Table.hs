@@ -25,7 +25,7 @@ where
 import Data.List (nub)
 import Data.Maybe (isJust)
 import Data.Text (Text)
-import Lab.Gate.Table (median)
+import Tool.Statistics (median)
 import Tool.Text (fixed, thousands)
 
 -- | The result of one run.

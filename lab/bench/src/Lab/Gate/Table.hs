@@ -35,7 +35,6 @@ module Lab.Gate.Table
     rows,
     memoryRow,
     isSaturated,
-    median,
   )
 where
 
@@ -46,7 +45,7 @@ import Data.Maybe (mapMaybe)
 import Data.Text (Text)
 import Tool.Bench.Trust (cpuLimit)
 import Tool.Options.Bench (Operation (..))
-import Tool.Statistics (summariseRatios)
+import Tool.Statistics (median, summariseRatios)
 
 -- | A repeated run, and its name in rows.
 data Probe
@@ -415,12 +414,3 @@ row kind (Names what unit) problems (ours, theirs) must =
 -- | Bytes after a long run compared with bytes after a short one. Takes the problems of the runs.
 memoryRow :: String -> [Text] -> Double -> Double -> Row
 memoryRow what problems long short = row Bytes (Names what "of the short run") problems ([long], [short]) (Just 1.2)
-
--- | The middle value, or the mean of the middle two; 0 if there are none.
-median :: [Double] -> Double
-median values = case drop ((size - 1) `div` 2) (sort values) of
-  one : other : _ | even size -> (one + other) / 2
-  one : _ -> one
-  [] -> 0
-  where
-    size = length values

@@ -6,8 +6,7 @@
 -- meaning, the schema needs the next number. Histograms are written in full, so that documents
 -- can be merged without loss.
 module Tool.Bench.Document.Json
-  ( schemaName,
-    documentSchema,
+  ( documentSchema,
     documentValue,
     documentObject,
     decodeDocument,

@@ -17,7 +17,7 @@ import Tool.Bench.Time (monotonic, sleepUntil)
 import Tool.Bench.Workload.Alone (channel)
 import Tool.Span (nanosIn)
 
--- | What the audience received.
+-- | What the subscribers received.
 newtype Heard = Heard
   { -- | Messages, summed over all subscribers.
     heardMessages :: Int
@@ -28,7 +28,7 @@ newtype Heard = Heard
 -- this number of seconds until they have received as many messages as the function of the action's
 -- result says. Throws the library's error if they cannot subscribe. Needs RESP3.
 withSubscribers :: Config -> Int -> Double -> (a -> Int) -> IO a -> IO (a, Heard)
-withSubscribers config subscribers patience wanted action = do
+withSubscribers config subscribers limit wanted action = do
   heard <- newIORef 0
   let listening =
         Config.setHooks Config.noHooks {Config.hookPush = Just (\_ push -> note heard push)} config
@@ -39,7 +39,7 @@ withSubscribers config subscribers patience wanted action = do
   seat subscribers $ do
     result <- action
     now <- monotonic
-    waitFor heard (wanted result) (now + nanosIn patience)
+    waitFor heard (wanted result) (now + nanosIn limit)
     (,) result . Heard <$> readIORef heard
   where
     note heard = \case
