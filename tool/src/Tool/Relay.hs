@@ -43,7 +43,7 @@ import Data.Map.Strict qualified as Map
 import Network.Socket (Socket)
 import Network.Socket qualified as Socket
 import Network.Socket.ByteString qualified as Socket.ByteString
-import Redis.TestKit.Address (Address (..), connectTo, listenOn)
+import Redis.TestKit.Address (Address (..), closeSocket, connectTo, listenOn)
 import Tool.Bench.Time (Nanos, monotonic, sleepUntilExactly)
 
 -- | A relay in front of one server, on @127.0.0.1@.
@@ -68,7 +68,7 @@ data Queue = Queue (TQueue Parcel) (TVar Int)
 -- is closed at once.
 withRelay :: Nanos -> Address -> (Relay -> IO a) -> IO a
 withRelay held target action =
-  bracket (listenOn (TcpAddress "127.0.0.1" 0)) Socket.close $ \socket -> do
+  bracket (listenOn (TcpAddress "127.0.0.1" 0)) closeSocket $ \socket -> do
     port <- Socket.socketPort socket
     accepted <- newTVarIO 0
     workers <- newTVarIO Map.empty
@@ -91,7 +91,7 @@ acceptLoop relay workers serving socket = forever . mask_ $ do
   listed <- newTVarIO False
   worker <- asyncWithUnmask $ \unmask ->
     unmask (atomically (readTVar listed >>= check) >> serving client)
-      `finally` (Socket.close client >> atomically (modifyTVar' workers (Map.delete number)))
+      `finally` (closeSocket client >> atomically (modifyTVar' workers (Map.delete number)))
   atomically $ do
     modifyTVar' workers (Map.insert number worker)
     writeTVar listed True
@@ -100,7 +100,7 @@ acceptLoop relay workers serving socket = forever . mask_ $ do
 serve :: Nanos -> Address -> Queue -> Socket -> IO ()
 serve held target queue client = do
   Socket.setSocketOption client Socket.NoDelay 1
-  void . try @IOException . bracket (connectTo target) Socket.close $ \server -> do
+  void . try @IOException . bracket (connectTo target) closeSocket $ \server -> do
     concurrently_ (receive server client) (receive client server)
     -- The last bytes are still on their way.
     handedOver <- newTVarIO False

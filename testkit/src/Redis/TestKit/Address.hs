@@ -4,12 +4,13 @@ module Redis.TestKit.Address
     renderAddress,
     connectTo,
     listenOn,
+    closeSocket,
     freePorts,
     onFreePort,
   )
 where
 
-import Control.Exception (bracket, bracketOnError, try)
+import Control.Exception (bracket, bracketOnError, try, uninterruptibleMask_)
 import Control.Monad (foldM)
 import Network.Socket (Family, SockAddr, Socket)
 import Network.Socket qualified as Socket
@@ -61,7 +62,7 @@ openSocket family = do
 connectTo :: Address -> IO Socket
 connectTo address = do
   (family, target) <- resolve address
-  bracketOnError (openSocket family) Socket.close $ \socket -> do
+  bracketOnError (openSocket family) closeSocket $ \socket -> do
     case address of
       TcpAddress _ _ -> Socket.setSocketOption socket Socket.NoDelay 1
       UnixAddress _ -> pure ()
@@ -72,11 +73,16 @@ connectTo address = do
 listenOn :: Address -> IO Socket
 listenOn address = do
   (family, target) <- resolve address
-  bracketOnError (openSocket family) Socket.close $ \socket -> do
+  bracketOnError (openSocket family) closeSocket $ \socket -> do
     Socket.setSocketOption socket Socket.ReuseAddr 1
     Socket.bind socket target
     Socket.listen socket 1024
     pure socket
+
+-- | Closes a socket, and cannot be interrupted: 'Socket.close' that is interrupted leaves the
+-- descriptor open for good. Idempotent; waits for nothing but the IO manager's own bookkeeping.
+closeSocket :: Socket -> IO ()
+closeSocket = uninterruptibleMask_ . Socket.close
 
 -- | This many different ports that nobody uses on the loopback addresses.
 --
@@ -126,7 +132,7 @@ bindable :: Address -> IO Bool
 bindable address = do
   attempt <- try $ do
     (family, target) <- resolve address
-    bracket (openSocket family) Socket.close (`Socket.bind` target)
+    bracket (openSocket family) closeSocket (`Socket.bind` target)
   pure $ case attempt of
     Right () -> True
     -- A machine without IPv6 fails in another way: no server listens there.

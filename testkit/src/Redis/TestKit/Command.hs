@@ -47,7 +47,7 @@ import GHC.Stack (HasCallStack)
 import Network.Socket (Socket)
 import Network.Socket qualified as Socket
 import Network.Socket.ByteString qualified as Socket.ByteString
-import Redis.TestKit.Address (Address, connectTo)
+import Redis.TestKit.Address (Address, closeSocket, connectTo)
 import Redis.TestKit.Wait (failure, within)
 
 -- | One connection, for one thread at a time.
@@ -80,12 +80,12 @@ withConnection address = bracket (openConnection address) closeConnection
 -- | Connects. The caller must call 'closeConnection'.
 openConnection :: Address -> IO Connection
 openConnection address =
-  bracketOnError (connectTo address) Socket.close $ \socket ->
+  bracketOnError (connectTo address) closeSocket $ \socket ->
     Connection socket <$> newIORef ByteString.empty
 
 -- | Closes. Idempotent.
 closeConnection :: Connection -> IO ()
-closeConnection = Socket.close . connectionSocket
+closeConnection = closeSocket . connectionSocket
 
 -- | Sends a command and blocks for its reply, for at most 10 seconds. An error reply is returned as
 -- a value; a broken connection is an exception.

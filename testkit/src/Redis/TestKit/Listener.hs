@@ -34,7 +34,7 @@ import Data.Map.Strict qualified as Map
 import Network.Socket (Socket)
 import Network.Socket qualified as Socket
 import Network.Socket.ByteString qualified as Socket.ByteString
-import Redis.TestKit.Address (Address (..), listenOn, onFreePort)
+import Redis.TestKit.Address (Address (..), closeSocket, listenOn, onFreePort)
 import Redis.TestKit.Command (receiveAtLeast, takeRequest)
 
 -- | A server that listens.
@@ -67,7 +67,7 @@ withListener host answer action = do
   listenerOpen <- newTVarIO Map.empty
   listenerEver <- newTVarIO 0
   listenerEnded <- newTVarIO False
-  bracket (onFreePort listening) (Socket.close . snd) $ \(listenerPort, socket) -> do
+  bracket (onFreePort listening) (closeSocket . snd) $ \(listenerPort, socket) -> do
     let listener = Listener {listenerAddress = TcpAddress host listenerPort, listenerPort, listenerOpen, listenerEver, listenerEnded}
     withAsync (accepting listener (answer listener) socket) $ \_ ->
       action listener `finally` (atomically (writeTVar listenerEnded True) *> hangUpAll listener)
@@ -89,7 +89,7 @@ accepting listener answer socket =
   where
     leave caller = do
       atomically (modifyTVar' (listenerOpen listener) (Map.delete (callerNumber caller)))
-      Socket.close (callerSocket caller)
+      closeSocket (callerSocket caller)
 
 serve :: Caller -> (Caller -> [ByteString] -> IO AndThen) -> IO ()
 serve caller answer = do

@@ -86,6 +86,7 @@ import Network.Socket qualified as Socket
 import Network.Socket.ByteString qualified as Socket.ByteString
 import Redis.TestKit.Address
   ( Address (..),
+    closeSocket,
     connectTo,
     listenOn,
     onFreePort,
@@ -292,8 +293,8 @@ accept proxy =
   modifyMVar_ (proxyListener proxy) $ \case
     Just listener -> pure (Just listener)
     Nothing ->
-      bracketOnError (listenOn (proxyAddress proxy)) Socket.close $ \socket ->
-        Just <$> asyncWithUnmask (\unmask -> unmask (acceptLoop proxy socket) `finally` Socket.close socket)
+      bracketOnError (listenOn (proxyAddress proxy)) closeSocket $ \socket ->
+        Just <$> asyncWithUnmask (\unmask -> unmask (acceptLoop proxy socket) `finally` closeSocket socket)
 
 -- | The proxy's counters.
 data Traffic = Traffic
@@ -337,7 +338,7 @@ acceptLoop proxy socket = forever . mask_ $ do
   -- here blocks between the accept and the worker's start.
   worker <- asyncWithUnmask $ \unmask ->
     unmask (listed number >> serve proxy number client)
-      `finally` (Socket.close client >> remove)
+      `finally` (closeSocket client >> remove)
   atomically (modifyTVar' (proxyWorkers proxy) (Map.insert number worker))
   where
     listed number =
@@ -354,24 +355,22 @@ serve proxy number client = do
       unlink = atomically (modifyTVar' (proxyOpen proxy) (Map.delete number))
   register
   target <- readTVarIO (proxyTarget proxy)
-  connected <- try (connectTo target)
-  case connected of
+  bracket (try (connectTo target)) (mapM_ closeSocket) $ \case
     -- The server does not accept connections: the client, which is connected already, gets a reset.
     Left (_ :: IOException) -> resetOnClose client
-    Right server ->
-      flip finally (Socket.close server) $ do
-        race_
-          (atomically (readTVar ending >>= maybe retry (const (pure ()))))
-          ( concurrently_
-              (forward (proxyToServer proxy) link id client server)
-              (forward (proxyToClient proxy) link (alone link) server client)
-          )
-        readTVarIO ending >>= \case
-          Just Reset -> mapM_ resetOnClose [client, server]
-          _ -> pure ()
+    Right server -> do
+      race_
+        (atomically (readTVar ending >>= maybe retry (const (pure ()))))
+        ( concurrently_
+            (forward (proxyToServer proxy) link id client server)
+            (forward (proxyToClient proxy) link (alone link) server client)
+        )
+      readTVarIO ending >>= \case
+        Just Reset -> mapM_ resetOnClose [client, server]
+        _ -> pure ()
   -- Closed before it is removed from the list: a caller that saw it there may conclude from its
   -- absence that the client's end is closed.
-  Socket.close client
+  closeSocket client
   unlink
 
 -- After this, closing the socket discards unsent bytes and sends the peer a reset.

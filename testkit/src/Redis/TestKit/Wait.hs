@@ -26,10 +26,11 @@ module Redis.TestKit.Wait
 where
 
 import Control.Concurrent (threadDelay)
-import Control.Exception (Exception (displayException), throwIO)
+import Control.Exception (Exception (displayException), IOException, catch, throwIO, try)
+import Data.List (intercalate)
 import GHC.Clock (getMonotonicTime)
 import GHC.Stack (HasCallStack, callStack, prettyCallStack)
-import System.Directory (listDirectory)
+import System.Directory (getSymbolicLinkTarget, listDirectory)
 import System.Timeout (timeout)
 
 -- | A span of time.
@@ -125,9 +126,19 @@ openDescriptors = do
   -- One of them belongs to the listing itself.
   pure (length entries - 1)
 
--- | Blocks until no more than this many descriptors are open; fails after the given seconds.
--- Compare with the result of 'openDescriptors' before the test.
+-- | Blocks until no more than this many descriptors are open; fails after the given seconds, and
+-- says what is open. Compare with the result of 'openDescriptors' before the test.
 descriptorsReturnTo :: HasCallStack => Seconds -> Int -> IO ()
 descriptorsReturnTo limit before =
-  eventually limit ("open descriptors back at " <> show before) $
-    (<= before) <$> openDescriptors
+  eventually limit ("open descriptors back at " <> show before) ((<= before) <$> openDescriptors)
+    `catch` \(TestKitFailure text) -> do
+      open <- describeDescriptors
+      throwIO (TestKitFailure (text <> "\nopen: " <> intercalate ", " open))
+
+-- What each open descriptor of this process leads to.
+describeDescriptors :: IO [String]
+describeDescriptors = listDirectory "/proc/self/fd" >>= mapM describe
+  where
+    describe entry =
+      either (\(_ :: IOException) -> entry) (\target -> entry <> " " <> target)
+        <$> try (getSymbolicLinkTarget ("/proc/self/fd/" <> entry))
