@@ -5,7 +5,7 @@
 quick_suites=(cluster tool fault patterns core property integration testkit unit transport unthreaded examples coverage audit)
 
 # How many suites run beside each other: they mostly wait, for servers and for time to pass.
-lanes="${LANES:-3}"
+lanes="${LANES:-4}"
 # A suite that hangs is stopped; its own tests have closer limits.
 limit="${TEST_LIMIT:-20m}"
 
