@@ -87,6 +87,10 @@ format: setup ## Format every module
 doc: setup ## Write the Haddock pages, as Hackage wants them
 	@scripts/doc.sh
 
+dist: setup ## Make a tarball and a Debian package of the program, and the sdists of the libraries
+	@scripts/setup.sh dist
+	@scripts/dist.sh
+
 clean: ## Remove what was built and measured
 	@rm -rf dist-newstyle dist-profile results build/pair
 	@! git rev-parse --git-dir >/dev/null 2>&1 || git worktree prune

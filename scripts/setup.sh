@@ -5,6 +5,7 @@
 #   scripts/setup.sh              what the project needs
 #   scripts/setup.sh peers        what the other clients need that are compared with it
 #   scripts/setup.sh profiling    what a build with profiling needs
+#   scripts/setup.sh dist         what makes packages, and an empty system to try them in
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/cabal-env.sh
@@ -109,6 +110,12 @@ need_profiling() {
   done
 }
 
+need_dist() {
+  command -v help2man >/dev/null || need help2man
+  command -v dpkg-shlibdeps >/dev/null || need dpkg-dev
+  command -v debootstrap >/dev/null || need debootstrap
+}
+
 has_package() {
   [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
@@ -117,8 +124,9 @@ case "${1:-project}" in
 project) need_project ;;
 peers) need_peers ;;
 profiling) need_profiling ;;
+dist) need_dist ;;
 *)
-  echo "setup: there is no '$1' to set up (project, peers or profiling)" >&2
+  echo "setup: there is no '$1' to set up (project, peers, profiling or dist)" >&2
   exit 2
   ;;
 esac

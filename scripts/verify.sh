@@ -35,6 +35,16 @@ done
 # What would be published stands alone.
 counted_check "the package from its sdist" scripts/check-sdist.sh
 
+# What people without a compiler install, and that it works in a Debian that has none.
+check "packages of the program" bash -c 'scripts/setup.sh dist && scripts/dist.sh'
+empty="$(mktemp -d)"
+if [ "$(id -u)" -eq 0 ] && debootstrap --variant=minbase bookworm "$empty" >"$logs/debootstrap.log" 2>&1; then
+  check "the package in an empty Debian" dev/dist-check.sh "$empty"
+else
+  echo "== the package in an empty Debian: not tried, which needs root's rights and a network"
+fi
+rm -rf "$empty"
+
 # The comparison's programs: ours, StackExchange.Redis in each version that restores,
 # and those that take a compiler and no download. One that this machine lacks a
 # library for is named, and is no failure.
