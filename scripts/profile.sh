@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Where the time goes: builds with profiling and prints, for two loads of the
 # client and two of the REST service, the cost centres that take most, as the
-# tables in docs/guide/tuning.md.
+# tables in docs/lab/2026-11-23-tuning.md.
 #
 # Cost centres are the exported functions of this repository, and those that the
 # libraries were built with; a system call and what is written in C stand with
