@@ -193,13 +193,10 @@ def in_services(runs: list[Run]) -> list[str]:
 
 
 def in_one_sentence(runs: list[Run]) -> str:
-    """What the README says of it."""
-    parts = []
+    """What the README says of it: the medians of all scenarios in all places, lowest and highest."""
     newest = newest_of_places(runs)
-    for place in filter(newest.get, PLACES.values()):
-        cells = newest[place][1]
-        rates = [statistics.median(cell.rates) for cell in cells]
-        tails = [statistics.median(found) for cell in cells if (found := cell.ratios(tail, min))]
-        tailed = f" (p99.9: {min(tails):.2f} to {max(tails):.2f} times)" if tails else ""
-        parts.append(f"{min(rates):.2f} to {max(rates):.2f}{tailed} with {place}")
-    return "; ".join(parts)
+    cells = [cell for place in filter(newest.get, PLACES.values()) for cell in newest[place][1]]
+    rates = [statistics.median(cell.rates) for cell in cells]
+    tails = [statistics.median(found) for cell in cells if (found := cell.ratios(tail, min))]
+    tailed = f" (p99.9: {min(tails):.2f} to {max(tails):.2f} times)" if tails else ""
+    return f"{min(rates):.2f} to {max(rates):.2f} times the requests{tailed}"
