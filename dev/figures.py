@@ -12,7 +12,7 @@ from pathlib import Path
 
 import campaign_page
 import gate_page
-from libraries import DARK, LIGHT, Report, behind, by_run, compared, is_other, in_short, lines, measured, picture, polling, surroundings, title_of, versions
+from libraries import DARK, LIGHT, Report, LINES, behind, by_run, compared, is_other, lines, measured, picture, polling, surroundings, title_of, versions
 from runs import FACTS, ROOT, Run, every_run, pack, unpacked
 from services import autocannon_lines, in_one_sentence, in_services, service_lines
 
@@ -29,10 +29,10 @@ def readme_block(reports: list[Report], services: list[Run]) -> str:
         '  <img alt="GETs a second by the number of callers that wait: this library, and the best of C, .NET, Go, Node, Python and Haskell" src="docs/figures/callers-light.svg">',
         "</picture>",
         "",
-        *in_short(reports),
+        *compared(reports, LINES, "GETs of 512 bytes"),
         "",
-        f"Rates of [{newest.run.date}]({where}/COMPARISON-client.md) ([raw data]({where}/raw.json)). **Bold**: our rate divided by that of the fastest client of the kind,",
-        f"the median of {len(reports)} runs (their lowest and highest). *Best* is of {', '.join(names(newest))}.",
+        f"Rates, and processor time of the client per command: medians of [{newest.run.date}]({where}/COMPARISON-client.md) ([raw data]({where}/raw.json)). **Bold**: our rate divided by that",
+        f"of the fastest client of the kind in the same turn, the median of all {len(reports)} runs that are kept (their lowest and highest), and the turns in which ours was ahead. *Best* is of {', '.join(names(newest))}.",
         f"A REST service answers {in_one_sentence(services)} of one in ASP.NET Core with StackExchange.Redis.",
     ])
 

@@ -207,7 +207,7 @@ def beside(reports: list[Report], key: Key, wanted) -> str:
 
 
 def compared(reports: list[Report], cells: list[tuple[str, Key]], corner: str) -> list[str]:
-    """The table of the summary of docs/speed.md."""
+    """The table that the README and the summary of docs/speed.md share."""
     out = [
         f"| {corner} | redis-client | ÷ the best client that is not C | ÷ the better hiredis (C) | ÷ hedis |",
         "|---|--:|---|---|---|",
@@ -216,16 +216,6 @@ def compared(reports: list[Report], cells: list[tuple[str, Key]], corner: str) -
         ours = reports[-1].ours(key)
         columns = [title, f"{rate(rate_of(ours))}<br>{micros(cost_of(ours))}", *(beside(reports, key, wanted) for wanted in KINDS)]
         out.append("| " + " | ".join(columns) + " |")
-    return out
-
-
-def in_short(reports: list[Report]) -> list[str]:
-    """The table of the README."""
-    out = ["| GETs of 512 bytes | GETs a second | ÷ the best that is not C | ÷ hiredis (C) | ÷ hedis |", "|---|--:|---|---|---|"]
-    for title, key in LINES:
-        found = [standing(reports, key, wanted) for wanted in KINDS]
-        ratios = [f"**{one.ratio:.2f}** ({min(one.ratios):.2f}–{max(one.ratios):.2f})" if one else "not measured" for one in found]
-        out.append("| " + " | ".join([title, rate(rate_of(reports[-1].ours(key))), *ratios]) + " |")
     return out
 
 
