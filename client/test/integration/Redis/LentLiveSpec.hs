@@ -24,6 +24,7 @@ import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventually, eventuallyReturns, failure, within)
 import Redis.Value (Value (..))
 import System.Mem (performMajorGC)
+import System.Timeout (timeout)
 import Test.Hspec hiding (after, before)
 
 spec :: Spec
@@ -114,6 +115,17 @@ spec = around_ (within 60) $ do
         few <- liveWith 10
         many <- liveWith 210
         (many - few) `div` 200 `shouldSatisfy` (< 100 * 1000)
+
+  it "a command that waits on the server leaves nothing behind when its caller leaves while it is to be sent again" $
+    withServer serverDefaults $ \server ->
+      withClient (setMaxAttempts maxBound (setBackoff backoffDefaults {backoffFirst = seconds 0.01, backoffCap = seconds 0.01} (addressed server))) $ \client -> do
+        Server.kill9 server
+        let live = performMajorGC >> gcdetails_live_bytes . gc <$> getRTSStats
+        before <- live
+        -- Each is to be sent again, after its backoff, by then. Only the tag of the key is hashed.
+        forM_ [1 .. 20 :: Int] $ \_ ->
+          timeout 50000 (tryRun client (Commands.blpop (pure ("{k}" <> Char8.replicate 1000000 'k')) Nothing)) `shouldReturn` Nothing
+        eventually 10 "nothing of them is left" $ (< 10 * 1000000) . subtract before <$> live
 
   it "callers get the one connection in the order in which they came" $
     withServer serverDefaults $ \server ->

@@ -3,7 +3,7 @@
 -- The ordinary path is short: one look-up, one submit, one decode. A command that fails is
 -- handed to "Redis.Internal.Client.RetryEngine", and a caller that waits for the command then
 -- waits for the result of the recovery. Commands that need more than a destination and a reply
--- (several nodes, a connection of their own, a server that must be asked for their keys)
+-- (several nodes, connections of their own, a server that must be asked for their keys)
 -- are kept off the ordinary path.
 module Redis.Internal.Client.Execute
   ( execute,
@@ -48,11 +48,11 @@ import Redis.Internal.Client.CommandInfo
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Deadline
 import Redis.Internal.Client.FanOut
-import Redis.Internal.Client.OwnConnection
 import Redis.Internal.Client.RetryEngine
 import Redis.Internal.Client.Trace
 import Redis.Internal.Client.TraceNotes
 import Redis.Internal.Command
+import Redis.Internal.Command.Make (withRemaining)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Handshake (ConnectionRole (ForReplica))
@@ -60,7 +60,7 @@ import Redis.Internal.Network.InFlight hiding (Pending (..))
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation (AggFirstFound), oneIsEnough)
-import Redis.Internal.Protocol.Encode (requestExceeds, requestIsOne, requestSize)
+import Redis.Internal.Protocol.Encode (requestExceeds, requestIsOne, requestSize, requestWhole)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Cluster (isClustered)
 import Redis.Internal.Routing.Nodes
@@ -395,6 +395,22 @@ startUnnamed caller core began given
         CallerWaits -> pure (Started (runOwn core began one))
         CallerGoesOn -> inBackground (runOwn core began one)
       | otherwise = startPlaced core began one
+
+-- | Whether a command must not share a connection.
+needsOwn :: Facts -> Bool
+needsOwn facts = case factScope facts of
+  OwnConnection -> True
+  ControlConnection -> False
+  _ -> factBlocking facts /= NonBlocking
+
+-- | Runs a command on connections of its own, on the calling thread. Blocks until there is a result. What has
+-- passed since it began, on any server, is taken off the time for which a later attempt waits there.
+runOwn :: Core -> Nanos -> Command a -> IO (Either Error a)
+runOwn core began given = do
+  call <- newEmptyMVar >>= callOf core given began
+  firstDestination core given >>= fmap (decodedFrom given) . runOnOwn (coreRetryEngine core) call (commandRequest given) later
+  where
+    later passed = commandRequest (withRemaining passed given {commandRequest = requestWhole (commandRequest given)})
 
 -- | Starts a command after what it waits for, which is given the command's deadline.
 startAfter :: Core -> Nanos -> Command a -> (Nanos -> IO (Either Error b)) -> (b -> IO (Started c)) -> IO (Started c)

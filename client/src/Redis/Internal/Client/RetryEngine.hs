@@ -5,6 +5,11 @@
 -- Commands that failed together are sent again together, in the order in which they
 -- failed. A caller that waits for a command only waits for its result. Recovery goes the
 -- same way whether or not a caller waits.
+--
+-- Commands that need connections of their own (the server may keep them waiting, or their effect on
+-- their connection is not known) go the same way. But a thread waits for each of them, and when its
+-- turn has come, that thread makes the attempt: it holds the connection, so if it is interrupted, the
+-- connection is closed and the server forgets the command.
 module Redis.Internal.Client.RetryEngine
   ( RetryEngine,
     newRetryEngine,
@@ -18,6 +23,7 @@ module Redis.Internal.Client.RetryEngine
     policyFor,
     onFailure,
     sendCall,
+    runOnOwn,
     awaitDestination,
     waitsForDestination,
   )
@@ -25,7 +31,7 @@ where
 
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
-import Control.Exception (SomeException, displayException, mask_, try)
+import Control.Exception (SomeException, displayException, mask_, onException, try)
 import Control.Monad (unless, void, when, (>=>))
 import Data.Foldable (for_, traverse_)
 import Data.IORef
@@ -42,12 +48,16 @@ import Redis.Internal.Command
 import Redis.Internal.Command.Shown (shownPart)
 import Redis.Internal.Config
 import Redis.Internal.Network.Counters (Count (CommandsResent), countOne)
+import Redis.Internal.Network.Dedicated (Condition (..), withLease)
 import Redis.Internal.Network.Handshake (ConnectionRole)
 import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.MultiplexPool
+import Redis.Internal.Network.Multiplexer (submitRunTo, termsUntil)
+import Redis.Internal.Network.Open (commandLimit)
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable (nameFromArguments)
 import Redis.Internal.Protocol.Encode (Request, request, requestArguments, requestIsShortened, requestWhole)
+import Redis.Internal.Protocol.Redirect (Redirect (Unauthenticated), parseRedirect)
 import Redis.Internal.Routing.Cluster
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.RetryPolicy
@@ -98,8 +108,22 @@ data Call = Call
     -- | The node of the last attempt.
     callTried :: IORef (Maybe Endpoint),
     -- | The notes for the hook that traces the command, if there is one.
-    callNotes :: Maybe TraceNotes
+    callNotes :: Maybe TraceNotes,
+    -- | Where the caller's thread hears that it is to make an attempt, if the command needs connections
+    -- of its own.
+    callTurn :: Maybe (TVar Turn)
   }
+
+-- | The next thing for a thread that makes the attempts of its command.
+data Turn
+  = -- | It waits.
+    NoTurn
+  | -- | It makes this attempt.
+    Attempt Resend
+  | -- | The result is there.
+    Ended
+  | -- | The thread was interrupted: nobody makes an attempt any more.
+    Abandoned
 
 -- | A command that failed or found no node, before it is sent again. The cell is for its
 -- result.
@@ -120,7 +144,8 @@ newCall asSent callFacts callTarget callDeadline callResult = do
         callPhase,
         callHolds,
         callTried,
-        callNotes = Nothing
+        callNotes = Nothing,
+        callTurn = Nothing
       }
 
 -- | The call with the notes for a trace, if the command is traced.
@@ -183,7 +208,7 @@ onFailure engine call destination outcome =
       traverse_ (carryOut (engineCluster engine) (deadlineBegan (callDeadline call))) decisionEffects
       case decisionNext of
         GiveUp final -> conclude engine call (Left final)
-        again -> enter engine call (Enter (retryStateOf policy call) {retrySoFar = decisionSoFar} again)
+        again -> enter engine call (Enter (retryStateOf engine policy call) {retrySoFar = decisionSoFar} again)
 
 -- | Sends a script with its text to the node that did not know its digest. This does not
 -- count as an attempt, because nothing has failed. After a replica the command takes its
@@ -194,7 +219,7 @@ sendWhole engine call destination failed = do
   policy <- policyOf engine call
   if closed
     then conclude engine call (Left failed)
-    else enter engine call (Enter (retryStateOf policy call) (RetryNow target))
+    else enter engine call (Enter (retryStateOf engine policy call) (RetryNow target))
   where
     target = case destinationTakenFor destination of
       Primary -> ToNode (nodeEndpoint (destinationNode destination))
@@ -214,12 +239,14 @@ inQueue call = for_ (callNotes call) $ \notes -> preciseNanos >>= noteEntered no
 -- is known. Never blocks.
 awaitDestination :: RetryEngine -> Call -> IO ()
 awaitDestination engine call = mask_ $ do
-  -- Masked: a command that is counted and not handed over would hold all later ones back for ever.
-  writeIORef (callHolds call) True
-  atomicModifyIORef' (engineUnplaced engine) (\count -> (count + 1, ()))
+  -- Masked: a command that is counted and not handed over would hold all later ones back for ever. One
+  -- that waits for a connection of its own, perhaps for long, holds none back.
+  when (isNothing (callTurn call)) $ do
+    writeIORef (callHolds call) True
+    atomicModifyIORef' (engineUnplaced engine) (\count -> (count + 1, ()))
   policy <- policyOf engine call
   failed <- nobodyFor (engineCluster engine) (callTarget call) >>= failureNowhere engine
-  enter engine call (EnterUnplaced (retryStateOf policy call) failed)
+  enter engine call (EnterUnplaced (retryStateOf engine policy call) failed)
 
 -- | Whether commands wait for a node to be known, so that a later command might overtake
 -- them. \(O(1)\).
@@ -239,15 +266,22 @@ post engine event = atomically $ do
   unless ended (writeTQueue (engineMail engine) event)
   pure (not ended)
 
-retryStateOf :: RetryPolicy -> Call -> RetryState Call
-retryStateOf policy call =
+retryStateOf :: RetryEngine -> RetryPolicy -> Call -> RetryState Call
+retryStateOf engine policy call =
   RetryState
     { retryPayload = call,
       retryFacts = callFacts call,
       retryPolicy = policy,
       retrySoFar = noAttempts,
-      retryDeadline = callDeadline call
+      retryDeadline = callDeadline call,
+      retrySearch = deadlineLimit (sendingDeadline engine call 0)
     }
+
+-- | When an attempt that begins at this time must have been sent, whatever the deadline is: it waits for
+-- a node, for its turn and for a connection no longer than a command may take that does not wait on the
+-- server.
+sendingDeadline :: RetryEngine -> Call -> Nanos -> Deadline
+sendingDeadline engine call = ownDeadline (commandLimit (engineConfig engine)) (callFacts call)
 
 -- | The bounds for a command with this target. Once the client is closed, as the last argument says,
 -- there is no further attempt.
@@ -323,6 +357,7 @@ conclude engine call result = do
   first <- tryPutMVar (callResult call) final
   when first (either (countFailure (engineCluster engine) tried) (\_ -> pure ()) final)
   writeIORef (callPhase call) Cancelled
+  for_ (callTurn call) $ \turn -> atomically (writeTVar turn Ended)
   where
     -- The server found keys of several slots where this client saw one. A script that says so may
     -- have written before.
@@ -396,7 +431,7 @@ perform engine actions = do
     cluster = engineCluster engine
 
     one uncovered = \case
-      Send number call target -> Just <$> leave uncovered number call target
+      Send number call target -> leave uncovered number call target
       Finish call failed -> Nothing <$ conclude engine call (Left failed)
       Perform call effect -> Nothing <$ carryOut cluster (deadlineBegan (callDeadline call)) effect
       Expire call unsent sent -> do
@@ -406,12 +441,19 @@ perform engine actions = do
     leave uncovered number call target = do
       void (changePhase call Sent Unsent)
       unlessUncovered uncovered (slotOf target) (destinationFor cluster (callFacts call) target) >>= \case
-        Just resendDestination ->
-          pure (Right Resend {resendRetry = number, resendCall = call, resendDestination, resendAsking = needsAsking target})
+        Just resendDestination -> do
+          let resend = Resend {resendRetry = number, resendCall = call, resendDestination, resendAsking = needsAsking target}
+          maybe (pure (Just (Right resend))) (handOver resend) (callTurn call)
         Nothing -> do
           permanent <- newsIsPermanent cluster
           unless permanent (missedNode cluster target)
-          Left . (if permanent then Failed else Unplaced) number <$> (nobodyFor cluster target >>= failureNowhere engine)
+          Just . Left . (if permanent then Failed else Unplaced) number <$> (nobodyFor cluster target >>= failureNowhere engine)
+
+    handOver resend turn =
+      atomically $
+        readTVar turn >>= \case
+          Abandoned -> pure (Just (Left (Answered (resendRetry resend))))
+          _ -> Nothing <$ writeTVar turn (Attempt resend)
 
     resendKeyOf resend = (nodeEndpoint (destinationNode (resendDestination resend)), destinationRole (resendDestination resend))
 
@@ -449,18 +491,30 @@ launch engine key resends = do
 -- | Submits a command once more, unless its caller has been told that it was not sent.
 submit :: RetryEngine -> Resend -> IO ()
 submit engine resend = do
-  wanted <- changePhase call Unsent Sent
+  wanted <- isWanted call (resendDestination resend)
   when wanted $ do
-    tried <- readIORef (callTried call)
-    unless (isNothing tried) (countOne (nodeCounters (destinationNode (resendDestination resend))) CommandsResent)
-    -- An error reply to ASKING needs no look: the command's own reply shows it, too.
-    asking <- sequence [(,) (request ["ASKING"]) <$> newResponseSlot | resendAsking resend]
-    -- Before it is sent: its caller may read the notes as soon as there is a reply.
-    inQueue call
+    asking <- askingFor (resendAsking resend)
     submitCall (resendDestination resend) asking call (arrived engine resend)
   releaseHeld engine call
   where
     call = resendCall resend
+
+-- | Whether a command is still to be sent: not if its caller has been told that it was not. From now on
+-- it counts as sent.
+isWanted :: Call -> Destination -> IO Bool
+isWanted call destination = do
+  wanted <- changePhase call Unsent Sent
+  when wanted $ do
+    tried <- readIORef (callTried call)
+    unless (isNothing tried) (countOne (nodeCounters (destinationNode destination)) CommandsResent)
+    -- Before it is sent: its caller may read the notes as soon as there is a reply.
+    inQueue call
+  pure wanted
+
+-- | The request that goes ahead of a command at the node that ASK named. An error reply to it needs no
+-- look: the command's own reply shows it, too.
+askingFor :: Bool -> IO [(Request, ResponseSlot)]
+askingFor asks = sequence [(,) (request ["ASKING"]) <$> newResponseSlot | asks]
 
 -- | Submits a command with the requests ahead of it. The action gets the outcome.
 submitCall :: Destination -> [(Request, ResponseSlot)] -> Call -> (Outcome -> IO ()) -> IO ()
@@ -509,3 +563,72 @@ arrived engine Resend {resendRetry, resendCall, resendDestination} outcome =
     Left failed -> do
       taken <- failureAt engine resendDestination failed >>= post engine . Failed resendRetry
       unless taken (conclude engine resendCall (Left failed))
+
+-- | Runs a command on connections of its own, given the request of the first attempt, those of later
+-- attempts by the seconds that have passed since the command began, and the first destination, if one is
+-- known. Makes the attempts itself; blocks until there is a result.
+runOnOwn :: RetryEngine -> Call -> Request -> (Double -> Request) -> Maybe Destination -> IO (Either Error Value)
+runOnOwn engine called firstRequest laterRequest destination = do
+  turn <- newTVarIO NoTurn
+  let call = called {callTurn = Just turn}
+      attempts =
+        atomically (readTVar turn >>= \next -> next <$ check (isTurn next)) >>= \case
+          Attempt resend -> do
+            outcome <- attemptOn engine call laterRequest (resendDestination resend) (resendAsking resend)
+            mask_ (atomically (modifyTVar' turn made) *> arrived engine resend outcome)
+            attempts
+          _ -> readMVar (callResult call)
+  (`onException` abandon turn) $ do
+    case destination of
+      Just known -> attemptOn engine call (const firstRequest) known False >>= onFailure engine call known
+      Nothing -> awaitDestination engine call
+    attempts
+  where
+    isTurn = \case
+      NoTurn -> False
+      _ -> True
+    -- Its time may be over meanwhile.
+    made = \case
+      Attempt _ -> NoTurn
+      other -> other
+    abandon turn =
+      atomically (swapTVar turn Abandoned) >>= \case
+        Attempt resend -> void (post engine (Answered (resendRetry resend)))
+        _ -> pure ()
+
+-- | Makes an attempt on a lent connection, with a request that depends on the seconds that have passed
+-- since the command began, behind ASKING or not. Blocks until there is an outcome; if it is interrupted,
+-- the connection is closed.
+attemptOn :: RetryEngine -> Call -> (Double -> Request) -> Destination -> Bool -> IO Outcome
+attemptOn engine call requestAfter destination asks = do
+  for_ (callNotes call) (`noteTarget` nodeEndpoint (destinationNode destination))
+  sendBy <- sendingDeadline engine call <$> coarseNanos
+  leased <- withLease (nodeDedicated (destinationNode destination)) sendBy {deadlineAt = min (deadlineAt sendBy) (deadlineAt deadline)} $ \mux -> do
+    now <- coarseNanos
+    wanted <- isWanted call destination
+    if wanted
+      then do
+        asking <- askingFor asks
+        slot <- newResponseSlot
+        submitRunTo mux (termsUntil deadline) (asking <> [(requestAfter (secondsFromNanos (now - deadlineBegan deadline)), slot)])
+        outcome <- waitSlotResult slot
+        pure (outcome, conditionAfter call outcome)
+      else pure (Failure (timedOut NotSent deadline), Clean)
+  pure (either Failure id leased)
+  where
+    deadline = callDeadline call
+
+-- | The condition in which a command leaves its own connection. A server that has forgotten who the
+-- client is would tell the next caller so, too. A reply that did not come in time may still come. The
+-- effect of some commands on their connection is not known, unless the server does not know them.
+conditionAfter :: Call -> Outcome -> Condition
+conditionAfter call = \case
+  Failure _ -> Spoilt
+  Reply value -> case withoutAttributes value of
+    ErrorReply text
+      | parseRedirect refused == Just Unauthenticated -> Spoilt
+      | isUnknownCommand (callRequest call) refused -> Clean
+      where
+        refused = serverErrorFromText text
+    _ | factScope (callFacts call) == OwnConnection -> Spoilt
+    _ -> Clean

@@ -18,7 +18,7 @@
 -- > Leaving      Failed                    as 'decide' says: Resting, Leaving or the end
 -- > Leaving      Answered                  the end
 -- > Resting      Tick, time over           the end          Finish
--- > Seeking      Tick, time over           as Failed
+-- > Seeking      Tick, searched for long enough   as Failed
 -- > Leaving      Tick, time over           the end          Expire
 -- > Resting, Seeking     Stop              the end          Finish
 -- > Leaving, stopped     Unplaced          as Failed
@@ -50,7 +50,7 @@ import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Error
 import Redis.Internal.Command (Facts)
-import Redis.Internal.Network.Runtime (Deadline (deadlineAt), Nanos, nanosFromSeconds, never, secondsLeft, timedOut)
+import Redis.Internal.Network.Runtime (Deadline (deadlineAt), Nanos, deadlineAfter, nanosFromSeconds, never, secondsLeft, timedOut)
 import Redis.Internal.Protocol.Slot (Slot, slotNumber)
 import Redis.Internal.Routing.RetryPolicy
 import Redis.Internal.Routing.Target
@@ -78,7 +78,10 @@ data RetryState a = RetryState
     -- | The bounds for this command. Commands for one slot that wait for news stay in their order.
     retryPolicy :: RetryPolicy,
     retrySoFar :: AttemptsSoFar,
-    retryDeadline :: Deadline
+    retryDeadline :: Deadline,
+    -- | For how long an attempt waits for news, at most, in nanoseconds: less than until the deadline for
+    -- a command that waits on the server.
+    retrySearch :: Nanos
   }
 
 data QueuedRetry a = QueuedRetry
@@ -89,8 +92,8 @@ data QueuedRetry a = QueuedRetry
 data RetryStage
   = Resting Nanos Target
   | Leaving Target Search
-  | -- | Has the failure that counts if there is no news in time.
-    Seeking Target FailedAttempt
+  | -- | Until this time. Has the failure that counts if there is no news by then.
+    Seeking Nanos Target FailedAttempt
 
 -- | Whether this is the last time that a node is looked for.
 data Search
@@ -163,23 +166,26 @@ step now event queue = case event of
   EnterUnplaced fresh failure ->
     let (number, entered) = admit queue
      in if behindSeekers fresh
-          then (place number QueuedRetry {queuedRetry = fresh, queuedStage = Seeking (policyTarget (retryPolicy fresh)) failure} entered, [])
+          then (place number (seeking fresh (policyTarget (retryPolicy fresh)) failure) entered, [])
           else leave FirstSearch number fresh (policyTarget (retryPolicy fresh)) entered
   Failed number failure -> withRetry number $ \queued -> judge now number (queuedRetry queued) failure queue
   Answered number -> (forget number queue, [])
   Unplaced number failure -> withRetry number $ \queued -> case queuedStage queued of
     Leaving target FirstSearch
       | not (retryQueueStopped queue) ->
-        (place number queued {queuedStage = Seeking target failure} queue, [])
+        (place number (seeking (queuedRetry queued) target failure) queue, [])
     _ -> judge now number (queuedRetry queued) failure queue
   News -> foldRetries (Set.toAscList (retryQueueSeekers queue)) $ \number queued current -> case queuedStage queued of
-    Seeking target failure -> leave (LastSearch failure) number (queuedRetry queued) target current
+    Seeking _ target failure -> leave (LastSearch failure) number (queuedRetry queued) target current
     _ -> (current, [])
   Tick -> foldRetries (map snd (Set.toAscList (dueBy now))) (due now)
   Stop ->
     foldRetries (IntMap.keys (retryQueueStates queue)) stopped
       `andThen` (\current -> current {retryQueueStopped = True})
   where
+    seeking fresh target failure = QueuedRetry {queuedRetry = fresh, queuedStage = Seeking (searchEnd fresh) target failure}
+    searchEnd fresh = min (deadlineAt (retryDeadline fresh)) (deadlineAt (deadlineAfter (retrySearch fresh) now))
+
     behindSeekers fresh = maybe False ((`IntMap.member` retryQueueSlots queue) . slotNumber) (retrySlot fresh)
 
     withRetry number act = maybe (queue, []) act (IntMap.lookup number (retryQueueStates queue))
@@ -195,14 +201,13 @@ step now event queue = case event of
 
 -- | Handles a retry whose time to be looked at has come.
 due :: Nanos -> RetryId -> QueuedRetry a -> RetryQueue a -> (RetryQueue a, [Action a])
-due now number QueuedRetry {queuedRetry, queuedStage} queue
-  | overdue = case queuedStage of
-    Leaving _ search -> (forget number queue, [Expire payload (unsent search) (late MaybeExecuted)])
-    Seeking _ failure -> judge now number queuedRetry failure queue
-    Resting _ _ -> (forget number queue, [Finish payload (late NotSent)])
-  | otherwise = case queuedStage of
-    Resting at target | at <= now -> leave FirstSearch number queuedRetry target queue
-    _ -> (queue, [])
+due now number QueuedRetry {queuedRetry, queuedStage} queue = case queuedStage of
+  Seeking end _ failure | end <= now -> judge now number queuedRetry failure queue
+  Leaving _ search | overdue -> (forget number queue, [Expire payload (unsent search) (late MaybeExecuted)])
+  Resting at target
+    | overdue -> (forget number queue, [Finish payload (late NotSent)])
+    | at <= now -> leave FirstSearch number queuedRetry target queue
+  _ -> (queue, [])
   where
     payload = retryPayload queuedRetry
     overdue = deadlineAt (retryDeadline queuedRetry) <= now
@@ -265,7 +270,7 @@ place number queued queue =
     { retryQueueStates = IntMap.insert number queued (retryQueueStates cleared),
       retryQueueWakes = maybe id (\at -> Set.insert (at, number)) (wakeOf queued) (retryQueueWakes cleared),
       retryQueueSeekers = case queuedStage queued of
-        Seeking _ _ -> Set.insert number (retryQueueSeekers cleared)
+        Seeking {} -> Set.insert number (retryQueueSeekers cleared)
         _ -> retryQueueSeekers cleared,
       retryQueueSlots = case soughtSlot queued of
         Just slot -> IntMap.insertWith (+) slot 1 (retryQueueSlots cleared)
@@ -290,7 +295,7 @@ forget number queue = case IntMap.lookup number (retryQueueStates queue) of
 -- | The slot of a retry whose later commands must not overtake it.
 soughtSlot :: QueuedRetry a -> Maybe Int
 soughtSlot QueuedRetry {queuedRetry, queuedStage} = case queuedStage of
-  Seeking _ _ -> slotNumber <$> retrySlot queuedRetry
+  Seeking {} -> slotNumber <$> retrySlot queuedRetry
   _ -> Nothing
 
 retrySlot :: RetryState a -> Maybe Slot
@@ -300,6 +305,8 @@ retrySlot = slotOf . policyTarget . retryPolicy
 wakeOf :: QueuedRetry a -> Maybe Nanos
 wakeOf QueuedRetry {queuedRetry, queuedStage} = case queuedStage of
   Resting at _ -> Just (min at over)
-  _ -> if over == never then Nothing else Just over
+  Seeking end _ _ -> unlessNever end
+  Leaving _ _ -> unlessNever over
   where
     over = deadlineAt (retryDeadline queuedRetry)
+    unlessNever at = if at == never then Nothing else Just at

@@ -84,6 +84,14 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
     [failed | Finish _ failed <- actions] `shouldBe` [failedError nowhere]
     [unsent | Expire _ unsent _ <- late] `shouldBe` [failedError nowhere]
 
+  it "asks the policy when a command that waits on the server has waited for news as long as an attempt may" $ do
+    let (entered, _) = step 0 (EnterUnplaced (newCase 1 writeFacts) {retryDeadline = noDeadline} nowhere) newRetryQueue
+        (seeking, _) = step 1 (Unplaced 0 nowhere) entered
+        (early, none) = step (nanosFromSeconds timeLimit) Tick seeking
+        (resting, late) = step (nanosFromSeconds timeLimit + 1) Tick early
+    (map retryQueueWake [entered, seeking], map length [none, late]) `shouldBe` ([Nothing, Just (nanosFromSeconds timeLimit + 1)], [0, 1])
+    (retryQueueSeeking resting, retryQueueWake resting > retryQueueWake seeking) `shouldBe` (False, True)
+
   it "keeps commands in order behind those of their slot that still wait, when one of these has ended" $ do
     let at time number = (newCase number writeFacts) {retryDeadline = deadlineAfter (nanosFromSeconds time) 0}
         enter machine fresh = fst (step 0 (EnterUnplaced fresh nowhere) machine)
@@ -160,7 +168,8 @@ newCase number facts =
       retryFacts = facts,
       retryPolicy = RetryPolicy {policyMaxAttempts = 16, policyBackoff = backoffDefaults, policyFollowed = True, policyMapping = AddressMapping id, policyTarget = TargetSlot (slotAt (number `mod` 3))},
       retrySoFar = noAttempts,
-      retryDeadline = deadlineAfter (nanosFromSeconds timeLimit) 0
+      retryDeadline = deadlineAfter (nanosFromSeconds timeLimit) 0,
+      retrySearch = nanosFromSeconds timeLimit
     }
 
 -- | The next event. Numbers choose among the commands that there are.
