@@ -86,15 +86,15 @@ submitCached :: Client -> Duration -> Command a -> IO (Pending a)
 submitCached (Client core) age command = case hookCommand (configHooks (coreConfig core)) of
   Nothing ->
     glance core (nanosFromDuration age) command >>= \case
-      Answered result -> pure (Pending (settled result))
-      Unanswered begin -> Pending . heldOpen core <$> begin
+      Answered result -> pure (settled result)
+      Unanswered begin -> heldOpen core <$> begin
   Just hook -> do
     notes <- newTraceNotes
     glance core {coreNotes = Just notes} (nanosFromDuration age) command >>= \case
-      Answered result -> pure (Pending (settled result))
+      Answered result -> pure (settled result)
       Unanswered begin -> do
         trace <- beginTraceOf core hook (oneCommand (commandArguments command)) notes
-        Pending . heldOpen core <$> startTraced trace (const begin)
+        heldOpen core <$> startTraced trace (const begin)
 
 -- | What the cache holds now, and how reads have gone so far. Never blocks.
 cacheGauges :: Client -> IO CacheGauges

@@ -249,7 +249,7 @@ tryRun (Client core) command = case hookCommand (configHooks (coreConfig core)) 
 -- holds until it is answered. If this library does not know the command, 'submit' first asks the
 -- server about it, and waits for that answer.
 submit :: Client -> Command a -> IO (Pending a)
-submit (Client core) command = Pending <$> traced core (oneCommand (commandArguments command)) (`start` command)
+submit (Client core) command = traced core (oneCommand (commandArguments command)) (`start` command)
 
 -- | Waits for the result of a submitted command. Throws 'Error'. May be called again and from
 -- several threads: all get the same result.
@@ -260,12 +260,12 @@ awaitReply pending = tryAwaitReply pending >>= either throwIO pure
 -- counted from when the command was submitted. May be called again and from several threads: all
 -- get the same result.
 tryAwaitReply :: Pending a -> IO (Either Error a)
-tryAwaitReply (Pending started) = awaitStarted started
+tryAwaitReply = awaitStarted
 
 -- | A 'Pending' whose result is known already: to try code without a server, or to give a result
 -- that comes from elsewhere to code that takes a 'Pending'.
 pendingFrom :: Either Error a -> Pending a
-pendingFrom = Pending . settled
+pendingFrom = settled
 
 -- | Lends a connection to the action. No other caller uses it meanwhile. Afterwards the connection
 -- goes back to the pool if its state is as before: after EXEC, DISCARD or UNWATCH, after a SELECT
@@ -297,7 +297,7 @@ runOn dedicated command = tryRunOn dedicated command >>= either throwIO pure
 -- Blocks only while the connection's queue is full. Commands run in the order in which they are
 -- submitted, with no command of another caller in between. Like 'runOn', it retries nothing.
 submitOn :: Dedicated s -> Command a -> IO (Pending a)
-submitOn dedicated command = Pending <$> startOn dedicated command
+submitOn = startOn
 
 -- | The nodes of the cluster's slot map, in the order of their endpoints; a single server counts as
 -- one primary. Empty while no map is known. Never blocks.

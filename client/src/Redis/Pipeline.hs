@@ -42,7 +42,7 @@ data Pass
     Listing (IORef [[ByteString]])
 
 -- | One command's part in a walk.
-passing :: Command a -> Pass -> IO (Started a)
+passing :: Command a -> Pass -> IO (Pending a)
 passing command = \case
   Submitting core -> start core command
   Tracing trace -> pipeTraced trace command

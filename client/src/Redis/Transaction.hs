@@ -41,7 +41,7 @@ import Redis.Client
 import Redis.Commands.Raw (raw)
 import Redis.Error
 import Redis.Internal.Client.Core (Client (..), Core (..), deadlineFor, keepOpen, pauseFor)
-import Redis.Internal.Client.Execute (Pending (..), runTraced, traced)
+import Redis.Internal.Client.Execute (runTraced, traced)
 import Redis.Internal.Client.Lease (lease, wasLostReading)
 import Redis.Internal.Client.RetryEngine (policyFor)
 import Redis.Internal.Client.Trace (Subject, transactionOf)
@@ -73,7 +73,7 @@ tryRunTransaction (Client core) transaction = runTraced core (subjectOf transact
 
 -- | Submits a transaction without waiting for its results. Blocks like 'submit'.
 submitTransaction :: Client -> Transaction a -> IO (Pending a)
-submitTransaction (Client core) transaction = Pending <$> traced core (subjectOf transaction) (`startTransaction` transaction)
+submitTransaction (Client core) transaction = traced core (subjectOf transaction) (`startTransaction` transaction)
 
 subjectOf :: Transaction a -> Subject
 subjectOf = transactionOf . map commandArguments . transactionCommands

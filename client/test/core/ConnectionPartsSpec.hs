@@ -48,7 +48,7 @@ ring = do
             | push,
               length waiting < capacity = do
               slot <- newFilledSlot (Reply (Integer (fromIntegral n)))
-              pushed pendings (Pending slot (3 * n) (fromIntegral (5 * n)) (fromIntegral (6 * n)) (7 * n))
+              pushed pendings (RingEntry slot (3 * n) (fromIntegral (5 * n)) (fromIntegral (6 * n)) (7 * n))
               go (n + 1) later (waiting <> [n])
             | not push,
               first : rest <- waiting = do
@@ -88,18 +88,18 @@ ring = do
       void . forkIO $ take' 0 >>= putMVar done
       forM_ [0 .. count - 1] $ \n -> do
         slot <- newFilledSlot (Reply (Integer (fromIntegral n)))
-        pushed pendings (Pending slot (3 * n) (fromIntegral (5 * n)) (fromIntegral (6 * n)) (7 * n))
+        pushed pendings (RingEntry slot (3 * n) (fromIntegral (5 * n)) (fromIntegral (6 * n)) (7 * n))
       takeMVar done `shouldReturn` []
 
   it "keeps no slot that was taken out" $ do
     nobody <- newFilledSlot (Reply (SimpleString "nobody"))
     pendings <- newPendingRing 4 nobody
     slot <- newFilledSlot (Reply (Integer 1))
-    pushed pendings (Pending slot 1 1 1 1)
+    pushed pendings (RingEntry slot 1 1 1 1)
     position <- ringHead pendings
     _ <- ringPop pendings
-    Pending {pendingSlot} <- ringPeek pendings position
-    said <- outcomeOf pendingSlot
+    RingEntry {entrySlot} <- ringPeek pendings position
+    said <- outcomeOf entrySlot
     said `shouldBe` Just (SimpleString "nobody")
 
   it "uses no cell again before it was published that its command was taken out" $ do
@@ -107,7 +107,7 @@ ring = do
     pendings <- newPendingRing 64 nobody
     forM_ [1 .. 64] $ \n -> do
       slot <- newFilledSlot (Reply (Integer n))
-      pushed pendings (Pending slot 0 0 0 0)
+      pushed pendings (RingEntry slot 0 0 0 0)
     replicateM_ 64 (ringPop pendings)
     ringReady pendings 1 `shouldReturn` False
     ringPublish pendings
@@ -116,18 +116,18 @@ ring = do
   it "remembers whose time is over" $ do
     nobody <- newFilledSlot (Reply Null)
     pendings <- newPendingRing 4 nobody
-    forM_ [10, 20] $ \deadline -> pushed pendings (Pending nobody 0 deadline 0 0)
+    forM_ [10, 20] $ \deadline -> pushed pendings (RingEntry nobody 0 deadline 0 0)
     ringExpire pendings 0
-    mapM (fmap pendingDeadline . ringPeek pendings) [0, 1] `shouldReturn` [expired, 20]
+    mapM (fmap entryDeadline . ringPeek pendings) [0, 1] `shouldReturn` [expired, 20]
   where
     pushed pendings one = do
       ready <- ringReady pendings 1
       unless ready (ringReserve pendings 1)
       ringPush pendings one
-    facts :: Pending -> IO (Maybe Value, Int, Int64, Int64, Int)
-    facts Pending {pendingSlot, pendingEnd, pendingDeadline, pendingLimit, pendingOrderKey} = do
-      value <- outcomeOf pendingSlot
-      pure (value, pendingEnd, pendingDeadline, pendingLimit, pendingOrderKey)
+    facts :: RingEntry -> IO (Maybe Value, Int, Int64, Int64, Int)
+    facts RingEntry {entrySlot, entryEnd, entryDeadline, entryLimit, entryOrderKey} = do
+      value <- outcomeOf entrySlot
+      pure (value, entryEnd, entryDeadline, entryLimit, entryOrderKey)
     factsOf n = (Just (Integer (fromIntegral n)), 3 * n, fromIntegral (5 * n), fromIntegral (6 * n), 7 * n)
     outcomeOf slot =
       -- Every slot in these tests is filled.
@@ -144,24 +144,24 @@ slots = do
       outcome <- waitSlotResult slot
       show (asEither outcome) `shouldBe` show (asEither first)
 
-  it "keeps it beside somebody who deals with trouble, who is told once, and of nothing that comes after a plain reply" $
+  it "keeps it beside a function that a failure is handed on to, which is told once, and of nothing that comes after a plain reply" $
     forM_ [(first, second) | first <- outcomes, second <- outcomes] $ \(first, second) -> do
       told <- newIORef []
-      slot <- newAttendedSlot (OnTrouble () (\() outcome result -> modifyIORef' told (asEither outcome :) *> void (tryPutMVar result (Right Null))))
+      slot <- (\reply -> retryingSlot reply () (\() outcome result -> modifyIORef' told (asEither outcome :) *> void (tryPutMVar result (Right Null)))) <$> newEmptyMVar
       mapM_ (fillSlot slot) [first, second]
       arrival <- waitArrival slot
       troubles <- readIORef told
       case (asEither first, arrival) of
         (Right value@(Integer _), Plain kept) -> (kept, troubles) `shouldBe` (value, [])
-        (trouble, Troubled kept (Attended result)) -> do
+        (trouble, HandedOn kept result) -> do
           (asEither kept, troubles) `shouldBe` (trouble, [trouble])
-          -- The result that the attendant has filled in.
+          -- The result that the function has filled in.
           tryReadMVar result `shouldReturn` Just (Right Null)
         _ -> expectationFailure (show (asEither first) <> " was kept as something else")
 
-  it "tells its attendant once, of what came first" $ do
+  it "tells its action once, of what came first" $ do
     told <- newIORef []
-    slot <- onArrival (\outcome -> modifyIORef' told (asEither outcome :)) >>= newAttendedSlot
+    slot <- newTellingSlot (\outcome -> modifyIORef' told (asEither outcome :))
     mapM_ (fillSlot slot) outcomes
     readIORef told `shouldReturn` [Right (Integer 1)]
   where

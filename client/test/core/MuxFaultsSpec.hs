@@ -13,7 +13,7 @@ import Peer
 import Redis.Duration
 import Redis.Error
 import Redis.Internal.Network.Connection
-import Redis.Internal.Network.InFlight (newAttendedSlot, onArrival)
+import Redis.Internal.Network.InFlight (newTellingSlot)
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.Runtime (nanosFromSeconds)
 import Redis.Internal.Network.Transport (Transport (..), attemptWouldRead)
@@ -221,7 +221,7 @@ spec = describe "a multiplexer whose connection fails" $ do
     forM_ [1 .. 50 :: Int] $ \_ -> do
       happened <- newIORef []
       let note what = atomicModifyIORef' happened (\earlier -> ((what :: String) : earlier, ()))
-          noting what = onArrival (const (note what)) >>= newAttendedSlot
+          noting what = newTellingSlot (const (note what))
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxOnPush = const (note "push"), muxOnLastWord = Just (note "the last word"), muxOnDeath = const (note "the end")} fake
       slots <- mapM noting ["a reply", "a failure", "a failure"]

@@ -11,7 +11,7 @@ import Peer
 import Redis.Duration
 import Redis.Error
 import Redis.Internal.Network.Connection (muxRing)
-import Redis.Internal.Network.InFlight (Pending (pendingDeadline), ringPeek, ringTail)
+import Redis.Internal.Network.InFlight (RingEntry (entryDeadline), ringPeek, ringTail)
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.Runtime (coarseNanos, nanosFromSeconds)
 import Redis.Internal.Protocol.Encode (request)
@@ -115,7 +115,7 @@ spec = describe "a multiplexer that is full" $ do
     say fake (bulk (token 0))
     eventually ((== 2) <$> ringTail (muxRing mux))
     -- The deadline by which the watchdog acts.
-    deadline <- pendingDeadline <$> ringPeek (muxRing mux) 1
+    deadline <- entryDeadline <$> ringPeek (muxRing mux) 1
     deadline `shouldSatisfy` (<= queued + limit)
     say fake (bulk (token 1))
     results <- mapM result callers

@@ -274,7 +274,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
 arrivalText :: Arrival -> Either Error Value
 arrivalText = \case
   Plain value -> Right value
-  Troubled outcome _ -> outcomeText outcome
+  other -> outcomeText (arrivalOutcome other)
 
 -- | One part of a script: the thread submits this many commands without waiting for a reply, one by
 -- one or as one run, and then one of the ends happens.

@@ -2,7 +2,7 @@
 --
 -- A hit is answered here. A miss sends two commands as one run, CLIENT CACHING YES and the
 -- read, to the primary of the key's slot; the reply is kept before any caller has it.
--- Trouble goes to the retry engine as usual ("Redis.Internal.Client.RetryEngine"), once for all
+-- A failure goes to the retry engine as usual ("Redis.Internal.Client.RetryEngine"), once for all
 -- callers that wait together. The result of a recovery is not kept.
 module Redis.Internal.Client.Cached
   ( Glance (..),
@@ -45,7 +45,7 @@ import Redis.Value (Value (..))
 data Glance a
   = Answered (Either Error a)
   | -- | The action that runs the command. Blocks like 'start'.
-    Unanswered (IO (Started a))
+    Unanswered (IO (Pending a))
 
 -- | Looks for a kept reply to a read, no older than this. Never blocks.
 glance :: Core -> Nanos -> Command a -> IO (Glance a)
@@ -85,7 +85,7 @@ outdo :: Missed -> IO ()
 outdo Missed {missedStore, missedSource} = forgetAll missedStore missedSource
 
 -- | Looks for the reply to a command on one key. The last argument runs on a miss.
-glanceAt :: Core -> Asked -> Command a -> (CacheStore, ByteString) -> (Missed -> IO (Started a)) -> IO (Glance a)
+glanceAt :: Core -> Asked -> Command a -> (CacheStore, ByteString) -> (Missed -> IO (Pending a)) -> IO (Glance a)
 glanceAt core asked given (store, key) miss =
   destinationFor (coreCluster core) (commandFacts given) (TargetPrimary (keySlot key)) >>= \case
     Just destination | ForPrimary <- destinationRole destination -> do
@@ -132,7 +132,7 @@ glanceParts core asked given keys = do
         }
 
 -- | Reads a key, or joins the caller that reads it.
-fetch :: Core -> Asked -> Command a -> Missed -> IO (Started a)
+fetch :: Core -> Asked -> Command a -> Missed -> IO (Pending a)
 fetch core asked given missed@Missed {missedStore = store, missedKey, missedSource}
   | not (isKeepable store given missedKey) = noteUncached store *> startFrom core (askedAt asked) given
   | otherwise = do
@@ -200,7 +200,7 @@ joining core asked given Joined {joinedDeadline, joinedFetch, joinedMissed} =
 -- | A started command with the result of an action that may run the command. The action has one
 -- result, however often and by whomever it is awaited. If a caller is interrupted, the next one runs
 -- the action.
-once :: IO (Either Error a) -> IO (Started a)
+once :: IO (Either Error a) -> IO (Pending a)
 once action = do
   known <- newMVar Nothing
   pure . resultOf . modifyMVar known $ \case
@@ -220,16 +220,14 @@ data Lead = Lead
 -- the caller is interrupted then, the retry engine takes the read over for the other callers.
 lead :: Core -> Lead -> IO ()
 lead core Lead {leadMissed = Missed {missedStore, missedKey, missedDestination, missedSource}, leadVersion, leadFetch, leadGiven} = do
-  permission <- onArrival $ \outcome -> unless (isPlainReply outcome) lost
-  arrival <- onArrival $ \case
+  permitted <- newTellingSlot $ \outcome -> unless (isPlainReply outcome) lost
+  slot <- newTellingSlot $ \case
     Reply value | isPlain value -> do
       keep missedStore missedSource leadVersion leadFetch value
       void (tryPutMVar (fetchResult leadFetch) (Right value))
     outcome -> do
       call <- astray
       onFailure (coreRetryEngine core) call missedDestination outcome
-  permitted <- newAttendedSlot permission
-  slot <- newAttendedSlot arrival
   for_ (coreNotes core) (`noteTarget` nodeEndpoint (destinationNode missedDestination))
   submitRunToNode pool (fetchDeadline leadFetch) ([(cachingYes, permitted) | readsAreTracked] <> [(encoded, slot)])
     `onException` (astray >>= awaitDestination (coreRetryEngine core))

@@ -18,8 +18,7 @@ module Redis.Internal.Client.Execute
     untraced,
     toItsEnd,
     pipeTraced,
-    Started,
-    Pending (..),
+    Pending,
     awaitStarted,
     resultIn,
     resultOf,
@@ -56,7 +55,7 @@ import Redis.Internal.Command.Make (withRemaining)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Handshake (ConnectionRole (ForReplica))
-import Redis.Internal.Network.InFlight hiding (Pending (..))
+import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation (AggFirstFound), oneIsEnough)
@@ -69,63 +68,61 @@ import Redis.Internal.Routing.Target
 import Redis.Value
 import System.Random (randomRIO)
 
--- | A command under way.
-data Started a
-  = -- | The command, the destination that it was sent to, when it began, and the cell for its
-    -- reply. Nothing else is kept of a command in flight, because the collector copies it.
-    Underway Core (Command a) Destination {-# UNPACK #-} !Nanos {-# UNPACK #-} !Cell
-  | Started (IO (Either Error a))
-
 -- | A command that was submitted.
-newtype Pending a = Pending (Started a)
+data Pending a
+  = -- | The command, the destination that it was sent to, when it began, and the variable for its
+    -- reply. Nothing else is kept of a command in flight, because the collector copies it.
+    Underway Core (Command a) Destination {-# UNPACK #-} !Nanos {-# UNPACK #-} !(MVar Arrival)
+  | -- | The action waits for the result. It may be interrupted, and run again.
+    Awaiting (IO (Either Error a))
 
 -- | A started command whose result will be in this cell.
-resultIn :: MVar (Either Error Value) -> (Either Error Value -> Either Error a) -> Started a
-resultIn cell reading = Started (reading <$> readMVar cell)
+resultIn :: MVar (Either Error Value) -> (Either Error Value -> Either Error a) -> Pending a
+resultIn cell reading = Awaiting (reading <$> readMVar cell)
 
 -- | A started command whose result this action returns.
-resultOf :: IO (Either Error a) -> Started a
-resultOf = Started
+resultOf :: IO (Either Error a) -> Pending a
+resultOf = Awaiting
 
 -- | Blocks until there is a result; may be interrupted, and called again.
-awaitStarted :: Started a -> IO (Either Error a)
+awaitStarted :: Pending a -> IO (Either Error a)
 awaitStarted = \case
-  Underway core given _ _ cell ->
-    waitCell cell >>= \case
+  Underway core given _ _ reply ->
+    readMVar reply >>= \case
       Plain value -> do
         keepOpen core
         pure $! decoded given value
-      Troubled _ (Attended result) -> decodedFrom given <$> readMVar result <* keepOpen core
-      Troubled outcome Unattended -> pure (outcomeOf given outcome)
-  Started await -> await
+      HandedOn _ result -> decodedFrom given <$> readMVar result <* keepOpen core
+      Unresolved outcome -> pure (outcomeOf given outcome)
+  Awaiting await -> await
 
 -- | A started command whose result is known.
-settled :: Either Error a -> Started a
-settled = Started . pure
+settled :: Either Error a -> Pending a
+settled = Awaiting . pure
 
 -- | A command on a connection that its caller holds: it is not sent again.
-onConnection :: Command a -> ResponseSlot -> Started a
-onConnection given slot = Started (outcomeOf given <$> waitSlotResult slot)
+onConnection :: Command a -> ResponseSlot -> Pending a
+onConnection given slot = Awaiting (outcomeOf given <$> waitSlotResult slot)
 
 -- | Keeps the client from being closed while a caller holds the started command.
-heldOpen :: Core -> Started a -> Started a
+heldOpen :: Core -> Pending a -> Pending a
 heldOpen core = \case
-  Started await -> Started (await <* keepOpen core)
+  Awaiting await -> Awaiting (await <* keepOpen core)
   underway -> underway
 {-# INLINE heldOpen #-}
 
 -- | Adds an action that runs once, on the first result, however many callers wait.
-observed :: Started a -> (Either Error a -> IO ()) -> IO (Started a)
+observed :: Pending a -> (Either Error a -> IO ()) -> IO (Pending a)
 observed started note = do
   unnoted <- newIORef True
-  pure . Started $ do
+  pure . Awaiting $ do
     result <- awaitStarted started
     isFirst <- atomicModifyIORef' unnoted ((,) False)
     result <$ when isFirst (note result)
 
 -- | Starts a command, and tells the user's hook, if there is one, of the start and of the
 -- result.
-traced :: Core -> Subject -> (Core -> IO (Started a)) -> IO (Started a)
+traced :: Core -> Subject -> (Core -> IO (Pending a)) -> IO (Pending a)
 traced core subject begin = case hookCommand (configHooks (coreConfig core)) of
   Nothing -> begin core
   Just hook -> do
@@ -134,21 +131,21 @@ traced core subject begin = case hookCommand (configHooks (coreConfig core)) of
 {-# INLINE traced #-}
 
 -- | Starts a command whose trace has begun. If the start is interrupted, the trace ends.
-startTraced :: Trace -> (Core -> IO (Started a)) -> IO (Started a)
+startTraced :: Trace -> (Core -> IO (Pending a)) -> IO (Pending a)
 startTraced trace begin = (`onException` endTrace trace CommandInterrupted) $ do
   started <- begin (traceCore trace)
   noteStarted trace started
   observed started (endTrace trace . outcomeFrom)
 
 -- | Starts one command of a pipeline whose trace has begun. The command has no end of its own.
-pipeTraced :: Trace -> Command a -> IO (Started a)
+pipeTraced :: Trace -> Command a -> IO (Pending a)
 pipeTraced trace command = do
   started <- start (traceCore trace) command
   started <$ noteStarted trace started
 
 -- | Starts a command, waits for its result, and tells the user's hook of the start and of the
 -- end. Blocks until there is a result.
-runTraced :: Core -> Subject -> (Core -> IO (Started a)) -> IO (Either Error a)
+runTraced :: Core -> Subject -> (Core -> IO (Pending a)) -> IO (Either Error a)
 runTraced core subject begin = case hookCommand (configHooks (coreConfig core)) of
   Nothing -> begin core >>= awaitStarted
   Just hook -> do
@@ -157,7 +154,7 @@ runTraced core subject begin = case hookCommand (configHooks (coreConfig core)) 
 {-# INLINE runTraced #-}
 
 -- | Like 'runTraced', for a command whose trace has begun.
-awaitTraced :: Trace -> (Core -> IO (Started a)) -> IO (Either Error a)
+awaitTraced :: Trace -> (Core -> IO (Pending a)) -> IO (Either Error a)
 awaitTraced trace begin = toItsEnd trace $ do
   started <- begin (traceCore trace)
   noteStarted trace started
@@ -170,16 +167,16 @@ toItsEnd trace rest = do
   result <$ endTrace trace (outcomeFrom result)
 
 -- | Notes in the trace where a started command was sent.
-noteStarted :: Trace -> Started a -> IO ()
+noteStarted :: Trace -> Pending a -> IO ()
 noteStarted = noteStart . traceCore
 
 -- | Notes where a started command was sent, if the current command is traced.
-noteStart :: Core -> Started a -> IO ()
+noteStart :: Core -> Pending a -> IO ()
 noteStart core = \case
   Underway _ _ destination _ _ -> for_ (coreNotes core) $ \notes -> do
     noteTarget notes (nodeEndpoint (destinationNode destination))
     preciseNanos >>= noteEntered notes
-  Started _ -> pure ()
+  Awaiting _ -> pure ()
 
 outcomeFrom :: Either Error a -> CommandOutcome
 outcomeFrom = either CommandFailed (const CommandSucceeded)
@@ -220,56 +217,56 @@ executeFrom core !began command = case commandKind given of
     given = unsplit command
 
 -- | The result of a command that began at this time, for a caller that waits for it. Blocks
--- while trouble is recovered.
+-- while a failure is recovered.
 arrivedAt :: Core -> Command a -> Destination -> Nanos -> Arrival -> IO (Either Error a)
 arrivedAt core given destination began = \case
   Plain value -> pure $! decoded given value
-  Troubled outcome _ -> do
+  arrival -> do
     result <- newEmptyMVar
     call <- callOf core given began result
-    onFailure (coreRetryEngine core) call destination outcome
+    onFailure (coreRetryEngine core) call destination (arrivalOutcome arrival)
     decodedFrom given <$> readMVar result
 {-# INLINE arrivedAt #-}
 
 -- | Submits a command without waiting for its reply. Blocks only while there is no room for
 -- it or no connection, and while no map of the cluster is known if the command is for
 -- several nodes or for a named one.
-start :: Core -> Command a -> IO (Started a)
+start :: Core -> Command a -> IO (Pending a)
 start core command = coarseNanos >>= \began -> startFrom core began command
 
 -- | Like 'start', for a command that began at this time.
-startFrom :: Core -> Nanos -> Command a -> IO (Started a)
+startFrom :: Core -> Nanos -> Command a -> IO (Pending a)
 startFrom core began command =
   startFor CallerGoesOn core began (unsplit command) >>= \started -> pure $! heldOpen core started
 
 -- | Like 'startFrom', for a caller that may be about to wait.
-startFor :: NextMove -> Core -> Nanos -> Command a -> IO (Started a)
+startFor :: NextMove -> Core -> Nanos -> Command a -> IO (Pending a)
 startFor caller core !began given = case commandKind given of
   Ordinary -> startPlaced core began given
   Special -> startSpecial caller core began given
 {-# INLINE startFor #-}
 
 -- | Submits a command to its place.
-startPlaced :: Core -> Nanos -> Command a -> IO (Started a)
+startPlaced :: Core -> Nanos -> Command a -> IO (Pending a)
 startPlaced core began given =
   firstDestination core given >>= \case
     Just destination -> do
-      cell <- newCell
-      let started = Underway core given destination began cell
-          -- Shared by the attendant and the caller, not built twice.
+      reply <- newEmptyMVar
+      let started = Underway core given destination began reply
+          -- Shared by the slot and the caller, not built twice.
           {-# NOINLINE started #-}
-      submitToNodeSlot (destinationPool destination) (firstDeadline core given destination began) (commandRequest given) (cellSlot cell (OnTrouble started hasTrouble))
+      submitToNodeSlot (destinationPool destination) (firstDeadline core given destination began) (commandRequest given) (retryingSlot reply started hasFailed)
       pure started
     Nothing -> startUnplaced core began given
 {-# INLINE startPlaced #-}
 
 -- | Hands a command over to the retry engine.
-hasTrouble :: Started a -> Outcome -> MVar (Either Error Value) -> IO ()
-hasTrouble started outcome result = case started of
+hasFailed :: Pending a -> Outcome -> MVar (Either Error Value) -> IO ()
+hasFailed started outcome result = case started of
   Underway core given destination began _ -> do
     call <- callOf core given began result
     onFailure (coreRetryEngine core) call destination outcome
-  Started _ -> pure ()
+  Awaiting _ -> pure ()
 
 -- | The destination of a command that is about to be sent. 'Nothing' if no node is known, or if
 -- earlier commands still wait for one: this command must not overtake them.
@@ -280,7 +277,7 @@ firstDestination core given = do
 {-# INLINE firstDestination #-}
 
 -- | Hands a command over to be sent when a node for it is known.
-startUnplaced :: Core -> Nanos -> Command a -> IO (Started a)
+startUnplaced :: Core -> Nanos -> Command a -> IO (Pending a)
 startUnplaced core began given = do
   result <- newEmptyMVar
   call <- callOf core given began result
@@ -330,24 +327,24 @@ outcomeOf given = \case
   Failure failed -> Left (naming given failed)
 
 -- | Runs an action on a thread of its own. Its result can be awaited.
-inBackground :: IO (Either Error a) -> IO (Started a)
+inBackground :: IO (Either Error a) -> IO (Pending a)
 inBackground action = do
   result <- newEmptyMVar
   void . spawn "redis command" $ try action >>= putMVar result
-  pure . Started $ readMVar result >>= either (\(failure :: SomeException) -> throwIO failure) pure
+  pure . Awaiting $ readMVar result >>= either (\(failure :: SomeException) -> throwIO failure) pure
 
 -- | The next thing that the thread does after it has started a command.
 data NextMove = CallerWaits | CallerGoesOn
 
 -- | Starts a command that is not ordinary.
-startSpecial :: NextMove -> Core -> Nanos -> Command a -> IO (Started a)
+startSpecial :: NextMove -> Core -> Nanos -> Command a -> IO (Pending a)
 startSpecial caller core began given =
   startUnnamed caller core began given >>= \case
-    Started await -> pure (Started (first (naming given) <$> await))
+    Awaiting await -> pure (Awaiting (first (naming given) <$> await))
     underway -> pure underway
 
 -- | Like 'startSpecial'; its errors need not name the command.
-startUnnamed :: NextMove -> Core -> Nanos -> Command a -> IO (Started a)
+startUnnamed :: NextMove -> Core -> Nanos -> Command a -> IO (Pending a)
 startUnnamed caller core began given
   | not (requestIsOne (commandRequest given)) = pure (settled (Left (RefusedError NotOneLine)))
   | Unsendable why <- commandRoute given = pure (settled (Left (RefusedError why)))
@@ -392,7 +389,7 @@ startUnnamed caller core began given
       | needsOwn (commandFacts one) = case caller of
         -- On the caller's own thread: a thread in between would have to be
         -- stopped when the caller is.
-        CallerWaits -> pure (Started (runOwn core began one))
+        CallerWaits -> pure (Awaiting (runOwn core began one))
         CallerGoesOn -> inBackground (runOwn core began one)
       | otherwise = startPlaced core began one
 
@@ -413,7 +410,7 @@ runOwn core began given = do
     later passed = commandRequest (withRemaining passed given {commandRequest = requestWhole (commandRequest given)})
 
 -- | Starts a command after what it waits for, which is given the command's deadline.
-startAfter :: Core -> Nanos -> Command a -> (Nanos -> IO (Either Error b)) -> (b -> IO (Started c)) -> IO (Started c)
+startAfter :: Core -> Nanos -> Command a -> (Nanos -> IO (Either Error b)) -> (b -> IO (Pending c)) -> IO (Pending c)
 startAfter core began given awaited onwards =
   awaited (deadlineAt (deadlineFor core (commandFacts given) began)) >>= either (pure . settled . Left) onwards
 
@@ -427,10 +424,10 @@ learned core began given keys = fmap described <$> learn core ask (commandArgume
 
 -- | Starts the parts of a command over several slots, all at once. Every part is awaited even
 -- if one fails, because it has been sent.
-startParts :: Core -> Nanos -> Command a -> [Part] -> IO (Started a)
+startParts :: Core -> Nanos -> Command a -> [Part] -> IO (Pending a)
 startParts core began given parts = do
   started <- traverse (\part -> (,) part <$> startFrom (untraced core) began (partCommand part)) parts
-  pure . Started $
+  pure . Awaiting $
     decodedFrom given . aggregateParts (commandFacts given) <$> traverse (traverse awaitStarted) started
 
 -- | Turns the notes off: attempts at several nodes must not look like one after the other.
@@ -439,11 +436,11 @@ untraced core = core {coreNotes = Nothing}
 
 -- | Starts a command on every node of a node set, each on a thread of its own: a node that
 -- is down must not delay the others. The node set is given the deadline.
-startTogether :: Core -> Nanos -> Command a -> (Nanos -> IO (Either Error [(Endpoint, Route Value)])) -> ([(Endpoint, Either Error Value)] -> Either Error a) -> IO (Started a)
+startTogether :: Core -> Nanos -> Command a -> (Nanos -> IO (Either Error [(Endpoint, Route Value)])) -> ([(Endpoint, Either Error Value)] -> Either Error a) -> IO (Pending a)
 startTogether core began given nodeSet conclude =
   startAfter core began given nodeSet $ \members -> do
     started <- traverse (\(endpoint, route) -> (,) endpoint <$> inBackground (executeFrom (untraced core) began given {commandRoute = route, commandDecode = Right})) members
-    pure . Started $ conclude <$> traverse (traverse awaitStarted) started
+    pure . Awaiting $ conclude <$> traverse (traverse awaitStarted) started
 
 -- | The nodes in any order. Drawn when the command starts, so that all callers that wait see the same
 -- order.

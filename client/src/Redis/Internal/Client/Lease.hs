@@ -22,7 +22,7 @@ import Data.IORef
 import Data.Maybe (fromMaybe)
 import Redis.Error
 import Redis.Internal.Client.Core
-import Redis.Internal.Client.Execute (Started, onConnection, settled, startTraced, toItsEnd)
+import Redis.Internal.Client.Execute (Pending, onConnection, settled, startTraced, toItsEnd)
 import Redis.Internal.Client.RetryEngine (policyFor)
 import Redis.Internal.Client.Trace
 import Redis.Internal.Command
@@ -186,7 +186,7 @@ runUntracedOn dedicated given entered
        in Left (naming given failure) <$ dedicatedLearn dedicated slot' facts failure
 
 -- | Submits a command to a dedicated connection, without waiting for its reply.
-startOn :: Dedicated s -> Command a -> IO (Started a)
+startOn :: Dedicated s -> Command a -> IO (Pending a)
 startOn dedicated given = case dedicatedHook dedicated of
   Nothing -> startUntracedOn dedicated given (pure ())
   Just hook -> do
@@ -194,7 +194,7 @@ startOn dedicated given = case dedicatedHook dedicated of
     startTraced trace (\_ -> startUntracedOn dedicated given (enteredOn dedicated trace))
 
 -- | Like 'startOn', without the hook. The action runs when the command has been submitted.
-startUntracedOn :: Dedicated s -> Command a -> IO () -> IO (Started a)
+startUntracedOn :: Dedicated s -> Command a -> IO () -> IO (Pending a)
 startUntracedOn dedicated given entered
   | Just refusal <- refusedOn dedicated given = pure (settled (Left (RefusedError refusal)))
   | otherwise = do
@@ -225,7 +225,7 @@ submitOnLoan :: Dedicated s -> Command a -> IO ResponseSlot
 submitOnLoan dedicated given = mask_ $ do
   -- Counted before it is sent: after an exception in between it must be counted already.
   change dedicated (\loan -> loan {loanOutstanding = loanOutstanding loan + 1})
-  slot <- onArrival (\outcome -> change dedicated (answered outcome) *> counted outcome) >>= newAttendedSlot
+  slot <- newTellingSlot (\outcome -> change dedicated (answered outcome) *> counted outcome)
   deadline <- deadlineFor (dedicatedCore dedicated) (commandFacts given) <$> coarseNanos
   slot <$ submitTo (dedicatedMux dedicated) (termsUntil deadline) whole slot
   where

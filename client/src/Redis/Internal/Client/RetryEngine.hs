@@ -520,7 +520,7 @@ askingFor asks = sequence [(,) (request ["ASKING"]) <$> newResponseSlot | asks]
 submitCall :: Destination -> [(Request, ResponseSlot)] -> Call -> (Outcome -> IO ()) -> IO ()
 submitCall destination ahead call act = do
   queue <- traverse (\each -> (,) each <$> newResponseSlot) (callQueue call)
-  slot <- onArrival (resultOfQueue queue >=> act) >>= newAttendedSlot
+  slot <- newTellingSlot (resultOfQueue queue >=> act)
   now <- coarseNanos
   let deadline = attemptDeadline destination (isNamed (callTarget call)) now (callDeadline call)
   case ahead <> queue of

@@ -28,7 +28,7 @@ import Redis.Value (Value (Array))
 -- | Submits MULTI, the queued commands, and EXEC as one run, with nothing in between. A
 -- transaction that fails is recovered like every command ("Redis.Internal.Client.RetryEngine"),
 -- as a whole. Blocks only while there is no room for it or no connection.
-startTransaction :: Core -> Transaction a -> IO (Started a)
+startTransaction :: Core -> Transaction a -> IO (Pending a)
 startTransaction core transaction
   | Just refusal <- transactionRefusal bounds transaction = pure (settled (Left (RefusedError refusal)))
   | null commands = pure (settled (conclude (Array [])))

@@ -436,7 +436,7 @@ queueCheck mux checks = do
         -- Its time is over when that of the command before it is.
         before <- ringPeek (muxRing mux) (next - 1)
         nobody <- newResponseSlot
-        ringPush (muxRing mux) before {pendingSlot = nobody, pendingEnd = end, pendingOrderKey = checkKey}
+        ringPush (muxRing mux) before {entrySlot = nobody, entryEnd = end, entryOrderKey = checkKey}
         queued
 {-# NOINLINE queueCheck #-}
 

@@ -148,7 +148,7 @@ data Deadlines = Deadlines
     -- | Whether any command has time left.
     deadlinesInTime :: Bool,
     -- | The commands that have none, and whose callers have not been told.
-    deadlinesLate :: [Pending]
+    deadlinesLate :: [RingEntry]
   }
 
 -- | Fails all commands in flight whose deadlines have passed. \(O(1)\) if there are none, otherwise
@@ -183,14 +183,14 @@ expire mux now = do
       | from >= to = pure found
       | otherwise = do
         pending <- ringPeek (muxRing mux) from
-        let deadline = pendingDeadline pending
+        let deadline = entryDeadline pending
         when (deadline <= now) (ringExpire (muxRing mux) from)
         collect (from + 1) to $
           if deadline > now
             then found {deadlinesEarliest = min deadline (deadlinesEarliest found), deadlinesInTime = True}
             else if deadline == expired then found else found {deadlinesLate = pending : deadlinesLate found}
 
-    tellLate pending = fillSlot (pendingSlot pending) (Failure (TimeoutError (TimeoutFailure "" MaybeExecuted (durationFromNanos (pendingLimit pending)) Nothing)))
+    tellLate pending = fillSlot (entrySlot pending) (Failure (TimeoutError (TimeoutFailure "" MaybeExecuted (durationFromNanos (entryLimit pending)) Nothing)))
 
 -- | The length of a tick: a twentieth of the shortest limit, between 1 ms and 100 ms.
 tickFor :: [Nanos] -> Nanos

@@ -61,27 +61,20 @@ module Redis.Internal.Network.InFlight
     ResponseSlot,
     Outcome (..),
     newResponseSlot,
-    newAttendedSlot,
-    Attendant (Nobody, OnTrouble),
-    onArrival,
+    newTellingSlot,
+    retryingSlot,
     newFilledSlot,
     fillSlot,
     waitSlotResult,
     trySlotResult,
     Arrival (..),
-    Trouble (..),
+    arrivalOutcome,
     isPlain,
     waitArrival,
 
-    -- ** A cell without its slot
-    Cell,
-    newCell,
-    cellSlot,
-    waitCell,
-
     -- * The ring
     PendingRing,
-    Pending (..),
+    RingEntry (..),
     newPendingRing,
     ringCapacity,
     ringTail,
@@ -144,57 +137,36 @@ data Outcome
 data Arrival
   = -- | A reply that is neither an error nor has attributes.
     Plain Value
-  | -- | Any other outcome, and how it is dealt with.
-    Troubled Outcome Trouble
+  | -- | Any other outcome. The caller that waits must deal with it.
+    Unresolved Outcome
+  | -- | Any other outcome, which was handed on. The result of the command will be in this variable.
+    HandedOn Outcome (MVar (Either Error Value))
 
--- | How trouble is dealt with.
-data Trouble
-  = -- | Not at all yet: the waiting caller must do it.
-    Unattended
-  | -- | An attendant deals with it. The result of the command will arrive in this variable.
-    Attended (MVar (Either Error Value))
+-- | A slot for one command: the variable in which its reply arrives, and who is told of it. The actions
+-- run once, on a thread of the connection, so they must be quick and must not throw.
+data ResponseSlot
+  = -- | Only the caller that waits.
+    Waited {-# UNPACK #-} !(MVar Arrival)
+  | -- | A failure is handed on to the function, with this command and the variable for its result.
+    forall command. Retrying {-# UNPACK #-} !(MVar Arrival) command (command -> Outcome -> MVar (Either Error Value) -> IO ())
+  | -- | The action is told of any outcome, before a waiting caller has it. The flag says whether that
+    -- has happened.
+    Telling {-# UNPACK #-} !(MVar Arrival) (IORef Bool) (Outcome -> IO ())
 
--- | The variable in which one reply arrives.
-newtype Cell = Cell (MVar Arrival)
-
--- | A slot for one command: a cell and its attendant.
-data ResponseSlot = ResponseSlot {-# UNPACK #-} !Cell Attendant
-
--- | An attendant, which is told of the outcome. Its action runs once, on a thread of the
--- connection, so it must be quick and must not throw.
-data Attendant
-  = -- | No attendant.
-    Nobody
-  | -- | Told of trouble only. The function is given this value, the outcome, and the variable for
-    -- the command's result.
-    forall command. OnTrouble command (command -> Outcome -> MVar (Either Error Value) -> IO ())
-  | -- | Told of any outcome, before a waiting caller has it. The flag says whether that has
-    -- happened.
-    OnArrival (IORef Bool) (Outcome -> IO ())
-
--- | An attendant that runs the action with any outcome, before a waiting caller has it.
-onArrival :: (Outcome -> IO ()) -> IO Attendant
-onArrival act = (`OnArrival` act) <$> newIORef False
-
--- | An empty slot that nobody attends.
+-- | An empty slot of which nobody is told but the caller that waits.
 newResponseSlot :: IO ResponseSlot
-newResponseSlot = newAttendedSlot Nobody
+newResponseSlot = Waited <$> newEmptyMVar
 {-# INLINE newResponseSlot #-}
 
--- | An empty slot.
-newAttendedSlot :: Attendant -> IO ResponseSlot
-newAttendedSlot attendant = (`ResponseSlot` attendant) <$> newCell
-{-# INLINE newAttendedSlot #-}
+-- | An empty slot that runs the action with any outcome, before a waiting caller has it.
+newTellingSlot :: (Outcome -> IO ()) -> IO ResponseSlot
+newTellingSlot act = Telling <$> newEmptyMVar <*> newIORef False <*> pure act
 
--- | An empty cell.
-newCell :: IO Cell
-newCell = Cell <$> newEmptyMVar
-{-# INLINE newCell #-}
-
--- | The slot of an empty cell.
-cellSlot :: Cell -> Attendant -> ResponseSlot
-cellSlot = ResponseSlot
-{-# INLINE cellSlot #-}
+-- | The slot of an empty variable that hands a failure on to the function: with the command, the
+-- outcome, and the variable for the command's result.
+retryingSlot :: MVar Arrival -> command -> (command -> Outcome -> MVar (Either Error Value) -> IO ()) -> ResponseSlot
+retryingSlot = Retrying
+{-# INLINE retryingSlot #-}
 
 -- | A slot that is filled with this outcome.
 newFilledSlot :: Outcome -> IO ResponseSlot
@@ -204,25 +176,32 @@ newFilledSlot outcome = do
 
 -- | Fills the slot unless it is filled. \(O(1)\), never blocks.
 fillSlot :: ResponseSlot -> Outcome -> IO ()
-fillSlot (ResponseSlot (Cell cell) attendant) outcome = case (outcome, attendant) of
-  (_, OnArrival told act) -> do
+fillSlot slot outcome = case (outcome, slot) of
+  (_, Telling reply told act) -> do
     -- Of several writers only the first one's outcome is acted on.
     late <- atomicModifyIORef' told ((,) True)
-    unless late $ act outcome >> put (arrivalOf outcome)
-  (Reply value, _) | isPlain value -> put (Plain value)
-  (_, Nobody) -> put (Troubled outcome Unattended)
-  (_, OnTrouble command act) -> do
+    unless late $ act outcome >> put reply (arrivalOf outcome)
+  (Reply value, _) | isPlain value -> put (replyOf slot) (Plain value)
+  (_, Waited reply) -> put reply (Unresolved outcome)
+  (_, Retrying reply command act) -> do
     result <- newEmptyMVar
-    first <- tryPutMVar cell (Troubled outcome (Attended result))
+    first <- tryPutMVar reply (HandedOn outcome result)
     when first (act command outcome result)
   where
-    put = void . tryPutMVar cell
+    put reply = void . tryPutMVar reply
 {-# INLINE fillSlot #-}
 
 arrivalOf :: Outcome -> Arrival
 arrivalOf = \case
   Reply value | isPlain value -> Plain value
-  outcome -> Troubled outcome Unattended
+  outcome -> Unresolved outcome
+
+replyOf :: ResponseSlot -> MVar Arrival
+replyOf = \case
+  Waited reply -> reply
+  Retrying reply _ _ -> reply
+  Telling reply _ _ -> reply
+{-# INLINE replyOf #-}
 
 -- | Whether a reply is neither an error nor has attributes.
 isPlain :: Value -> Bool
@@ -233,26 +212,23 @@ isPlain = \case
 
 -- | Blocks until the slot is filled; may be interrupted, and called again.
 waitSlotResult :: ResponseSlot -> IO Outcome
-waitSlotResult slot = arrived <$> waitArrival slot
+waitSlotResult slot = arrivalOutcome <$> waitArrival slot
 
 -- | The outcome in the slot, if it is filled. Never blocks.
 trySlotResult :: ResponseSlot -> IO (Maybe Outcome)
-trySlotResult (ResponseSlot (Cell cell) _) = fmap arrived <$> tryReadMVar cell
+trySlotResult slot = fmap arrivalOutcome <$> tryReadMVar (replyOf slot)
 
-arrived :: Arrival -> Outcome
-arrived = \case
+-- | The outcome that arrived.
+arrivalOutcome :: Arrival -> Outcome
+arrivalOutcome = \case
   Plain value -> Reply value
-  Troubled outcome _ -> outcome
+  Unresolved outcome -> outcome
+  HandedOn outcome _ -> outcome
 
--- | Like 'waitSlotResult', and also returns how trouble is dealt with.
+-- | Like 'waitSlotResult', and also returns whether a failure was handed on.
 waitArrival :: ResponseSlot -> IO Arrival
-waitArrival (ResponseSlot cell _) = waitCell cell
+waitArrival = readMVar . replyOf
 {-# INLINE waitArrival #-}
-
--- | The content of the slot of this cell. Blocks until the slot is filled.
-waitCell :: Cell -> IO Arrival
-waitCell (Cell cell) = readMVar cell
-{-# INLINE waitCell #-}
 
 -- | The ring: its cells and its ends.
 data PendingRing = PendingRing
@@ -270,22 +246,22 @@ data PendingRing = PendingRing
 -- | The cells: the slots and, in one array of words, the facts of each command.
 data RingStorage = RingStorage
   { storageSlots :: MutableArray RealWorld ResponseSlot,
-    -- | Four words per cell, as in 'Pending'.
+    -- | Four words per cell, as in 'RingEntry'.
     storageWords :: MutableByteArray RealWorld,
     -- | Cells minus one; their number is a power of two.
     storageMask :: Int
   }
 
 -- | One command in flight.
-data Pending = Pending
-  { pendingSlot :: ResponseSlot,
+data RingEntry = RingEntry
+  { entrySlot :: ResponseSlot,
     -- | Where this command ends, in bytes since the beginning of the stream.
-    pendingEnd :: Int,
+    entryEnd :: Int,
     -- | The deadline, on the coarse clock; 'maxBound' is never.
-    pendingDeadline :: Nanos,
+    entryDeadline :: Nanos,
     -- | The time limit, of which the deadline is the end.
-    pendingLimit :: Nanos,
-    pendingOrderKey :: Int
+    entryLimit :: Nanos,
+    entryOrderKey :: Int
   }
 
 -- | The deadline that marks a command whose caller has been told that its time is over.
@@ -354,7 +330,7 @@ ringReserve ring count = do
 {-# NOINLINE ringReserve #-}
 
 -- | Adds a command, for which room was made. The caller holds the lock. \(O(1)\).
-ringPush :: PendingRing -> Pending -> IO ()
+ringPush :: PendingRing -> RingEntry -> IO ()
 ringPush ring pending = do
   position <- ringTail ring
   storage <- readIORef (ringStorage ring)
@@ -364,7 +340,7 @@ ringPush ring pending = do
 
 -- | Takes the oldest command. Only for the reader, which has made sure that there is one, and which
 -- calls 'ringPublish' before the cell can be used again.
-ringPop :: PendingRing -> IO Pending
+ringPop :: PendingRing -> IO RingEntry
 ringPop ring = do
   position <- ringHead ring
   storage <- readIORef (ringStorage ring)
@@ -383,7 +359,7 @@ ringPublish ring = do
 {-# INLINE ringPublish #-}
 
 -- | Looks at a command between head and tail, under the lock.
-ringPeek :: PendingRing -> Int -> IO Pending
+ringPeek :: PendingRing -> Int -> IO RingEntry
 ringPeek ring position = readIORef (ringStorage ring) >>= \storage -> readStorage storage position
 {-# INLINE ringPeek #-}
 
@@ -394,27 +370,27 @@ ringExpire ring position = do
   storage <- readIORef (ringStorage ring)
   writeByteArray (storageWords storage) (4 * (position .&. storageMask storage) + 1) expired
 
-readStorage :: RingStorage -> Int -> IO Pending
+readStorage :: RingStorage -> Int -> IO RingEntry
 readStorage storage position = do
   let cell = position .&. storageMask storage
       facts = cell * 4
-  pendingSlot <- readArray (storageSlots storage) cell
-  pendingEnd <- readByteArray (storageWords storage) facts
-  pendingDeadline <- readByteArray (storageWords storage) (facts + 1)
-  pendingLimit <- readByteArray (storageWords storage) (facts + 2)
-  pendingOrderKey <- readByteArray (storageWords storage) (facts + 3)
-  pure Pending {pendingSlot, pendingEnd, pendingDeadline, pendingLimit, pendingOrderKey}
+  entrySlot <- readArray (storageSlots storage) cell
+  entryEnd <- readByteArray (storageWords storage) facts
+  entryDeadline <- readByteArray (storageWords storage) (facts + 1)
+  entryLimit <- readByteArray (storageWords storage) (facts + 2)
+  entryOrderKey <- readByteArray (storageWords storage) (facts + 3)
+  pure RingEntry {entrySlot, entryEnd, entryDeadline, entryLimit, entryOrderKey}
 {-# INLINE readStorage #-}
 
-writeStorage :: RingStorage -> Int -> Pending -> IO ()
-writeStorage storage position Pending {pendingSlot, pendingEnd, pendingDeadline, pendingLimit, pendingOrderKey} = do
+writeStorage :: RingStorage -> Int -> RingEntry -> IO ()
+writeStorage storage position RingEntry {entrySlot, entryEnd, entryDeadline, entryLimit, entryOrderKey} = do
   let cell = position .&. storageMask storage
       facts = cell * 4
-  writeArray (storageSlots storage) cell pendingSlot
-  writeByteArray (storageWords storage) facts pendingEnd
-  writeByteArray (storageWords storage) (facts + 1) pendingDeadline
-  writeByteArray (storageWords storage) (facts + 2) pendingLimit
-  writeByteArray (storageWords storage) (facts + 3) pendingOrderKey
+  writeArray (storageSlots storage) cell entrySlot
+  writeByteArray (storageWords storage) facts entryEnd
+  writeByteArray (storageWords storage) (facts + 1) entryDeadline
+  writeByteArray (storageWords storage) (facts + 2) entryLimit
+  writeByteArray (storageWords storage) (facts + 3) entryOrderKey
 {-# INLINE writeStorage #-}
 
 -- | The send times of one connection.

@@ -275,12 +275,12 @@ push mux Submission {submissionTerms = Terms {termsOrderKey, termsDeadline}} enc
   countSubmitted (muxOrder mux) termsOrderKey
   ringPush
     (muxRing mux)
-    Pending
-      { pendingSlot = slot,
-        pendingEnd = queued,
-        pendingDeadline = deadlineAt termsDeadline,
-        pendingLimit = deadlineLimit termsDeadline,
-        pendingOrderKey = termsOrderKey
+    RingEntry
+      { entrySlot = slot,
+        entryEnd = queued,
+        entryDeadline = deadlineAt termsDeadline,
+        entryLimit = deadlineLimit termsDeadline,
+        entryOrderKey = termsOrderKey
       }
 {-# INLINE push #-}
 

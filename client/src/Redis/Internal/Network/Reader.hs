@@ -314,7 +314,7 @@ deliverChecked reader@Reader {readerMux = mux} checks handed value = case withou
         | position < counted -> True <$ answer mux value
         | otherwise -> do
           pending <- ringPeek (muxRing mux) position
-          if pendingOrderKey pending /= checkKey
+          if entryOrderKey pending /= checkKey
             then True <$ hold checks value
             else
               release checks plain >>= \case
@@ -332,8 +332,8 @@ handPush Reader {readerMux = mux, readerPushed} push = do
 answer :: Multiplexer -> Value -> IO ()
 answer mux value = do
   pending <- ringPop (muxRing mux)
-  countAnswered (muxOrder mux) (pendingOrderKey pending)
-  fillSlot (pendingSlot pending) (Reply value)
+  countAnswered (muxOrder mux) (entryOrderKey pending)
+  fillSlot (entrySlot pending) (Reply value)
   answered <- ringHead (muxRing mux)
   when (answered `rem` repliesPerYield == 0) (ringPublish (muxRing mux) *> yield)
 {-# INLINE answer #-}
@@ -488,13 +488,13 @@ failAll mux sent cause = do
     position <- ringHead (muxRing mux)
     counted <- readWord mux WordCountedFrom
     pending <- ringPop (muxRing mux)
-    countAnswered (muxOrder mux) (pendingOrderKey pending)
+    countAnswered (muxOrder mux) (entryOrderKey pending)
     let -- A command whose last byte never left cannot have run.
-        delivery = if pendingEnd pending <= sent then MaybeExecuted else NotSent
+        delivery = if entryEnd pending <= sent then MaybeExecuted else NotSent
         endpoint = transportEndpoint (muxTransport mux)
     when (position >= counted) . for_ (muxCounters (muxSettings mux)) $ \counters ->
       countOne counters (if delivery == NotSent then CutUnsent else CutSent)
-    fillSlot (pendingSlot pending) (Failure (ConnectionError (ConnectionFailure "" delivery endpoint cause)))
+    fillSlot (entrySlot pending) (Failure (ConnectionError (ConnectionFailure "" delivery endpoint cause)))
     failAll mux sent cause
 
 -- | The longest time to poll, called the cap (zero: never poll), and the average wait.
