@@ -155,5 +155,5 @@ declared facts given = case commandRoute given of
 -- | Declares that the server may keep the caller of this command waiting: for at most
 -- this time or, with 'Nothing', without limit. The command gets a connection of its own.
 blocksFor :: Maybe Duration -> Command a -> Command a
-blocksFor limit given =
-  given {commandFacts = (commandFacts given) {factBlocking = maybe BlocksForever (BlocksFor . inSeconds) limit}}
+blocksFor limit given@Command {commandFacts} =
+  given {commandFacts = withInfo (\info -> info {infoBlocking = maybe BlocksForever (BlocksFor . inSeconds) limit}) commandFacts}

@@ -33,15 +33,24 @@ module Redis.Internal.Command
     onEvery,
     onEach,
 
-    -- * What the server does with it
+    -- * What is known of it
     Facts (..),
+    CommandInfo (..),
+    CallOptions (..),
+    noOptions,
+    factReadOnly,
+    factIdempotent,
+    factBlocking,
+    factScope,
     Blocking (..),
     Scope (..),
     readFacts,
     writeFacts,
     untoldFacts,
     unknownFacts,
+    withInfo,
     withSettingsOf,
+    withOptions,
   )
 where
 
@@ -78,7 +87,7 @@ data Command a = Command
     commandRequest :: Request,
     -- | How it finds its node.
     commandRoute :: Route a,
-    -- | What the server does with it.
+    -- | What servers say of it, and what its caller wants.
     commandFacts :: Facts,
     -- | Reads a reply, which is never an error reply, a push, or a reply with
     -- attributes.
@@ -127,8 +136,7 @@ commandKeys given = case commandRoute given of
 -- | Declares that this command may be sent again even if it may already have run. With
 -- it the caller promises that running the command twice does no harm.
 idempotent :: Command a -> Command a
-idempotent given =
-  given {commandFacts = (commandFacts given) {factIdempotent = True}}
+idempotent = withOptions $ \options -> options {optionIdempotent = True}
 
 -- | Limits the time of the command, instead of the client's command timeout
 -- ('Redis.Config.setCommandTimeout'), which may be longer or shorter. The time counts
@@ -143,8 +151,7 @@ idempotent given =
 -- A limit costs no timer: a connection checks the deadlines of all its commands
 -- together.
 timeLimit :: Duration -> Command a -> Command a
-timeLimit limit given =
-  given {commandFacts = (commandFacts given) {factTimeLimit = Just limit}}
+timeLimit limit = withOptions $ \options -> options {optionTimeLimit = Just limit}
 
 -- | Chooses the nodes that may answer the command, instead of the client's
 -- 'Redis.Config.setReadFrom'. Of several choices the last one counts.
@@ -156,8 +163,7 @@ timeLimit limit given =
 -- without a key, a transaction, and a command on a lent connection stay with the
 -- primary. 'onNode' and 'onEvery' override it.
 readFrom :: ReadFrom -> Command a -> Command a
-readFrom source given =
-  given {commandFacts = (commandFacts given) {factReadFrom = Just source}}
+readFrom source = withOptions $ \options -> options {optionReadFrom = Just source}
 
 -- | Reads the command's reply with this decoder.
 --
@@ -339,14 +345,14 @@ argumentsLabel words' = shownLabel (nameFromArguments words') (fromMaybe [] (loo
 -- the command can fail half-way, an error reply means that nothing was done, and is marked
 -- 'RefusedBeforeRun'. But a command that holds up its connection waits after it has begun:
 -- replicas of Valkey make the change of CLUSTER SETSLOT before their primary does.
-fromReply :: Facts -> Request -> Value -> Either Error Value
-fromReply facts asked reply = case withoutAttributes reply of
+fromReply :: CommandInfo -> Request -> Value -> Either Error Value
+fromReply info asked reply = case withoutAttributes reply of
   ErrorReply text -> Left (ReplyError (told (serverErrorFromText text)))
   plain -> Right plain
   where
     told failed
-      | factFailsHalfway facts = if isUnknownCommand asked failed then failed {serverErrorDelivery = RefusedBeforeRun} else failed
-      | factScope facts == OwnConnection, serverErrorCode failed `elem` ["NOREPLICAS", "UNBLOCKED"] = failed {serverErrorDelivery = MaybeExecuted}
+      | infoFailsHalfway info = if isUnknownCommand asked failed then failed {serverErrorDelivery = RefusedBeforeRun} else failed
+      | infoScope info == OwnConnection, serverErrorCode failed `elem` ["NOREPLICAS", "UNBLOCKED"] = failed {serverErrorDelivery = MaybeExecuted}
       | otherwise = failed {serverErrorDelivery = RefusedBeforeRun}
 
 -- | Whether the error says that the server does not know the command of this request, and so has done
@@ -383,30 +389,65 @@ failureOfNodes facts failed asked =
       | Map.size failed == asked = worst
       | otherwise = MaybeExecuted
 
--- | What the server does with a command. These facts decide about retries, replicas and
--- connections, so that the caller need not.
+-- | What is known of a command: what servers say of it, and what its caller wants. These facts decide
+-- about retries, replicas and connections, so that the caller need not.
 data Facts = Facts
+  { factInfo :: {-# UNPACK #-} !CommandInfo,
+    factOptions :: {-# UNPACK #-} !CallOptions
+  }
+  deriving stock (Eq, Show)
+
+-- | What servers say of a command.
+data CommandInfo = CommandInfo
   { -- | It changes nothing, and any replica may answer it. False for a step of a walk,
     -- whose cursor is valid on one node only.
-    factReadOnly :: Bool,
-    -- | Sending it a second time does no harm, even if it may already have run. True
-    -- for commands that change nothing, and for a write only if its caller says so.
-    factIdempotent :: Bool,
+    infoReadOnly :: Bool,
+    -- | It changes nothing.
+    infoHarmless :: Bool,
     -- | Whether it waits on the server.
-    factBlocking :: Blocking,
+    infoBlocking :: Blocking,
     -- | Which connection it needs.
-    factScope :: Scope,
+    infoScope :: Scope,
     -- | An error reply may come after a part was done: for scripts, functions, EXEC,
     -- MIGRATE and DEBUG, and for commands that the command table lacks. An error reply
     -- to any other command means that nothing was done, unless it ends the wait of a
     -- command that holds up its connection (CLUSTER SETSLOT).
-    factFailsHalfway :: Bool,
-    -- | Its own time limit; 'Nothing' means the client's command timeout.
-    factTimeLimit :: Maybe Duration,
-    -- | Its own choice of nodes for reads; 'Nothing' means the client's choice.
-    factReadFrom :: Maybe ReadFrom
+    infoFailsHalfway :: Bool
   }
   deriving stock (Eq, Show)
+
+-- | What the caller of a command wants.
+data CallOptions = CallOptions
+  { -- | Sending it a second time does no harm, even if it may already have run.
+    optionIdempotent :: Bool,
+    -- | Its own time limit; 'Nothing' means the client's command timeout.
+    optionTimeLimit :: Maybe Duration,
+    -- | Its own choice of nodes for reads; 'Nothing' means the client's choice.
+    optionReadFrom :: Maybe ReadFrom
+  }
+  deriving stock (Eq, Show)
+
+-- | The options of a caller that sets none.
+noOptions :: CallOptions
+noOptions = CallOptions {optionIdempotent = False, optionTimeLimit = Nothing, optionReadFrom = Nothing}
+
+-- | Whether the command changes nothing, and any replica may answer it. False for a step of a walk, whose
+-- cursor is valid on one node only.
+factReadOnly :: Facts -> Bool
+factReadOnly = infoReadOnly . factInfo
+
+-- | Whether sending the command a second time does no harm, even if it may already have run: it changes
+-- nothing, or its caller says so.
+factIdempotent :: Facts -> Bool
+factIdempotent facts = infoHarmless (factInfo facts) || optionIdempotent (factOptions facts)
+
+-- | Whether the command waits on the server.
+factBlocking :: Facts -> Blocking
+factBlocking = infoBlocking . factInfo
+
+-- | Which connection the command needs.
+factScope :: Facts -> Scope
+factScope = infoScope . factInfo
 
 -- | Whether the server keeps the caller of a command waiting, and for how long.
 data Blocking
@@ -438,37 +479,43 @@ data Scope
 readFacts :: Facts
 readFacts =
   Facts
-    { factReadOnly = True,
-      factIdempotent = True,
-      factBlocking = NonBlocking,
-      factScope = SharedConnection,
-      factFailsHalfway = False,
-      factTimeLimit = Nothing,
-      factReadFrom = Nothing
+    { factInfo =
+        CommandInfo
+          { infoReadOnly = True,
+            infoHarmless = True,
+            infoBlocking = NonBlocking,
+            infoScope = SharedConnection,
+            infoFailsHalfway = False
+          },
+      factOptions = noOptions
     }
 
 -- | Facts of a command that writes.
 writeFacts :: Facts
-writeFacts = readFacts {factReadOnly = False, factIdempotent = False}
+writeFacts = withInfo (\info -> info {infoReadOnly = False, infoHarmless = False}) readFacts
 
 -- | Facts of a command that the table lacks, until a server has described it: a write that
 -- may fail half-way.
 untoldFacts :: Facts
-untoldFacts = writeFacts {factFailsHalfway = True}
+untoldFacts = withInfo (\info -> info {infoFailsHalfway = True}) writeFacts
 
 -- | Facts of a command that no server describes either.
 unknownFacts :: Facts
-unknownFacts = untoldFacts {factScope = OwnConnection}
+unknownFacts = withInfo (\info -> info {infoScope = OwnConnection}) untoldFacts
 
--- | These facts, with what the caller has set in the others: that the command may be
--- repeated, its time limit, its choice of nodes for reads, and whether it blocks.
+-- | These facts, with the options of the others, and with their blocking if they block.
 withSettingsOf :: Facts -> Facts -> Facts
-withSettingsOf facts told =
-  facts
-    { factIdempotent = factIdempotent facts || factIdempotent told,
-      factTimeLimit = factTimeLimit told,
-      factReadFrom = factReadFrom told,
-      factBlocking = case factBlocking told of
-        NonBlocking -> factBlocking facts
-        blocking -> blocking
-    }
+withSettingsOf facts told = (withInfo blocking facts) {factOptions = factOptions told}
+  where
+    blocking info = case factBlocking told of
+      NonBlocking -> info
+      other -> info {infoBlocking = other}
+
+-- | The facts, with something else that servers say.
+withInfo :: (CommandInfo -> CommandInfo) -> Facts -> Facts
+withInfo change facts = facts {factInfo = change (factInfo facts)}
+
+-- | The command with other options.
+withOptions :: (CallOptions -> CallOptions) -> Command a -> Command a
+withOptions change given@Command {commandFacts} =
+  given {commandFacts = commandFacts {factOptions = change (factOptions commandFacts)}}

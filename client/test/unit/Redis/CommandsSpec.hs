@@ -293,13 +293,13 @@ deliveries = describe "an error reply" $ do
     toldOf (commandFacts (incr "k")) lacking `shouldBe` Just RefusedBeforeRun
 
   it "is seen behind attributes" $
-    either (const True) (const False) (fromReply (commandFacts (incr "k")) (request ["INCR", "k"]) (WithAttributes [] (ErrorReply "ERR x"))) `shouldBe` True
+    either (const True) (const False) (fromReply (factInfo (commandFacts (incr "k"))) (request ["INCR", "k"]) (WithAttributes [] (ErrorReply "ERR x"))) `shouldBe` True
 
 toldOf :: Facts -> ByteString -> Maybe Delivery
-toldOf facts text = either (Just . errorDelivery) (const Nothing) (fromReply facts (request ["X"]) (ErrorReply text))
+toldOf facts text = either (Just . errorDelivery) (const Nothing) (fromReply (factInfo facts) (request ["X"]) (ErrorReply text))
 
 deliveryOf :: Command a -> ByteString -> Maybe Delivery
-deliveryOf given text = either (Just . errorDelivery) (const Nothing) (fromReply (commandFacts given) (commandRequest given) (ErrorReply text))
+deliveryOf given text = either (Just . errorDelivery) (const Nothing) (fromReply (factInfo (commandFacts given)) (commandRequest given) (ErrorReply text))
 
 rawCommands :: Spec
 rawCommands = describe "raw" $ do
@@ -320,13 +320,13 @@ rawCommands = describe "raw" $ do
   it "knows reads, writes, blocking commands and those that change the connection" $ do
     commandFacts (raw ["GET", "k"]) `shouldBe` readFacts
     commandFacts (raw ["INCR", "k"]) `shouldBe` writeFacts
-    commandFacts (raw ["EVAL", "s", "0"]) `shouldBe` writeFacts {factFailsHalfway = True}
+    commandFacts (raw ["EVAL", "s", "0"]) `shouldBe` untoldFacts
     commandFacts (raw ["INFO"]) `shouldBe` readFacts
-    commandFacts (raw ["XREAD", "BLOCK", "500", "STREAMS", "k", "$"]) `shouldBe` readFacts {factBlocking = BlocksFor 0.5}
-    commandFacts (raw ["BLPOP", "k", "0"]) `shouldBe` writeFacts {factBlocking = BlocksForever}
-    commandFacts (raw ["MULTI"]) `shouldBe` writeFacts {factScope = ConnectionState}
-    commandFacts (raw ["CLIENT", "REPLY", "OFF"]) `shouldBe` writeFacts {factScope = ConnectionState}
-    commandFacts (raw ["script", "kill"]) `shouldBe` writeFacts {factScope = ControlConnection}
+    commandFacts (raw ["XREAD", "BLOCK", "500", "STREAMS", "k", "$"]) `shouldBe` withInfo (\told -> told {infoBlocking = BlocksFor 0.5}) readFacts
+    commandFacts (raw ["BLPOP", "k", "0"]) `shouldBe` withInfo (\told -> told {infoBlocking = BlocksForever}) writeFacts
+    commandFacts (raw ["MULTI"]) `shouldBe` withInfo (\told -> told {infoScope = ConnectionState}) writeFacts
+    commandFacts (raw ["CLIENT", "REPLY", "OFF"]) `shouldBe` withInfo (\told -> told {infoScope = ConnectionState}) writeFacts
+    commandFacts (raw ["script", "kill"]) `shouldBe` withInfo (\told -> told {infoScope = ControlConnection}) writeFacts
 
   it "in one line does what the server reads in that line" $ do
     let waiting = Build.inline "XREAD \"BLOCK\" 500 STREAMS k $"
@@ -356,15 +356,15 @@ rawCommands = describe "raw" $ do
   it "of a module may be declared to read, to write, to wait, and to be repeatable, in any order" $ do
     let module' = Build.command "X.WAIT" [Build.key "k"] Right
         limit = Build.blocksFor (Just (seconds 2))
-    commandFacts (Build.onlyReads (limit module')) `shouldBe` readFacts {factBlocking = BlocksFor 2}
-    commandFacts (limit (Build.onlyReads module')) `shouldBe` readFacts {factBlocking = BlocksFor 2}
-    commandFacts (Build.writes (idempotent module')) `shouldBe` untoldFacts {factIdempotent = True}
-    commandFacts (idempotent (Build.writes module')) `shouldBe` untoldFacts {factIdempotent = True}
+    commandFacts (Build.onlyReads (limit module')) `shouldBe` withInfo (\told -> told {infoBlocking = BlocksFor 2}) readFacts
+    commandFacts (limit (Build.onlyReads module')) `shouldBe` withInfo (\told -> told {infoBlocking = BlocksFor 2}) readFacts
+    commandFacts (Build.writes (idempotent module')) `shouldBe` untoldFacts {factOptions = noOptions {optionIdempotent = True}}
+    commandFacts (idempotent (Build.writes module')) `shouldBe` untoldFacts {factOptions = noOptions {optionIdempotent = True}}
 
   it "that is built with its subcommand as an argument is known as if the name had it" $ do
     let stays = Build.command "CLIENT" [Build.arg "no-evict", Build.arg "ON"] Right
         encoding = Build.command "OBJECT" [Build.arg "ENCODING", Build.key "k"] Right
-    (described stays, commandFacts stays) `shouldBe` ("a node's own", writeFacts {factScope = ConnectionState})
+    (described stays, commandFacts stays) `shouldBe` ("a node's own", withInfo (\told -> told {infoScope = ConnectionState}) writeFacts)
     (described encoding, commandFacts encoding) `shouldBe` ("one k", readFacts)
     described (Build.command "CLIENT" [Build.arg "NOSUCH"] Right) `shouldBe` "ask"
     described (Build.onlyReads stays) `shouldBe` "a node's own"
@@ -382,7 +382,7 @@ rawCommands = describe "raw" $ do
       `shouldBe` [["1"], ["1"], ["1"], ["2"]]
 
   it "may be declared repeatable, and nothing else changes" $
-    commandFacts (idempotent (raw ["SET", "k", "v"])) `shouldBe` writeFacts {factIdempotent = True}
+    commandFacts (idempotent (raw ["SET", "k", "v"])) `shouldBe` writeFacts {factOptions = noOptions {optionIdempotent = True}}
 
 described :: Command a -> String
 described command = case commandRoute command of

@@ -14,7 +14,7 @@ import Redis.Internal.Routing.Nodes (Destination (destinationRole))
 -- | The deadline of a command that began at this time, without the time that it may wait on the
 -- server. The first argument is the time limit of commands that have none of their own.
 ownDeadline :: Nanos -> Facts -> Nanos -> Deadline
-ownDeadline usual facts = deadlineAfter (maybe usual nanosFromDuration (factTimeLimit facts))
+ownDeadline usual facts = deadlineAfter (maybe usual nanosFromDuration (optionTimeLimit (factOptions facts)))
 {-# INLINE ownDeadline #-}
 
 -- | The deadline of a command, with the time that it may wait on the server. A command that waits

@@ -298,11 +298,11 @@ unsplit = lazy
 data Kind = Ordinary | Special
 
 commandKind :: Command a -> Kind
-commandKind Command {commandRequest, commandRoute, commandFacts = Facts {factBlocking, factScope}} = case commandRoute of
+commandKind Command {commandRequest, commandRoute, commandFacts = Facts {factInfo = CommandInfo {infoBlocking, infoScope}}} = case commandRoute of
   _ | requestSize commandRequest > largeRequest -> Special
-  OneKey _ | NonBlocking <- factBlocking, SharedConnection <- factScope -> Ordinary
-  AnyNode | NonBlocking <- factBlocking, SharedConnection <- factScope -> Ordinary
-  AnyNodeFor _ | NonBlocking <- factBlocking, SharedConnection <- factScope -> Ordinary
+  OneKey _ | NonBlocking <- infoBlocking, SharedConnection <- infoScope -> Ordinary
+  AnyNode | NonBlocking <- infoBlocking, SharedConnection <- infoScope -> Ordinary
+  AnyNodeFor _ | NonBlocking <- infoBlocking, SharedConnection <- infoScope -> Ordinary
   _ -> Special
 {-# INLINE commandKind #-}
 
@@ -323,7 +323,7 @@ firstDeadline core given destination began = case destinationRole destination of
 
 outcomeOf :: Command a -> Outcome -> Either Error a
 outcomeOf given = \case
-  Reply value -> decodedFrom given (fromReply (commandFacts given) (commandRequest given) value)
+  Reply value -> decodedFrom given (fromReply (factInfo (commandFacts given)) (commandRequest given) value)
   Failure failed -> Left (naming given failed)
 
 -- | Runs an action on a thread of its own. Its result can be awaited.
@@ -419,7 +419,7 @@ startAfter core began given awaited onwards =
 learned :: Core -> Nanos -> Command a -> Maybe [ByteString] -> IO (Either Error (Command a))
 learned core began given keys = fmap described <$> learn core ask (commandArguments given) keys
   where
-    ask question = executeFrom core began question {commandFacts = (commandFacts question) {factTimeLimit = factTimeLimit (commandFacts given)}}
+    ask question = executeFrom core began (withOptions (\options -> options {optionTimeLimit = optionTimeLimit (factOptions (commandFacts given))}) question)
     described (facts, route) = given {commandFacts = facts `withSettingsOf` commandFacts given, commandRoute = route}
 
 -- | Starts the parts of a command over several slots, all at once. Every part is awaited even

@@ -174,15 +174,16 @@ runUntracedOn dedicated given entered
         -- The user may catch the exception and go on using the connection.
         `onException` abandon dedicated
     case answered of
-      Reply value -> either failed (pure . decoded given) (fromReply facts (commandRequest given) value)
+      Reply value -> either failed (pure . decoded given) (fromReply info (commandRequest given) value)
       -- A timeout shows nothing about the node.
       Failure late@(TimeoutError _) -> pure (Left (naming given late))
       Failure failure -> failed failure
   where
+    info = factInfo facts
     facts = commandFacts given
     slot' = slotOf (targetOf (commandRoute given))
     failed reported =
-      let failure = inOwnWords slot' facts reported
+      let failure = inOwnWords slot' info reported
        in Left (naming given failure) <$ dedicatedLearn dedicated slot' facts failure
 
 -- | Submits a command to a dedicated connection, without waiting for its reply.
@@ -233,7 +234,7 @@ submitOnLoan dedicated given = mask_ $ do
     whole = requestWhole (commandRequest given)
     effect = effectOf (commandArguments given)
     counted outcome = case outcome of
-      Reply value -> either failed (\_ -> pure ()) (fromReply (commandFacts given) whole value)
+      Reply value -> either failed (\_ -> pure ()) (fromReply (factInfo (commandFacts given)) whole value)
       Failure failure -> failed failure
     failed = countFailure (coreCluster (dedicatedCore dedicated)) (Just (dedicatedNode dedicated))
     answered outcome loan = case outcome of

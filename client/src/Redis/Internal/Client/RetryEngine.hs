@@ -308,7 +308,7 @@ understood engine call destination outcome = do
   for_ (callNotes call) (`noteAttempt` endpoint)
   case outcome of
     Reply value -> do
-      let result = fromReply (callFacts call) (callRequest call) value
+      let result = fromReply (factInfo (callFacts call)) (callRequest call) value
       result <$ either noteError (\_ -> pure ()) result
     Failure failed -> Left failed <$ (noteFailure cluster destination failed *> noteError failed)
   where

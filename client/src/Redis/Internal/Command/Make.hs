@@ -201,16 +201,18 @@ fromLine line
 factsFromEntry :: CommandEntry -> [ByteString] -> Facts
 factsFromEntry entry commandWords' =
   Facts
-    { factReadOnly = harmless && not (staysWithPrimary entry),
-      factIdempotent = harmless,
-      factBlocking = case entryBlocks entry commandWords' of
-        Nothing -> NonBlocking
-        Just Nothing -> BlocksForever
-        Just (Just seconds) -> BlocksFor seconds,
-      factScope = scope,
-      factFailsHalfway = failsHalfway entry,
-      factTimeLimit = Nothing,
-      factReadFrom = Nothing
+    { factInfo =
+        CommandInfo
+          { infoReadOnly = harmless && not (staysWithPrimary entry),
+            infoHarmless = harmless,
+            infoBlocking = case entryBlocks entry commandWords' of
+              Nothing -> NonBlocking
+              Just Nothing -> BlocksForever
+              Just (Just seconds) -> BlocksFor seconds,
+            infoScope = scope,
+            infoFailsHalfway = failsHalfway entry
+          },
+      factOptions = noOptions
     }
   where
     harmless = entryReadOnly entry || changesNothing entry
@@ -266,7 +268,7 @@ withRemaining :: Double -> Command a -> Command a
 withRemaining passed given@Command {commandFacts} = case factBlocking commandFacts of
   BlocksFor limit
     | Just shortened <- shorten left ->
-      given {commandRequest = request shortened, commandFacts = commandFacts {factBlocking = BlocksFor left}}
+      given {commandRequest = request shortened, commandFacts = withInfo (\info -> info {infoBlocking = BlocksFor left}) commandFacts}
     where
       left = max 0.002 (limit - max 0 passed)
   _ -> given

@@ -93,7 +93,7 @@ tryQueued given = Transaction (Seq.singleton (queuedOf given)) $ \results ->
 
 next :: Command a -> Results -> Reading a
 next given (Results count replies) = case replies of
-  value : rest -> (first located (fromReply (commandFacts given) (commandRequest given) value >>= first UnexpectedReply . commandDecode given), Results count rest)
+  value : rest -> (first located (fromReply (factInfo (commandFacts given)) (commandRequest given) value >>= first UnexpectedReply . commandDecode given), Results count rest)
   [] -> (Left (unexpected (show count <> " replies") "fewer"), Results count [])
   where
     located = withLabel (shownPart (count - length replies + 1) count (commandLabel given))
@@ -155,8 +155,11 @@ queuedLabel Queued {queuedCommand, queuedKeys} = shownLabel (commandName queuedC
 transactionFacts :: Transaction a -> Facts
 transactionFacts (Transaction queue _) =
   writeFacts
-    { factIdempotent = all (factIdempotent . factsOf) queue,
-      factTimeLimit = foldr (longest . factTimeLimit . factsOf) Nothing queue
+    { factOptions =
+        noOptions
+          { optionIdempotent = all (factIdempotent . factsOf) queue,
+            optionTimeLimit = foldr (longest . optionTimeLimit . factOptions . factsOf) Nothing queue
+          }
     }
   where
     factsOf = commandFacts . queuedCommand

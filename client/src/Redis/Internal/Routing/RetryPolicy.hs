@@ -35,7 +35,7 @@ where
 import Data.Maybe (isJust)
 import Redis.Error
 import Redis.Internal.Backoff (delayFor)
-import Redis.Internal.Command (Facts (..))
+import Redis.Internal.Command (CommandInfo (infoFailsHalfway), Facts (factInfo), factIdempotent, factReadOnly)
 import Redis.Internal.Config (AddressMapping, Backoff)
 import Redis.Internal.Protocol.Redirect
 import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
@@ -156,7 +156,7 @@ decide policy facts before reported
       | otherwise -> later soFar {soFarRedirects = soFarRedirects soFar + 1} target
     Later target -> later soFar target
   where
-    failure = reported {failedError = inOwnWords (slotOf (policyTarget policy)) facts (failedError reported)}
+    failure = reported {failedError = inOwnWords (slotOf (policyTarget policy)) (factInfo facts) (failedError reported)}
     (told, advice) = adviseOn policy before failure
     soFar = noteAttempt failure before
 
@@ -192,10 +192,10 @@ decide policy facts before reported
 -- | The error of a command whose keys have this slot, if it is known. A node redirects for that
 -- slot alone. A script says what it likes, and may have written before: a redirect for another slot
 -- is an error like any other, and in doubt.
-inOwnWords :: Maybe Slot -> Facts -> Error -> Error
-inOwnWords known facts = \case
+inOwnWords :: Maybe Slot -> CommandInfo -> Error -> Error
+inOwnWords known info = \case
   ReplyError serverError
-    | factFailsHalfway facts,
+    | infoFailsHalfway info,
       Just slot <- redirectedSlot serverError,
       any (/= slot) known ->
       ReplyError serverError {serverErrorDelivery = MaybeExecuted}

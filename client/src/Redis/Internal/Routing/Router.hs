@@ -135,7 +135,7 @@ isUp known destination = not (maybe False isDown (Map.lookup (nodeEndpoint (dest
 leavingFor :: Facts -> Maybe ReadFrom -> Maybe ReadFrom
 leavingFor facts = \case
   Nothing -> Nothing
-  Just usual -> case fromMaybe usual (factReadFrom facts) of
+  Just usual -> case fromMaybe usual (optionReadFrom (factOptions facts)) of
     ReadPrimary -> Nothing
     elsewhere
       | mayLeavePrimary facts -> Just elsewhere

@@ -8,7 +8,7 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Redis.Duration (seconds)
 import Redis.Error
-import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
+import Redis.Internal.Command (CallOptions (..), Facts (..), factIdempotent, noOptions, readFacts, writeFacts)
 import Redis.Internal.Config (AddressMapping (..), backoffDefaults)
 import Redis.Internal.Network.Runtime (Nanos, deadlineAfter, nanosFromSeconds, noDeadline)
 import Redis.Internal.Routing.RetryPolicy
@@ -135,7 +135,7 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
 
   it "sends nothing that comes after the client was closed, and says what may have run" $ do
     let (halted, _) = step 0 Stop newRetryQueue
-        doubtful = (newCase 2 writeFacts {factIdempotent = True}) {retrySoFar = decisionSoFar (decide (retryPolicy (newCase 2 writeFacts)) writeFacts {factIdempotent = True} noAttempts lost)}
+        doubtful = (newCase 2 writeFacts {factOptions = noOptions {optionIdempotent = True}}) {retrySoFar = decisionSoFar (decide (retryPolicy (newCase 2 writeFacts)) writeFacts {factOptions = noOptions {optionIdempotent = True}} noAttempts lost)}
         lost = nowhere {failedError = ConnectionError (ConnectionFailure "" MaybeExecuted (node 1) ClosedByPeer)}
         entering event = step 1 event halted
     forM_ [EnterUnplaced (newCase 1 writeFacts) nowhere, Enter (newCase 1 writeFacts) (RetryNow (TargetSlot (slotAt 1))), Enter (newCase 1 writeFacts) (RetryAfter 0.01 (TargetSlot (slotAt 1)))] $ \event -> do

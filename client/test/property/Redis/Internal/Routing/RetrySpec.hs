@@ -5,7 +5,7 @@ import Data.ByteString (ByteString)
 import Data.List qualified as List
 import Redis.Duration
 import Redis.Error
-import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
+import Redis.Internal.Command (CallOptions (..), Facts (..), factIdempotent, factReadOnly, noOptions, readFacts, untoldFacts, writeFacts)
 import Redis.Internal.Config (AddressMapping (..), Backoff (..))
 import Redis.Internal.Routing.RetryPolicy
 import Redis.Internal.Routing.Target
@@ -92,7 +92,7 @@ spec = describe "Redis.Internal.Routing.RetryPolicy" $ do
     forM_ ["MOVED", "ASK"] $ \code -> do
       let said = reply (code <> " 3999 10.0.0.2:6379")
           outcome facts slot = decide cluster {policyTarget = TargetSlot (slotAt slot)} facts noAttempts (failure said)
-          halfway = writeFacts {factFailsHalfway = True}
+          halfway = untoldFacts
           inDoubt = ReplyError (serverErrorFromText (code <> " 3999 10.0.0.2:6379")) {serverErrorDelivery = MaybeExecuted}
       (decisionNext (outcome halfway 4), decisionEffects (outcome halfway 4)) `shouldBe` (GiveUp inDoubt, [])
       [() | RetryNow _ <- map decisionNext [outcome halfway 3999, outcome writeFacts 4]] `shouldBe` [(), ()]
@@ -124,7 +124,7 @@ spec = describe "Redis.Internal.Routing.RetryPolicy" $ do
     decisionNext (decide cluster writeFacts noAttempts late) `shouldBe` GiveUp (RoutingError (RoutingFailure "" RefusedBeforeRun (AttemptsExhausted [(node 1, reply "MOVED 1 10.0.0.2:6379")])))
 
   it "says that a repeatable write may have run when only an earlier attempt may have" $ do
-    let repeatableWrite = writeFacts {factIdempotent = True}
+    let repeatableWrite = writeFacts {factOptions = noOptions {optionIdempotent = True}}
         first = decide cluster repeatableWrite noAttempts (failure (lost MaybeExecuted ClosedByPeer))
         second = decide cluster repeatableWrite (decisionSoFar first) (failure (reply "OOM command not allowed"))
     decisionNext first `shouldBe` RetryNow slots
@@ -388,7 +388,7 @@ anyQuestion = do
   (,,,) policy <$> anyFacts <*> (choose (0, 4) >>= (`vectorOf` anyFailure)) <*> anyFailure
 
 anyFacts :: Gen Facts
-anyFacts = elements [readFacts, writeFacts, writeFacts {factIdempotent = True}]
+anyFacts = elements [readFacts, writeFacts, writeFacts {factOptions = noOptions {optionIdempotent = True}}]
 
 anyFailure :: Gen FailedAttempt
 anyFailure = do

@@ -37,7 +37,7 @@ spec = describe "Redis.Internal.Command.Make, what is left of a time" $ do
       let whole = blpop ("a" :| ["b"]) (Just (seconds limit))
           rest = withRemaining passed whole
       conjoin
-        [ commandFacts whole === (commandFacts rest) {factBlocking = BlocksFor limit},
+        [ commandFacts whole === withInfo (\told -> told {infoBlocking = BlocksFor limit}) (commandFacts rest),
           case blocking rest of
             BlocksFor left -> counterexample (show left) (left <= limit && left > 0 && left >= limit - passed)
             other -> counterexample (show other) False
