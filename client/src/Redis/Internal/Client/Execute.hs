@@ -405,7 +405,9 @@ needsOwn facts = case factScope facts of
 runOwn :: Core -> Nanos -> Command a -> IO (Either Error a)
 runOwn core began given = do
   call <- newEmptyMVar >>= callOf core given began
-  firstDestination core given >>= fmap (decodedFrom given) . runOnOwn (coreRetryEngine core) call (commandRequest given) later
+  destination <- firstDestination core given
+  -- Also for a caller that has dropped the client and what it submitted.
+  decodedFrom given <$> runOnOwn (coreRetryEngine core) call (commandRequest given) later destination <* keepOpen core
   where
     later passed = commandRequest (withRemaining passed given {commandRequest = requestWhole (commandRequest given)})
 
