@@ -160,7 +160,7 @@ spec = do
                 -- Each node runs commands that concern no key, all nodes in turn.
                 forM_ [1 .. 5 :: Int] $ \number ->
                   forM_ (zip [1 :: Int ..] servers) $ \(place, server) -> command server ["ECHO", Char8.pack (show (number * 10 + place))]
-          ((code, _, problem), _) <- concurrently (run' (["bench", "record", "-c", "--for", "3s", "--out", file] <> concatMap at (take 1 servers))) load
+          ((code, _, problem), _) <- concurrently (within 50 (run' (["bench", "record", "-c", "--for", "3s", "--out", file] <> concatMap at (take 1 servers)))) (within 50 load)
           (code, problem) `shouldBe` (ExitSuccess, "")
           observed <- map parseLine . Char8.lines <$> ByteString.readFile file
           [observedWords one | Right one <- observed, "ECHO" `elem` observedWords one]

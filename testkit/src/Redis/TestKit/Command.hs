@@ -45,7 +45,6 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, mapMaybe)
 import GHC.Stack (HasCallStack)
 import Network.Socket (Socket)
-import Network.Socket qualified as Socket
 import Network.Socket.ByteString qualified as Socket.ByteString
 import Redis.TestKit.Address (Address, closeSocket, connectTo)
 import Redis.TestKit.Wait (failure, within)
