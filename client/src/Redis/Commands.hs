@@ -19,6 +19,7 @@ module Redis.Commands
     module Redis.Commands.Geo,
     module Redis.Commands.Hash,
     module Redis.Commands.HashField,
+    module Redis.Commands.Hotkeys,
     module Redis.Commands.HyperLogLog,
     module Redis.Commands.Keys,
     module Redis.Commands.Latency,
@@ -59,6 +60,7 @@ import Redis.Commands.Function
 import Redis.Commands.Geo
 import Redis.Commands.Hash
 import Redis.Commands.HashField
+import Redis.Commands.Hotkeys
 import Redis.Commands.HyperLogLog
 import Redis.Commands.Keys
 import Redis.Commands.Latency

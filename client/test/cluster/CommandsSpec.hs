@@ -26,6 +26,7 @@ spec = describe "commands about clusters" . aroundAll (withCluster options) $
     it "give slots and take them" $ \cluster -> using protocol cluster slotsChange
     it "make a replica a primary" $ \cluster -> using protocol cluster replicaTakesOver
     it "move slots whole, where servers can" $ \cluster -> using protocol cluster slotsMove
+    it "import slots whole, and delete what is left of them, where servers can" $ \cluster -> using protocol cluster slotsAreImported
   where
     options = clusterDefaults {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
 
@@ -212,3 +213,25 @@ slotsMove cluster client = whereKnown client "cluster|migrateslots" $ do
   migrations <- run client (on owner Redis.clusterGetslotmigrations)
   map Redis.slotMigrationRanges (filter moved migrations) `shouldContain` [[Redis.SlotRange 5 6, Redis.SlotRange 9 9]]
   awaitAgreement cluster
+
+slotsAreImported :: Cluster -> Client -> IO ()
+slotsAreImported cluster client = whereKnown client "cluster|migration" $ do
+  owner <- ownerOf cluster 5
+  target <- someOf "another primary" . filter (/= owner) =<< primariesOf cluster
+  task <- run client (on target (Redis.clusterMigrationImport (Redis.SlotRange 5 6 :| [Redis.SlotRange 9 9])))
+  let status = run client (on target (Redis.clusterMigrationStatusOf task))
+  eventually 10 "the slots have moved" $ (== ["completed"]) . map Redis.migrationTaskState <$> status
+  found <- status
+  [(Redis.migrationTaskId one, Redis.migrationTaskSlots one, Redis.migrationTaskSource one, Redis.migrationTaskTarget one, Redis.migrationTaskOthers one) | one <- found]
+    `shouldBe` [(task, [Redis.SlotRange 5 6, Redis.SlotRange 9 9], nodeId owner, nodeId target, [])]
+  [(Redis.migrationTaskOperation one, Redis.migrationTaskLastError one, Redis.migrationTaskEnded one >= Redis.migrationTaskStarted one) | one <- found]
+    `shouldBe` [("import", "", True)]
+  there <- run client (on owner Redis.clusterMigrationStatus)
+  [Redis.migrationTaskOperation one | one <- there, Redis.migrationTaskId one == task] `shouldBe` ["migrate"]
+  run client (on target (Redis.clusterMigrationCancel task)) `shouldReturn` 0
+  run client (on target Redis.clusterMigrationCancelAll) `shouldReturn` 0
+  awaitAgreement cluster
+  run client (on owner (Redis.trimslots (Redis.SlotRange 5 6 :| []))) `shouldReturn` ()
+  tryRun client (on target (Redis.trimslots (Redis.SlotRange 5 6 :| []))) >>= \case
+    Left (ReplyError _) -> pure ()
+    other -> expectationFailure (show other)

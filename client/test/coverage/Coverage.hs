@@ -94,7 +94,8 @@ refused =
     ("REPLCONF", "Between a replica and its primary: `withWire` speaks it."),
     ("RESTORE-ASKING", "Between nodes that move slots: ASKING and RESTORE say the same."),
     ("SCRIPT|DEBUG", "Makes a debugger of the connection: `withWire` speaks to it."),
-    ("SYNC", "Between a replica and its primary: `withWire` speaks it.")
+    ("SYNC", "Between a replica and its primary: `withWire` speaks it."),
+    ("XIDMPRECORD", "Between a server and its own files: it restores what XADD with IDMP has remembered.")
   ]
 
 -- | Commands that concern a connection, and that the library offers in another way than by 'raw' on

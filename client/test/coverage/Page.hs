@@ -43,7 +43,7 @@ introduction :: [String]
 introduction =
   [ "# Commands",
     "",
-    "Every command and subcommand that Redis 7.0, Redis 8.0 and Valkey 9.1 know, and the functions of",
+    "Every command and subcommand that Redis 7.0, 8.0 and 8.6 and Valkey 9.1 know, and the functions of",
     "`Redis.Commands` that make it. `make coverage` writes this page from the tests' cases and from what",
     "the servers say of their commands.",
     "",

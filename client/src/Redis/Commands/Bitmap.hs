@@ -145,9 +145,19 @@ data BitOperation
     BitXor (NonEmpty ByteString)
   | -- | NOT: the bits that are 0 in the bitmap.
     BitNot ByteString
+  | -- | DIFF (Redis since 8.2.0): the bits that are 1 in the first bitmap and in none of the others.
+    BitDiff ByteString (NonEmpty ByteString)
+  | -- | DIFF1 (Redis since 8.2.0): the bits that are 1 in one or more of the others, but not in the
+    -- first.
+    BitDiff1 ByteString (NonEmpty ByteString)
+  | -- | ANDOR (Redis since 8.2.0): the bits that are 1 in the first bitmap and in one or more of the
+    -- others.
+    BitAndor ByteString (NonEmpty ByteString)
+  | -- | ONE (Redis since 8.2.0): the bits that are 1 in exactly one bitmap.
+    BitOne (NonEmpty ByteString)
   deriving stock (Eq, Show)
 
--- | @BITOP AND|OR|XOR|NOT destination key …@: stores the result of the operation at the
+-- | @BITOP AND|OR|XOR|NOT|DIFF|DIFF1|ANDOR|ONE destination key …@: stores the result of the operation at the
 -- destination; its length in bytes, which is that of the longest source. In a cluster all keys must
 -- share a slot. \(O(n)\) on the server in bytes, [since 2.6.0](https://valkey.io/commands/bitop/).
 --
@@ -161,6 +171,10 @@ bitop destination operation =
       BitOr names -> ("OR", toList names)
       BitXor names -> ("XOR", toList names)
       BitNot name -> ("NOT", [name])
+      BitDiff first others -> ("DIFF", first : toList others)
+      BitDiff1 first others -> ("DIFF1", first : toList others)
+      BitAndor first others -> ("ANDOR", first : toList others)
+      BitOne names -> ("ONE", toList names)
 
 -- | A number's kind and its width in bits.
 data BitfieldType

@@ -48,6 +48,13 @@ module Redis.Commands.ClusterAdmin
     clusterGetslotmigrations,
     SlotMigration (..),
     clusterCancelslotmigrations,
+    clusterMigrationImport,
+    clusterMigrationStatus,
+    clusterMigrationStatusOf,
+    clusterMigrationCancel,
+    clusterMigrationCancelAll,
+    MigrationTask (..),
+    trimslots,
   )
 where
 
@@ -62,7 +69,7 @@ import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
+import Redis.Duration (Duration, milliseconds)
 import Redis.Error (Host, Port)
 import Redis.Internal.Command.ClusterNode
 import Redis.Internal.Command.Flush
@@ -340,7 +347,7 @@ migration reply = do
       node name = fromMaybe "" <$> Decode.optionalField name Decode.bytes fields
   slotMigrationName <- text "name"
   slotMigrationOperation <- text "operation"
-  slotMigrationRanges <- Decode.field "slot_ranges" ranges fields
+  slotMigrationRanges <- Decode.field "slot_ranges" slotRanges fields
   slotMigrationSource <- node "source_node"
   slotMigrationTarget <- node "target_node"
   slotMigrationCreated <- Decode.field "create_time" Decode.unixSeconds fields
@@ -362,10 +369,114 @@ migration reply = do
       }
   where
     known = ["name", "operation", "slot_ranges", "source_node", "target_node", "create_time", "last_update_time", "state", "message"]
-    ranges one = Decode.bytes one >>= maybe (Decode.mismatch "ranges of slots" one) Right . traverse slotRangeText . Char8.words
+
+slotRanges :: Decoder [SlotRange]
+slotRanges one = Decode.bytes one >>= maybe (Decode.mismatch "ranges of slots" one) Right . traverse slotRangeText . Char8.words
 
 -- | @CLUSTER CANCELSLOTMIGRATIONS@: cancels all migrations in which this node gives slots; the
 -- slots stay where they are. An error if there are none. \(O(n)\) on the server,
 -- [since Valkey 9.0.0](https://valkey.io/commands/cluster-cancelslotmigrations/); Redis lacks it.
 clusterCancelslotmigrations :: Command ()
 clusterCancelslotmigrations = command "CLUSTER CANCELSLOTMIGRATIONS" [] Decode.okay
+
+-- | @CLUSTER MIGRATION IMPORT first last …@: the node begins to take these slots from the primary
+-- that serves them, and this is the id of the task. Clients notice nothing before it is done.
+-- \(O(n)\) on the server in slots,
+-- [since Redis 8.4.0](https://redis.io/docs/latest/commands/cluster-migration/); Valkey has
+-- 'clusterMigrateslots'.
+clusterMigrationImport :: NonEmpty SlotRange -> Command ByteString
+clusterMigrationImport slots = command "CLUSTER MIGRATION" (arg "IMPORT" : concatMap rangeArguments slots) Decode.bytes
+
+-- | A task that moves slots: current, or one of the last that ended.
+data MigrationTask = MigrationTask
+  { -- | 40 letters and digits.
+    migrationTaskId :: ByteString,
+    migrationTaskSlots :: [SlotRange],
+    -- | The id of the node that gives the slots.
+    migrationTaskSource :: ByteString,
+    -- | The id of the node that gets the slots.
+    migrationTaskTarget :: ByteString,
+    -- | @import@ or @migrate@: what the node that answers does.
+    migrationTaskOperation :: ByteString,
+    -- | Such as @completed@ or @failed@.
+    migrationTaskState :: ByteString,
+    -- | Empty if there was no error.
+    migrationTaskLastError :: ByteString,
+    migrationTaskRetries :: Int64,
+    migrationTaskCreated :: UTCTime,
+    migrationTaskStarted :: Maybe UTCTime,
+    migrationTaskEnded :: Maybe UTCTime,
+    -- | How long writes to the slots had to wait.
+    migrationTaskWritePause :: Duration,
+    -- | All other fields, as the server sends them.
+    migrationTaskOthers :: [(ByteString, Value)]
+  }
+  deriving stock (Eq, Show)
+
+-- | @CLUSTER MIGRATION STATUS ALL@: the node's tasks, current ones and those that ended lately.
+-- \(O(n)\) on the server.
+clusterMigrationStatus :: Command [MigrationTask]
+clusterMigrationStatus = migrationStatus [arg "ALL"]
+
+-- | @CLUSTER MIGRATION STATUS ID id@: like 'clusterMigrationStatus', of one task; empty if the node
+-- does not know it.
+clusterMigrationStatusOf :: ByteString -> Command [MigrationTask]
+clusterMigrationStatusOf task = migrationStatus [arg "ID", arg task]
+
+migrationStatus :: [Argument] -> Command [MigrationTask]
+migrationStatus which = command "CLUSTER MIGRATION" (arg "STATUS" : which) (Decode.list migrationTask)
+
+migrationTask :: Decoder MigrationTask
+migrationTask reply = do
+  fields <- Decode.record reply
+  let text name = Decode.field name Decode.bytes fields
+      time name = do
+        since <- Decode.field name Decode.integer fields
+        if since > 0 then Just <$> Decode.field name Decode.unixMilliseconds fields else Right Nothing
+  migrationTaskId <- text "id"
+  migrationTaskSlots <- Decode.field "slots" slotRanges fields
+  migrationTaskSource <- text "source"
+  migrationTaskTarget <- text "dest"
+  migrationTaskOperation <- text "operation"
+  migrationTaskState <- text "state"
+  migrationTaskLastError <- text "last_error"
+  migrationTaskRetries <- Decode.field "retries" Decode.integer fields
+  migrationTaskCreated <- Decode.field "create_time" Decode.unixMilliseconds fields
+  migrationTaskStarted <- time "start_time"
+  migrationTaskEnded <- time "end_time"
+  migrationTaskWritePause <- milliseconds <$> Decode.field "write_pause_ms" Decode.integer fields
+  pure
+    MigrationTask
+      { migrationTaskId,
+        migrationTaskSlots,
+        migrationTaskSource,
+        migrationTaskTarget,
+        migrationTaskOperation,
+        migrationTaskState,
+        migrationTaskLastError,
+        migrationTaskRetries,
+        migrationTaskCreated,
+        migrationTaskStarted,
+        migrationTaskEnded,
+        migrationTaskWritePause,
+        migrationTaskOthers = otherThan known fields
+      }
+  where
+    known =
+      ["id", "slots", "source", "dest", "operation", "state", "last_error", "retries", "create_time", "start_time", "end_time", "write_pause_ms"]
+
+-- | @CLUSTER MIGRATION CANCEL ID id@: cancels a task; how many were cancelled.
+clusterMigrationCancel :: ByteString -> Command Int64
+clusterMigrationCancel task = command "CLUSTER MIGRATION" [arg "CANCEL", arg "ID", arg task] Decode.integer
+
+-- | @CLUSTER MIGRATION CANCEL ALL@: cancels all tasks of the node; how many were cancelled.
+clusterMigrationCancelAll :: Command Int64
+clusterMigrationCancelAll = command "CLUSTER MIGRATION" [arg "CANCEL", arg "ALL"] Decode.integer
+
+-- | @TRIMSLOTS RANGES n first last …@: deletes, in the background, the keys of slots that the node does not serve, such as
+-- an interrupted migration leaves. An error for a slot that it serves. \(O(n)\) on the server in
+-- the node's keys, [since Redis 8.4.0](https://redis.io/docs/latest/commands/trimslots/); Valkey
+-- lacks it.
+trimslots :: NonEmpty SlotRange -> Command ()
+trimslots slots =
+  command "TRIMSLOTS" (arg "RANGES" : int (fromIntegral (length slots)) : concatMap rangeArguments slots) Decode.okay

@@ -17,9 +17,13 @@ module Redis.Commands.Stream
     -- * Adding
     xadd,
     xaddWith,
-    XaddOptions (xaddId, xaddNomkstream, xaddTrim),
+    XaddOptions (xaddId, xaddNomkstream, xaddTrim, xaddReferences, xaddIdempotence),
     xaddDefaults,
     NewId (..),
+    Idempotence (..),
+    xcfgsetWith,
+    XcfgsetOptions (xcfgsetIdmpDuration, xcfgsetIdmpMaxsize),
+    xcfgsetDefaults,
 
     -- * Reading
     xrange,
@@ -39,7 +43,13 @@ module Redis.Commands.Stream
 
     -- * Removing
     xdel,
+    xdelex,
+    EntryDeletion (..),
+    StreamReferences (..),
     xtrim,
+    xtrimWith,
+    XtrimOptions (xtrimReferences),
+    xtrimDefaults,
     StreamTrim (..),
     TrimPrecision (..),
 
@@ -59,6 +69,7 @@ import Data.Word (Word64)
 import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode qualified as Decode
+import Redis.Duration (Duration)
 import Redis.Internal.Command.Groups
 import Redis.Internal.Command.Stream
 
@@ -75,13 +86,35 @@ data XaddOptions = XaddOptions
     -- | NOMKSTREAM (since 6.2.0): do not create the stream; without one nothing is added.
     xaddNomkstream :: Bool,
     -- | The entries that are dropped afterwards; 'Nothing' drops none.
-    xaddTrim :: Maybe StreamTrim
+    xaddTrim :: Maybe StreamTrim,
+    -- | What becomes of the groups' references to entries that are dropped (Redis since 8.2.0).
+    xaddReferences :: StreamReferences,
+    -- | IDMP or IDMPAUTO: an entry that was added before is not added again (Redis since 8.6.0).
+    xaddIdempotence :: Maybe Idempotence
   }
   deriving stock (Eq, Show)
 
--- | The server chooses the id, creates the stream if there is none, and drops nothing.
+-- | The server chooses the id, creates the stream if there is none, adds every entry, and drops
+-- nothing.
 xaddDefaults :: XaddOptions
-xaddDefaults = XaddOptions {xaddId = NextId, xaddNomkstream = False, xaddTrim = Nothing}
+xaddDefaults =
+  XaddOptions
+    { xaddId = NextId,
+      xaddNomkstream = False,
+      xaddTrim = Nothing,
+      xaddReferences = KeepReferences,
+      xaddIdempotence = Nothing
+    }
+
+-- | How the server knows that an entry was added before. It then adds nothing, and returns the id of
+-- the entry that is there. It remembers the entries of each producer for a time, and at most a
+-- number of them ('xcfgsetWith'). The id of the new entry must be the server's choice.
+data Idempotence
+  = -- | IDMP: by the names of the producer and of the entry, in this order.
+    Idmp ByteString ByteString
+  | -- | IDMPAUTO: by the name of the producer, and the fields with their values.
+    Idmpauto ByteString
+  deriving stock (Eq, Show)
 
 -- | The id of a new entry.
 data NewId
@@ -93,7 +126,7 @@ data NewId
     GivenId StreamId
   deriving stock (Eq, Show)
 
--- | @XADD key [NOMKSTREAM] [MAXLEN|MINID …] *|id field value …@: like 'xadd', with options;
+-- | @XADD key [NOMKSTREAM] [DELREF|ACKED] [IDMP|IDMPAUTO …] [MAXLEN|MINID …] *|id field value …@: like 'xadd', with options;
 -- 'Nothing' if there is no stream and NOMKSTREAM kept the server from creating it. \(O(1)\) on the
 -- server and, if it drops entries, \(O(n)\) in their number;
 -- [since 5.0.0](https://valkey.io/commands/xadd/).
@@ -103,8 +136,10 @@ xaddWith :: XaddOptions -> ByteString -> NonEmpty (ByteString, ByteString) -> Co
 xaddWith options name fields = command "XADD" (xaddArguments options name fields) (Decode.nullable readId)
 
 xaddArguments :: XaddOptions -> ByteString -> NonEmpty (ByteString, ByteString) -> [Argument]
-xaddArguments XaddOptions {xaddId, xaddNomkstream, xaddTrim} name fields =
+xaddArguments XaddOptions {xaddId, xaddNomkstream, xaddTrim, xaddReferences, xaddIdempotence} name fields =
   (key name : flag "NOMKSTREAM" xaddNomkstream)
+    <> references xaddReferences
+    <> maybe [] once xaddIdempotence
     <> maybe [] trim xaddTrim
     <> (newId : fieldsWithValues fields)
   where
@@ -112,6 +147,43 @@ xaddArguments XaddOptions {xaddId, xaddNomkstream, xaddTrim} name fields =
       NextId -> arg "*"
       NextIdAt milliseconds -> arg (decimalWord64 milliseconds <> "-*")
       GivenId given -> idArgument given
+    once = \case
+      Idmp producer entry -> [arg "IDMP", arg producer, arg entry]
+      Idmpauto producer -> [arg "IDMPAUTO", arg producer]
+
+-- | The word, unless servers do the same without it: older ones do not know it.
+references :: StreamReferences -> [Argument]
+references = \case
+  KeepReferences -> []
+  other -> [arg (referencesWord other)]
+
+-- | The options of 'xcfgsetWith', at least one of which is needed.
+data XcfgsetOptions = XcfgsetOptions
+  { -- | IDMP-DURATION: how long an entry is remembered, in whole seconds, rounded up; one second to
+    -- one day.
+    xcfgsetIdmpDuration :: Maybe Duration,
+    -- | IDMP-MAXSIZE: how many entries of each producer are remembered; 1 to 10000.
+    xcfgsetIdmpMaxsize :: Maybe Int64
+  }
+  deriving stock (Eq, Show)
+
+-- | Changes nothing.
+xcfgsetDefaults :: XcfgsetOptions
+xcfgsetDefaults = XcfgsetOptions {xcfgsetIdmpDuration = Nothing, xcfgsetIdmpMaxsize = Nothing}
+
+-- | @XCFGSET key [IDMP-DURATION seconds] [IDMP-MAXSIZE n]@: how long, and how many of, the entries
+-- are remembered that were added with an 'Idempotence'. An error if there is no stream. If a value
+-- changes, the server forgets all entries. \(O(1)\) on the server,
+-- [since Redis 8.6.0](https://redis.io/docs/latest/commands/xcfgset/); Valkey lacks it.
+xcfgsetWith :: XcfgsetOptions -> ByteString -> Command ()
+xcfgsetWith XcfgsetOptions {xcfgsetIdmpDuration, xcfgsetIdmpMaxsize} name =
+  command
+    "XCFGSET"
+    ( [key name]
+        <> option "IDMP-DURATION" wholeSeconds xcfgsetIdmpDuration
+        <> option "IDMP-MAXSIZE" int xcfgsetIdmpMaxsize
+    )
+    Decode.okay
 
 -- | The entries that a stream keeps; older ones are dropped.
 data StreamTrim
@@ -143,13 +215,36 @@ trim = \case
 -- | @XTRIM key MAXLEN|MINID [~] threshold [LIMIT n]@: drops the oldest entries; returns how many it
 -- dropped. \(O(n)\) on the server in that number, [since 5.0.0](https://valkey.io/commands/xtrim/).
 xtrim :: ByteString -> StreamTrim -> Command Int64
-xtrim name keeping = command "XTRIM" (key name : trim keeping) Decode.integer
+xtrim = xtrimWith xtrimDefaults
+
+-- | The options of 'xtrimWith'.
+newtype XtrimOptions = XtrimOptions
+  { -- | What becomes of the groups' references to entries that are dropped (Redis since 8.2.0).
+    xtrimReferences :: StreamReferences
+  }
+  deriving stock (Eq, Show)
+
+-- | References stay.
+xtrimDefaults :: XtrimOptions
+xtrimDefaults = XtrimOptions {xtrimReferences = KeepReferences}
+
+-- | @XTRIM key MAXLEN|MINID [~] threshold [LIMIT n] [DELREF|ACKED]@: like 'xtrim', with options.
+xtrimWith :: XtrimOptions -> ByteString -> StreamTrim -> Command Int64
+xtrimWith XtrimOptions {xtrimReferences} name keeping =
+  command "XTRIM" (key name : trim keeping <> references xtrimReferences) Decode.integer
 
 -- | @XDEL key id …@: deletes entries; returns how many of them existed. Deleted entries that are
 -- pending in a group stay pending. \(O(1)\) per entry on the server,
 -- [since 5.0.0](https://valkey.io/commands/xdel/).
 xdel :: ByteString -> NonEmpty StreamId -> Command Int64
 xdel name ids = command "XDEL" (key name : map idArgument (toList ids)) Decode.integer
+
+-- | @XDELEX key KEEPREF|DELREF|ACKED IDS n id …@: deletes entries, and says what becomes of the
+-- groups' references to them; the outcome for each id. \(O(1)\) per entry on the server,
+-- [since Redis 8.2.0](https://redis.io/docs/latest/commands/xdelex/); Valkey lacks it.
+xdelex :: ByteString -> StreamReferences -> NonEmpty StreamId -> Command [EntryDeletion]
+xdelex name refs ids =
+  command "XDELEX" (key name : arg (referencesWord refs) : countedIds ids) (readDeletions ids)
 
 -- | @XLEN key@: the number of entries; 0 if there is no stream. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/xlen/).

@@ -20,7 +20,11 @@ module Redis.Commands.StreamGroup
     xreadgroupFromWith,
     GroupRead (..),
     DeliveredEntry (..),
+    xreadgroupClaim,
+    xreadgroupClaimWith,
+    ClaimedEntry (..),
     xack,
+    xackdel,
 
     -- * Pending entries
     xpending,
@@ -119,7 +123,7 @@ xreadgroupDefaults =
 -- like 'xreadgroup', with options.
 xreadgroupWith :: XreadgroupOptions -> Consumer -> NonEmpty ByteString -> Command [(ByteString, [StreamEntry])]
 xreadgroupWith options reader names =
-  command "XREADGROUP" (xreadgroupArguments options reader (fmap (\name -> (name, Undelivered)) names)) (readStreams readEntry)
+  command "XREADGROUP" (xreadgroupArguments options Nothing reader (fmap (\name -> (name, Undelivered)) names)) (readStreams readEntry)
 
 -- | The entries of a stream that a consumer reads.
 data GroupRead
@@ -150,18 +154,53 @@ xreadgroupFrom = xreadgroupFromWith xreadgroupDefaults
 xreadgroupFromWith ::
   XreadgroupOptions -> Consumer -> NonEmpty (ByteString, GroupRead) -> Command [(ByteString, [DeliveredEntry])]
 xreadgroupFromWith options reader streams =
-  command "XREADGROUP" (xreadgroupArguments options reader streams) (readStreams delivered)
+  command "XREADGROUP" (xreadgroupArguments options Nothing reader streams) (readStreams delivered)
+
+-- | An entry that 'xreadgroupClaim' delivers.
+data ClaimedEntry = ClaimedEntry
+  { claimedEntry :: StreamEntry,
+    -- | The time since it was last delivered; zero if it never was.
+    claimedEntryIdle :: Duration,
+    -- | How often it was delivered before, to any consumer; 0 for an entry that nobody has read yet.
+    claimedEntryDeliveries :: Int64
+  }
+  deriving stock (Eq, Show)
+
+-- | @XREADGROUP GROUP group consumer CLAIM milliseconds STREAMS key … > …@: the entries that are
+-- pending with any consumer and were last delivered at least this long ago, and then those that no
+-- consumer has read yet; all of them are pending with this consumer from now on. It does in one
+-- command what 'xautoclaim' and 'xreadgroup' do in two. Redis
+-- [since 8.4.0](https://redis.io/docs/latest/commands/xreadgroup/); Valkey lacks it.
+xreadgroupClaim :: Duration -> Consumer -> NonEmpty ByteString -> Command [(ByteString, [ClaimedEntry])]
+xreadgroupClaim = xreadgroupClaimWith xreadgroupDefaults
+
+-- | @XREADGROUP GROUP group consumer [COUNT n] [BLOCK milliseconds] [CLAIM milliseconds] [NOACK] STREAMS key … > …@:
+-- like 'xreadgroupClaim', with options. BLOCK also ends when an entry has been pending for long
+-- enough. NOACK concerns the unread entries only: a
+-- claimed one stays pending.
+xreadgroupClaimWith ::
+  XreadgroupOptions -> Duration -> Consumer -> NonEmpty ByteString -> Command [(ByteString, [ClaimedEntry])]
+xreadgroupClaimWith options idle reader names =
+  command "XREADGROUP" (xreadgroupArguments options (Just idle) reader (fmap (\name -> (name, Undelivered)) names)) (readStreams claimed)
+  where
+    claimed reply = do
+      elements <- Decode.list Decode.value reply
+      entry <- StreamEntry <$> Decode.element 0 readId elements <*> Decode.element 1 readFields elements
+      claimedEntryIdle <- milliseconds <$> Decode.element 2 Decode.integer elements
+      claimedEntryDeliveries <- Decode.element 3 Decode.integer elements
+      pure ClaimedEntry {claimedEntry = entry, claimedEntryIdle, claimedEntryDeliveries}
 
 delivered :: Decoder DeliveredEntry
 delivered reply = do
   (entryId, fields) <- Decode.pair readId (Decode.nullable readFields) reply
   pure (maybe (DeletedEntry entryId) (Delivered . StreamEntry entryId) fields)
 
-xreadgroupArguments :: XreadgroupOptions -> Consumer -> NonEmpty (ByteString, GroupRead) -> [Argument]
-xreadgroupArguments XreadgroupOptions {xreadgroupCount, xreadgroupBlock, xreadgroupNoack} reader streams =
+xreadgroupArguments :: XreadgroupOptions -> Maybe Duration -> Consumer -> NonEmpty (ByteString, GroupRead) -> [Argument]
+xreadgroupArguments XreadgroupOptions {xreadgroupCount, xreadgroupBlock, xreadgroupNoack} claim reader streams =
   (arg "GROUP" : consumer reader)
     <> option "COUNT" int xreadgroupCount
     <> block xreadgroupBlock
+    <> option "CLAIM" wholeMilliseconds claim
     <> flag "NOACK" xreadgroupNoack
     <> (arg "STREAMS" : keys (fmap fst streams))
     <> map (from . snd) (toList streams)
@@ -174,6 +213,14 @@ xreadgroupArguments XreadgroupOptions {xreadgroupCount, xreadgroupBlock, xreadgr
 -- were pending. \(O(1)\) per entry on the server, [since 5.0.0](https://valkey.io/commands/xack/).
 xack :: ByteString -> ByteString -> NonEmpty StreamId -> Command Int64
 xack name group ids = command "XACK" (key name : arg group : map idArgument (toList ids)) Decode.integer
+
+-- | @XACKDEL key group KEEPREF|DELREF|ACKED IDS n id …@: acknowledges entries and deletes them, and
+-- says what becomes of the references of other groups; the outcome for each id. An entry that is kept is
+-- acknowledged, too. \(O(1)\) per entry on the server,
+-- [since Redis 8.2.0](https://redis.io/docs/latest/commands/xackdel/); Valkey lacks it.
+xackdel :: ByteString -> ByteString -> StreamReferences -> NonEmpty StreamId -> Command [EntryDeletion]
+xackdel name group refs ids =
+  command "XACKDEL" (key name : arg group : arg (referencesWord refs) : countedIds ids) (readDeletions ids)
 
 -- | A summary of a group's pending entries.
 data PendingSummary = PendingSummary

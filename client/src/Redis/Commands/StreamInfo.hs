@@ -8,6 +8,7 @@ module Redis.Commands.StreamInfo
   ( -- * A stream
     xinfoStream,
     StreamInfo (..),
+    StreamIdempotence (..),
 
     -- * A stream in full
     xinfoStreamFull,
@@ -32,11 +33,12 @@ import Control.Monad (join)
 import Data.ByteString (ByteString)
 import Data.Int (Int64)
 import Data.Time.Clock (UTCTime)
+import Data.Traversable (for)
 import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, milliseconds)
+import Redis.Duration (Duration, milliseconds, seconds)
 import Redis.Error (DecodeError)
 import Redis.Internal.Command.Lines (otherThan)
 import Redis.Internal.Command.Stream
@@ -60,10 +62,50 @@ data StreamInfo = StreamInfo
     streamInfoGroups :: Int64,
     streamInfoFirstEntry :: Maybe StreamEntry,
     streamInfoLastEntry :: Maybe StreamEntry,
+    -- | What the server remembers of entries that were added with an
+    -- 'Redis.Commands.Stream.Idempotence'; Redis since 8.6.0.
+    streamInfoIdempotence :: Maybe StreamIdempotence,
     -- | Fields that this library does not know.
     streamInfoOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
+
+-- | What a server remembers of the entries that were added with an
+-- 'Redis.Commands.Stream.Idempotence'.
+data StreamIdempotence = StreamIdempotence
+  { -- | How long it remembers an entry.
+    idempotenceDuration :: Duration,
+    -- | How many entries of each producer it remembers.
+    idempotenceMaxsize :: Int64,
+    -- | The number of producers of which it remembers something.
+    idempotencePidsTracked :: Int64,
+    -- | The number of entries that it remembers.
+    idempotenceIidsTracked :: Int64,
+    -- | The number of entries that were ever added so.
+    idempotenceIidsAdded :: Int64,
+    -- | The number of entries that were not added, because they were there.
+    idempotenceIidsDuplicates :: Int64
+  }
+  deriving stock (Eq, Show)
+
+streamIdempotence :: [(ByteString, Value)] -> Either DecodeError (Maybe StreamIdempotence)
+streamIdempotence fields = do
+  duration <- Decode.optionalField "idmp-duration" Decode.integer fields
+  for duration $ \lifetime -> do
+    idempotenceMaxsize <- Decode.field "idmp-maxsize" Decode.integer fields
+    idempotencePidsTracked <- Decode.field "pids-tracked" Decode.integer fields
+    idempotenceIidsTracked <- Decode.field "iids-tracked" Decode.integer fields
+    idempotenceIidsAdded <- Decode.field "iids-added" Decode.integer fields
+    idempotenceIidsDuplicates <- Decode.field "iids-duplicates" Decode.integer fields
+    pure
+      StreamIdempotence
+        { idempotenceDuration = seconds (fromIntegral lifetime),
+          idempotenceMaxsize,
+          idempotencePidsTracked,
+          idempotenceIidsTracked,
+          idempotenceIidsAdded,
+          idempotenceIidsDuplicates
+        }
 
 -- | @XINFO STREAM key@: the description of a stream; an error if there is no such stream. \(O(1)\)
 -- on the server, [since 5.0.0](https://valkey.io/commands/xinfo-stream/).
@@ -80,6 +122,7 @@ xinfoStream name = command "XINFO STREAM" [key name] $ \reply -> do
   streamInfoGroups <- Decode.field "groups" Decode.integer fields
   streamInfoFirstEntry <- Decode.field "first-entry" (Decode.nullable readEntry) fields
   streamInfoLastEntry <- Decode.field "last-entry" (Decode.nullable readEntry) fields
+  streamInfoIdempotence <- streamIdempotence fields
   pure
     StreamInfo
       { streamInfoLength,
@@ -92,6 +135,7 @@ xinfoStream name = command "XINFO STREAM" [key name] $ \reply -> do
         streamInfoGroups,
         streamInfoFirstEntry,
         streamInfoLastEntry,
+        streamInfoIdempotence,
         streamInfoOthers = otherThan (streamFields <> ["first-entry", "last-entry"]) fields
       }
 
@@ -104,7 +148,13 @@ streamFields =
     "max-deleted-entry-id",
     "entries-added",
     "recorded-first-entry-id",
-    "groups"
+    "groups",
+    "idmp-duration",
+    "idmp-maxsize",
+    "pids-tracked",
+    "iids-tracked",
+    "iids-added",
+    "iids-duplicates"
   ]
 
 -- | Reads an id; servers write 0-0 where there is none.
@@ -133,6 +183,8 @@ data StreamDetails = StreamDetails
     -- | The first entries, as many as the options say.
     streamDetailsEntries :: [StreamEntry],
     streamDetailsGroups :: [GroupDetails],
+    -- | Like the field of 'StreamInfo'.
+    streamDetailsIdempotence :: Maybe StreamIdempotence,
     -- | Fields that this library does not know.
     streamDetailsOthers :: [(ByteString, Value)]
   }
@@ -218,6 +270,7 @@ streamDetails reply = do
   streamDetailsRecordedFirstEntryId <- maybeField "recorded-first-entry-id" idOrNone fields
   streamDetailsEntries <- Decode.field "entries" readEntries fields
   streamDetailsGroups <- Decode.field "groups" (Decode.list groupDetails) fields
+  streamDetailsIdempotence <- streamIdempotence fields
   pure
     StreamDetails
       { streamDetailsLength,
@@ -229,6 +282,7 @@ streamDetails reply = do
         streamDetailsRecordedFirstEntryId,
         streamDetailsEntries,
         streamDetailsGroups,
+        streamDetailsIdempotence,
         streamDetailsOthers = otherThan ("entries" : streamFields) fields
       }
 

@@ -27,6 +27,9 @@ module Redis.Commands.String
     GetexOptions (getexExpiry),
     getexDefaults,
     delifeq,
+    delex,
+    DelexCondition (..),
+    digest,
 
     -- * Parts of a value
     append,
@@ -144,8 +147,8 @@ setArguments SetOptions {setCondition, setExpiry} = condition <> newLifetime set
       Just OnlyIfPresent -> [arg "XX"]
       Just (OnlyIfEqual old) -> [arg "IFEQ", arg old]
       Just (OnlyIfNotEqual old) -> [arg "IFNE", arg old]
-      Just (OnlyIfDigest digest) -> [arg "IFDEQ", arg digest]
-      Just (OnlyIfNotDigest digest) -> [arg "IFDNE", arg digest]
+      Just (OnlyIfDigest old) -> [arg "IFDEQ", arg old]
+      Just (OnlyIfNotDigest old) -> [arg "IFDNE", arg old]
 
 -- | @SETNX key value@: sets the value only if the key does not exist; returns whether it was set.
 -- \(O(1)\) on the server, [since 1.0.0](https://valkey.io/commands/setnx/).
@@ -204,6 +207,37 @@ getexWith GetexOptions {getexExpiry} name = command "GETEX" (key name : changedL
 -- [since 9.0.0](https://valkey.io/commands/delifeq/).
 delifeq :: ByteString -> ByteString -> Command Bool
 delifeq name old = command "DELIFEQ" [key name, arg old] Decode.boolean
+
+-- | The condition under which DELEX deletes a key that exists.
+data DelexCondition
+  = -- | IFEQ: it holds this value.
+    DelexIfEqual ByteString
+  | -- | IFNE: it holds another value.
+    DelexIfNotEqual ByteString
+  | -- | IFDEQ: its value has this 'digest'.
+    DelexIfDigest ByteString
+  | -- | IFDNE: its value has another 'digest'.
+    DelexIfNotDigest ByteString
+  deriving stock (Eq, Show)
+
+-- | @DELEX key IFEQ|IFNE|IFDEQ|IFDNE …@: deletes the key only if it exists and its value, a string,
+-- fulfils the condition; returns whether it was deleted. \(O(1)\) on the server; with a digest
+-- \(O(n)\) in the length of the value.
+-- [Since Redis 8.4.0](https://redis.io/docs/latest/commands/delex/); Valkey has 'delifeq'.
+delex :: ByteString -> DelexCondition -> Command Bool
+delex name condition = command "DELEX" (key name : words') Decode.boolean
+  where
+    words' = case condition of
+      DelexIfEqual old -> [arg "IFEQ", arg old]
+      DelexIfNotEqual old -> [arg "IFNE", arg old]
+      DelexIfDigest old -> [arg "IFDEQ", arg old]
+      DelexIfNotDigest old -> [arg "IFDNE", arg old]
+
+-- | @DIGEST key@: the hash of the value, 16 hexadecimal digits (XXH3), for conditions such as
+-- 'OnlyIfDigest'; 'Nothing' if the key does not exist. \(O(n)\) on the server in the length of the
+-- value, [since Redis 8.4.0](https://redis.io/docs/latest/commands/digest/); Valkey lacks it.
+digest :: ByteString -> Command (Maybe ByteString)
+digest name = command "DIGEST" [key name] (Decode.nullable Decode.bytes)
 
 -- | @APPEND key value@: appends to the value; returns the new length in bytes. \(O(1)\) amortised
 -- on the server, [since 2.0.0](https://valkey.io/commands/append/).

@@ -12,6 +12,7 @@ import Redis.Cases.Function
 import Redis.Cases.Geo
 import Redis.Cases.Hash
 import Redis.Cases.HashField
+import Redis.Cases.Hotkeys
 import Redis.Cases.HyperLogLog
 import Redis.Cases.Keys
 import Redis.Cases.Latency
@@ -51,6 +52,7 @@ cases =
       geoCases,
       hashCases,
       hashFieldCases,
+      hotkeysCases,
       hyperLogLogCases,
       keyCases,
       latencyCases,

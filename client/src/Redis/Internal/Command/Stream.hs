@@ -5,6 +5,7 @@ module Redis.Internal.Command.Stream
     streamIdTime,
     idWord,
     idArgument,
+    countedIds,
     decimalWord64,
     readId,
     StreamEntry (..),
@@ -16,6 +17,10 @@ module Redis.Internal.Command.Stream
     bound,
     StreamWait (..),
     block,
+    StreamReferences (..),
+    referencesWord,
+    EntryDeletion (..),
+    readDeletions,
   )
 where
 
@@ -24,6 +29,8 @@ import Data.ByteString.Builder qualified as Builder
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Lazy qualified as Lazy
 import Data.Char (isDigit, ord)
+import Data.Foldable (toList)
+import Data.List.NonEmpty (NonEmpty)
 import Data.Maybe (fromMaybe)
 import Data.Time.Clock (UTCTime)
 import Data.Time.Clock.POSIX (posixSecondsToUTCTime, utcTimeToPOSIXSeconds)
@@ -61,6 +68,9 @@ idWord StreamId {streamIdMilliseconds, streamIdSequence} =
 
 idArgument :: StreamId -> Argument
 idArgument = arg . idWord
+
+countedIds :: NonEmpty StreamId -> [Argument]
+countedIds ids = arg "IDS" : int (fromIntegral (length ids)) : map idArgument (toList ids)
 
 decimalWord64 :: Word64 -> ByteString
 decimalWord64 = strict . Builder.word64Dec
@@ -149,3 +159,38 @@ block = \case
   -- Zero would mean no limit.
   WaitFor limit -> [arg "BLOCK", int (max 1 (inMilliseconds limit))]
   WaitForever -> [arg "BLOCK", int 0]
+
+-- | What becomes of the groups' references to an entry that is deleted: the groups in which it is
+-- pending.
+data StreamReferences
+  = -- | KEEPREF: they stay, and the entry stays pending without its fields. Commands without this
+    -- choice do the same.
+    KeepReferences
+  | -- | DELREF: they are deleted with the entry.
+    DeleteReferences
+  | -- | ACKED: the entry is deleted only if all groups have read and acknowledged it.
+    OnlyAcknowledged
+  deriving stock (Eq, Show)
+
+referencesWord :: StreamReferences -> ByteString
+referencesWord = \case
+  KeepReferences -> "KEEPREF"
+  DeleteReferences -> "DELREF"
+  OnlyAcknowledged -> "ACKED"
+
+-- | What became of an entry that was to be deleted.
+data EntryDeletion
+  = -- | There is no such entry or, for XACKDEL, it was not pending in the group.
+    EntryAbsent
+  | EntryDeleted
+  | -- | It is still there, because a group has not acknowledged it.
+    EntryKept
+  deriving stock (Eq, Show)
+
+readDeletions :: NonEmpty StreamId -> Decoder [EntryDeletion]
+readDeletions ids = Decode.listOf (length ids) $ \reply ->
+  Decode.integer reply >>= \case
+    -1 -> Right EntryAbsent
+    1 -> Right EntryDeleted
+    2 -> Right EntryKept
+    _ -> Decode.mismatch "-1, 1 or 2" reply

@@ -80,6 +80,14 @@ several =
       (Gives 1),
     after both "bitop" (bitop "{k}d" (BitNot "{k}c")) ["BITOP", "NOT", "{k}d", "{k}c"] (Gives 0)
   ]
+    <> [ needs [(IsRedis, (8, 2))] (after both "bitop" (bitop "{k}d" operation) ("BITOP" : word : "{k}d" : names) (Gives 2))
+         | (operation, word, names) <-
+             [ (BitDiff "{k}a" ("{k}b" :| ["{k}c"]), "DIFF", ["{k}a", "{k}b", "{k}c"]),
+               (BitDiff1 "{k}a" ("{k}b" :| []), "DIFF1", ["{k}a", "{k}b"]),
+               (BitAndor "{k}a" ("{k}b" :| []), "ANDOR", ["{k}a", "{k}b"]),
+               (BitOne ("{k}a" :| ["{k}b"]), "ONE", ["{k}a", "{k}b"])
+             ]
+       ]
   where
     both = [["SET", "{k}a", "x"], ["SET", "{k}b", "yy"]]
 

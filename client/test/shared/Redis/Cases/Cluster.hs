@@ -103,5 +103,18 @@ slots =
       (clusterMigrateslots ((SlotRange 5 6 :| [SlotRange 8 9], "n") :| [(SlotRange 1 1 :| [], "m")]))
       ["MIGRATESLOTS", "SLOTSRANGE", "5", "6", "8", "9", "NODE", "n", "SLOTSRANGE", "1", "1", "NODE", "m"],
     alone "clusterGetslotmigrations" clusterGetslotmigrations ["GETSLOTMIGRATIONS"],
-    alone "clusterCancelslotmigrations" clusterCancelslotmigrations ["CANCELSLOTMIGRATIONS"]
+    alone "clusterCancelslotmigrations" clusterCancelslotmigrations ["CANCELSLOTMIGRATIONS"],
+    alone
+      "clusterMigrationImport"
+      (clusterMigrationImport (SlotRange 5 6 :| [SlotRange 8 9]))
+      ["MIGRATION", "IMPORT", "5", "6", "8", "9"],
+    alone "clusterMigrationStatus" clusterMigrationStatus ["MIGRATION", "STATUS", "ALL"],
+    alone "clusterMigrationStatusOf" (clusterMigrationStatusOf "t") ["MIGRATION", "STATUS", "ID", "t"],
+    alone "clusterMigrationCancel" (clusterMigrationCancel "t") ["MIGRATION", "CANCEL", "ID", "t"],
+    alone "clusterMigrationCancelAll" clusterMigrationCancelAll ["MIGRATION", "CANCEL", "ALL"],
+    onEmpty
+      "trimslots"
+      (trimslots (SlotRange 5 6 :| [SlotRange 8 9]))
+      ["TRIMSLOTS", "RANGES", "2", "5", "6", "8", "9"]
+      (Fails "ERR")
   ]

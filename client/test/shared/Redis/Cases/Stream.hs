@@ -55,7 +55,42 @@ adding =
           field
       )
       ["XADD", "k", "NOMKSTREAM", "MINID", "~", "2-0", "LIMIT", "50", "9-*", "f", "1"]
-      (Gives (Just (StreamId 9 0)))
+      (Gives (Just (StreamId 9 0))),
+    -- Entries 1-1 and 2-0 are pending, so they stay.
+    needs [(IsRedis, (8, 2))] $
+      after
+        halfRead
+        "xaddWith"
+        (xaddWith xaddDefaults {xaddId = GivenId (StreamId 9 0), xaddReferences = OnlyAcknowledged, xaddTrim = Just (Maxlen TrimExactly 0)} "k" field)
+        ["XADD", "k", "ACKED", "MAXLEN", "0", "9-0", "f", "1"]
+        (Gives (Just (StreamId 9 0))),
+    needs [(IsRedis, (8, 2))] $
+      after
+        halfRead
+        "xaddWith"
+        (xaddWith xaddDefaults {xaddId = GivenId (StreamId 9 0), xaddReferences = DeleteReferences, xaddTrim = Just (Maxlen TrimExactly 0)} "k" field)
+        ["XADD", "k", "DELREF", "MAXLEN", "0", "9-0", "f", "1"]
+        (Gives (Just (StreamId 9 0))),
+    needs [(IsRedis, (8, 6))] $
+      after
+        [["XADD", "k", "IDMP", "p", "i", "*", "f", "1"]]
+        "xaddWith"
+        (xaddWith xaddDefaults {xaddIdempotence = Just (Idmp "p" "i")} "k" field)
+        ["XADD", "k", "IDMP", "p", "i", "*", "f", "1"]
+        (Such "has an id" (/= Nothing)),
+    needs [(IsRedis, (8, 6))] $
+      onEmpty
+        "xaddWith"
+        (xaddWith xaddDefaults {xaddIdempotence = Just (Idmpauto "p")} "k" field)
+        ["XADD", "k", "IDMPAUTO", "p", "*", "f", "1"]
+        (Such "has an id" (/= Nothing)),
+    after
+      threeEntries
+      "xcfgsetWith"
+      (xcfgsetWith xcfgsetDefaults {xcfgsetIdmpDuration = Just (seconds 9.5), xcfgsetIdmpMaxsize = Just 20} "k")
+      ["XCFGSET", "k", "IDMP-DURATION", "10", "IDMP-MAXSIZE", "20"]
+      (Gives ()),
+    onEmpty "xcfgsetWith" (xcfgsetWith xcfgsetDefaults {xcfgsetIdmpMaxsize = Just 20} "k") ["XCFGSET", "k", "IDMP-MAXSIZE", "20"] (Fails "ERR")
   ]
   where
     field = ("f", "1") :| []
@@ -137,6 +172,35 @@ removing =
       (xdel "k" (StreamId 1 1 :| [StreamId 9 9, StreamId 3 0]))
       ["XDEL", "k", "1-1", "9-9", "3-0"]
       (Gives 2),
+    after
+      halfRead
+      "xdelex"
+      (xdelex "k" KeepReferences (StreamId 1 1 :| [StreamId 9 9]))
+      ["XDELEX", "k", "KEEPREF", "IDS", "2", "1-1", "9-9"]
+      (Gives [EntryDeleted, EntryAbsent]),
+    after halfRead "xdelex" (xdelex "k" DeleteReferences (StreamId 1 1 :| [])) ["XDELEX", "k", "DELREF", "IDS", "1", "1-1"] (Gives [EntryDeleted]),
+    after halfRead "xdelex" (xdelex "k" OnlyAcknowledged (StreamId 1 1 :| [])) ["XDELEX", "k", "ACKED", "IDS", "1", "1-1"] (Gives [EntryKept]),
+    onEmpty "xdelex" (xdelex "k" OnlyAcknowledged (StreamId 1 1 :| [])) ["XDELEX", "k", "ACKED", "IDS", "1", "1-1"] (Gives [EntryAbsent]),
+    needs [(IsRedis, (8, 2))] $
+      after
+        halfRead
+        "xtrimWith"
+        (xtrimWith xtrimDefaults {xtrimReferences = OnlyAcknowledged} "k" (Maxlen TrimExactly 0))
+        ["XTRIM", "k", "MAXLEN", "0", "ACKED"]
+        (Gives 0),
+    needs [(IsRedis, (8, 2))] $
+      after
+        halfRead
+        "xtrimWith"
+        (xtrimWith xtrimDefaults {xtrimReferences = DeleteReferences} "k" (Maxlen TrimExactly 0))
+        ["XTRIM", "k", "MAXLEN", "0", "DELREF"]
+        (Gives 3),
+    after
+      threeEntries
+      "xtrimWith"
+      (xtrimWith xtrimDefaults "k" (Maxlen TrimExactly 0))
+      ["XTRIM", "k", "MAXLEN", "0"]
+      (Gives 3),
     after threeEntries "xtrim" (xtrim "k" (Maxlen TrimExactly 1)) ["XTRIM", "k", "MAXLEN", "1"] (Gives 2),
     after
       threeEntries
@@ -178,3 +242,11 @@ threeEntries =
     ["XADD", "k", "2-0", "b", ""],
     ["XADD", "k", "3-0", "c", "3"]
   ]
+
+-- | Its first two entries are pending in a group, which has not read the third.
+halfRead :: [[ByteString]]
+halfRead =
+  threeEntries
+    <> [ ["XGROUP", "CREATE", "k", "g", "0"],
+         ["XREADGROUP", "GROUP", "g", "ann", "COUNT", "2", "STREAMS", "k", ">"]
+       ]

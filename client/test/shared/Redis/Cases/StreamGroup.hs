@@ -79,7 +79,49 @@ reading =
       (xack "k" "g" (StreamId 1 1 :| [StreamId 9 9, StreamId 3 0]))
       ["XACK", "k", "g", "1-1", "9-9", "3-0"]
       (Gives 2),
-    onEmpty "xack" (xack "k" "g" (StreamId 1 1 :| [])) ["XACK", "k", "g", "1-1"] (Gives 0)
+    onEmpty "xack" (xack "k" "g" (StreamId 1 1 :| [])) ["XACK", "k", "g", "1-1"] (Gives 0),
+    needs [(IsRedis, (8, 4))] $
+      after
+        (withGroup <> [["XREADGROUP", "GROUP", "g", "ann", "COUNT", "1", "STREAMS", "k", ">"]])
+        "xreadgroupClaim"
+        (xreadgroupClaim (seconds 0) bob ("k" :| []))
+        ["XREADGROUP", "GROUP", "g", "bob", "CLAIM", "0", "STREAMS", "k", ">"]
+        ( Such "are one that ann had for less than a minute, and two that nobody had" $ \found ->
+            let claimed = concatMap snd found
+             in map claimedEntry claimed == [one, two, three]
+                  && map claimedEntryDeliveries claimed == [1, 0, 0]
+                  && all ((< minutes 1) . claimedEntryIdle) claimed
+        ),
+    needs [(IsRedis, (8, 4))] $
+      after
+        annHasThem
+        "xreadgroupClaimWith"
+        ( xreadgroupClaimWith
+            xreadgroupDefaults {xreadgroupCount = Just 2, xreadgroupBlock = WaitFor (milliseconds 5), xreadgroupNoack = True}
+            (minutes 1)
+            bob
+            ("k" :| [])
+        )
+        ["XREADGROUP", "GROUP", "g", "bob", "COUNT", "2", "BLOCK", "5", "CLAIM", "60000", "NOACK", "STREAMS", "k", ">"]
+        (Gives []),
+    after
+      (annHasThem <> [["XGROUP", "CREATE", "k", "h", "0"]])
+      "xackdel"
+      (xackdel "k" "g" KeepReferences (StreamId 1 1 :| [StreamId 9 9]))
+      ["XACKDEL", "k", "g", "KEEPREF", "IDS", "2", "1-1", "9-9"]
+      (Gives [EntryDeleted, EntryAbsent]),
+    after
+      (annHasThem <> [["XGROUP", "CREATE", "k", "h", "0"]])
+      "xackdel"
+      (xackdel "k" "g" OnlyAcknowledged (StreamId 1 1 :| []))
+      ["XACKDEL", "k", "g", "ACKED", "IDS", "1", "1-1"]
+      (Gives [EntryKept]),
+    after
+      (annHasThem <> [["XGROUP", "CREATE", "k", "h", "0"]])
+      "xackdel"
+      (xackdel "k" "g" DeleteReferences (StreamId 1 1 :| []))
+      ["XACKDEL", "k", "g", "DELREF", "IDS", "1", "1-1"]
+      (Gives [EntryDeleted])
   ]
 
 outstanding :: [Case]

@@ -17,7 +17,7 @@ streamInfoCases =
       (xinfoStream "k")
       ["XINFO", "STREAM", "k"]
       ( Such "tells of two entries out of three" $ \info ->
-          info {streamInfoRadixTreeKeys = 0, streamInfoRadixTreeNodes = 0}
+          info {streamInfoRadixTreeKeys = 0, streamInfoRadixTreeNodes = 0, streamInfoIdempotence = Nothing}
             == StreamInfo
               { streamInfoLength = 2,
                 streamInfoRadixTreeKeys = 0,
@@ -29,9 +29,27 @@ streamInfoCases =
                 streamInfoGroups = 1,
                 streamInfoFirstEntry = Just two,
                 streamInfoLastEntry = Just three,
+                streamInfoIdempotence = Nothing,
                 streamInfoOthers = []
               }
       ),
+    -- Older servers refuse the first of these, so there is no stream.
+    needs [(IsRedis, (8, 6))] $
+      after
+        twice
+        "xinfoStream"
+        (xinfoStream "k")
+        ["XINFO", "STREAM", "k"]
+        ( Such "tells of one entry that was added twice" $ \info ->
+            (streamInfoLength info, streamInfoOthers info) == (1, []) && streamInfoIdempotence info == remembered
+        ),
+    needs [(IsRedis, (8, 6))] $
+      after
+        twice
+        "xinfoStreamFull"
+        (xinfoStreamFull "k")
+        ["XINFO", "STREAM", "k", "FULL"]
+        (Such "tells of it, too" ((== remembered) . streamDetailsIdempotence)),
     after
       [["XGROUP", "CREATE", "k", "g", "0", "MKSTREAM"]]
       "xinfoStream"
@@ -114,6 +132,8 @@ streamInfoCases =
     onEmpty "xinfoHelp" xinfoHelp ["XINFO", "HELP"] (Such "are some lines" ((> 5) . length))
   ]
   where
+    twice = replicate 2 ["XADD", "k", "IDMP", "p", "i", "*", "f", "1"]
+    remembered = Just (StreamIdempotence (seconds 100) 100 1 1 1 1)
     group details =
       ( groupDetailsName details,
         groupDetailsLastDeliveredId details,

@@ -114,8 +114,19 @@ getting =
     after [["SET", "k", "hello"]] "substr" (substr "k" 1 (-2)) ["SUBSTR", "k", "1", "-2"] (Gives "ell"),
     onEmpty "substr" (substr "k" 0 (-1)) ["SUBSTR", "k", "0", "-1"] (Gives ""),
     after [kv] "delifeq" (delifeq "k" "v") ["DELIFEQ", "k", "v"] (Gives True),
-    after [kv] "delifeq" (delifeq "k" "w") ["DELIFEQ", "k", "w"] (Gives False)
+    after [kv] "delifeq" (delifeq "k" "w") ["DELIFEQ", "k", "w"] (Gives False),
+    after [kv] "delex" (delex "k" (DelexIfEqual "v")) ["DELEX", "k", "IFEQ", "v"] (Gives True),
+    after [kv] "delex" (delex "k" (DelexIfEqual "w")) ["DELEX", "k", "IFEQ", "w"] (Gives False),
+    after [kv] "delex" (delex "k" (DelexIfNotEqual "w")) ["DELEX", "k", "IFNE", "w"] (Gives True),
+    onEmpty "delex" (delex "k" (DelexIfNotEqual "w")) ["DELEX", "k", "IFNE", "w"] (Gives False),
+    after [kv] "delex" (delex "k" (DelexIfDigest digestOfV)) ["DELEX", "k", "IFDEQ", digestOfV] (Gives True),
+    after [kv] "delex" (delex "k" (DelexIfNotDigest digestOfV)) ["DELEX", "k", "IFDNE", digestOfV] (Gives False),
+    after [kv] "digest" (digest "k") ["DIGEST", "k"] (Gives (Just digestOfV)),
+    onEmpty "digest" (digest "k") ["DIGEST", "k"] (Gives Nothing),
+    after [["LPUSH", "k", "v"]] "digest" (digest "k") ["DIGEST", "k"] (Fails "WRONGTYPE")
   ]
+  where
+    digestOfV = "f7042be43fb80714"
 
 counting :: [Case]
 counting =

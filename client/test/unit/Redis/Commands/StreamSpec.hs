@@ -62,6 +62,7 @@ spec = describe "Redis.Commands.Stream" $ do
             streamInfoGroups = 0,
             streamInfoFirstEntry = Just (anEntry 2),
             streamInfoLastEntry = Just (anEntry 2),
+            streamInfoIdempotence = Nothing,
             streamInfoOthers = []
           }
 

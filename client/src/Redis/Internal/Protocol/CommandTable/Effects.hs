@@ -184,6 +184,7 @@ questions =
       "FUNCTION|DUMP",
       "FUNCTION|LIST",
       "FUNCTION|STATS",
+      "HOTKEYS|GET",
       "INFO",
       "LASTSAVE",
       "LATENCY|DOCTOR",
