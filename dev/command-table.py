@@ -55,7 +55,7 @@ module Redis.DocumentationText (documentationText) where
 import Data.ByteString (ByteString)
 
 -- | One line per command, sorted by name: name, group, the servers that have it,
--- since which version of each family, complexity.
+-- since which version of each family, the words of its arguments, complexity.
 -- "Redis.Documentation" says how they are written.
 documentationText :: ByteString
 documentationText =
@@ -95,6 +95,15 @@ def documented(docs):
         yield from documented(doc.get("subcommands", {}))
 
 
+def options(arguments):
+    """The words of the arguments, such as COUNT, in the order in which they are described."""
+    for argument in arguments:
+        # Some arguments have a word, and it is empty.
+        if argument.get("token"):
+            yield argument["token"].upper()
+        yield from options(argument.get("arguments", []))
+
+
 def trimmed(command, doc):
     name, arity, flags, _first, _last, _step, categories, tips, specs, subcommands = command
     kept = {
@@ -108,6 +117,7 @@ def trimmed(command, doc):
     }
     for field in ("group", "since", "complexity", "deprecated_since", "replaced_by"):
         kept[field] = doc.get(field)
+    kept["options"] = list(dict.fromkeys(options(doc.get("arguments", []))))
     return {field: value for field, value in kept.items() if value not in (None, False, [])}
 
 
@@ -184,7 +194,8 @@ def documentation_line(name, versions):
     ]
     told = [command["complexity"] for command in versions.values() if "complexity" in command]
     group = agreed(name, "group", [command["group"] for command in versions.values()])
-    return " ".join([name, group, ",".join(versions), ",".join(earliest) or "-", *told[-1:]])
+    words = sorted({option for command in versions.values() for option in command.get("options", [])})
+    return " ".join([name, group, ",".join(versions), ",".join(earliest) or "-", ",".join(words) or "-", *told[-1:]])
 
 
 def literal(lines):

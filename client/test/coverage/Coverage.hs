@@ -9,20 +9,27 @@ module Coverage
     covered,
     missing,
     byGroup,
+    untypedOptions,
 
     -- * The lists by hand
     refused,
     otherwiseOffered,
+    sameOptions,
+    withoutOption,
   )
 where
 
 import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Char (toUpper)
 import Data.List (nub, sortOn)
 import Data.List.NonEmpty (NonEmpty)
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe)
+import Data.Set (Set)
+import Data.Set qualified as Set
 import Redis.CommandCase (Case (..))
 import Redis.CommandCases (cases)
 import Redis.Documentation
@@ -77,6 +84,31 @@ typed =
         Just entry <- [lookupCommand caseWords]
     ]
 
+-- | Each typed command with the words of its arguments, as servers describe them, that no case sends.
+untypedOptions :: [(ByteString, ByteString)]
+untypedOptions =
+  [ (name, word)
+    | Covered {coveredEntry, coveredDocs} <- covered,
+      let name = entryName coveredEntry,
+      Just sent <- [Map.lookup name sentWords],
+      word <- foldMap docOptions coveredDocs,
+      not (word `Set.member` sent)
+  ]
+
+-- | The words that the cases of each command send, in capitals, and those of the commands whose
+-- options are the same type.
+sentWords :: Map ByteString (Set ByteString)
+sentWords = Map.mapWithKey (\name own -> own <> foldMap of' (concat (filter (name `elem`) sameOptions))) sent
+  where
+    of' name = Map.findWithDefault Set.empty name sent
+    sent =
+      Map.fromListWith
+        (<>)
+        [ (entryName entry, Set.fromList (map (Char8.map toUpper) caseWords))
+          | Case {caseWords} <- cases,
+            Just entry <- [lookupCommand caseWords]
+        ]
+
 missing :: [Covered] -> [ByteString]
 missing those = [entryName (coveredEntry one) | one <- those, coveredOffer one == Missing]
 
@@ -112,3 +144,35 @@ otherwiseOffered =
     <> [("CLIENT|REPLY", "`withWire`, as bytes")]
     <> [(name, "`withSubscription`") | name <- ["PSUBSCRIBE", "SSUBSCRIBE", "SUBSCRIBE"]]
     <> [(name, "`unsubscribe`") | name <- ["PUNSUBSCRIBE", "SUNSUBSCRIBE", "UNSUBSCRIBE"]]
+
+-- | Words of arguments that no typed command sends, with the reasons.
+withoutOption :: [((ByteString, ByteString), String)]
+withoutOption =
+  concat
+    [ without "The default: no word says the same, also to older servers." $
+        [(name, "BYTE") | name <- ["BITCOUNT", "BITPOS"]]
+          <> [("FUNCTION|RESTORE", "APPEND")]
+          <> [(name, "ASC") | name <- ["SORT", "SORT_RO"]]
+          <> [(name, word) | name <- ["XADD", "XTRIM"], word <- ["=", "KEEPREF"]]
+          <> [(name, "SUM") | name <- ["ZINTER", "ZINTERSTORE", "ZUNION", "ZUNIONSTORE"]],
+      without "Another name of MASTER or REPLICA, which all servers know." [("CLIENT|KILL", word) | word <- ["PRIMARY", "SLAVE"]],
+      without "PXAT says the same, to the millisecond." [(name, "EXAT") | name <- ["GETEX", "HGETEX", "HSETEX", "MSETEX", "SET"]],
+      without "The ranges of a match tell its length." [("LCS", "WITHMATCHLEN")]
+    ]
+  where
+    without reason those = [(one, reason) | one <- those]
+
+-- | Commands whose functions take the same type of options, so that one function of the library writes
+-- their words. A case of one of them then shows that all can send a word.
+sameOptions :: [[ByteString]]
+sameOptions =
+  [ ["CLIENT|KILL", "CLIENT|LIST"],
+    ["COMMANDLOG|GET", "COMMANDLOG|LEN", "COMMANDLOG|RESET"],
+    ["EXPIRE", "EXPIREAT", "PEXPIRE", "PEXPIREAT"],
+    ["FLUSHALL", "FLUSHDB", "FUNCTION|FLUSH", "SCRIPT|FLUSH"],
+    ["GEORADIUS", "GEORADIUSBYMEMBER", "GEORADIUSBYMEMBER_RO", "GEORADIUS_RO", "GEOSEARCH", "GEOSEARCHSTORE"],
+    ["GETEX", "HGETEX", "HSETEX", "MSETEX", "SET"],
+    ["HEXPIRE", "HEXPIREAT", "HPEXPIRE", "HPEXPIREAT"],
+    ["SORT", "SORT_RO"],
+    ["ZINTER", "ZINTERSTORE", "ZUNION", "ZUNIONSTORE"]
+  ]

@@ -7,7 +7,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (toUpper)
 import Data.Foldable (toList)
-import Data.List (intercalate)
+import Data.List (intercalate, nub)
 import Data.Maybe (fromMaybe)
 import Redis.Documentation
 import Redis.Internal.Command.Make (splitStep)
@@ -52,15 +52,25 @@ introduction =
     "- *In a cluster* says where a command goes by itself. `onNode`, `onEvery` and `onEach` name other",
     "  nodes. A command for *a named node* is refused until they do.",
     "- A command that changes its connection is refused where callers share one. `withDedicated` lends one.",
-    ""
+    "- *Newest servers* are Redis 8.6 and Valkey 9.1: those of them that have the command.",
+    "",
+    "Each function can send each word that a server describes for its command (`COMMAND DOCS`), but for these:",
+    "",
+    "| Commands | Words | Why not |",
+    "|---|---|---|"
   ]
+    <> [ "| " <> intercalate ", " (nub (map (Char8.unpack . spaced . fst) those)) <> " | " <> intercalate ", " (nub (map (\one -> "`" <> Char8.unpack (snd one) <> "`") those)) <> " | " <> reason <> " |"
+         | reason <- nub (map snd withoutOption),
+           let those = [one | (one, why) <- withoutOption, why == reason]
+       ]
+    <> [""]
 
 section :: (ByteString, [Covered]) -> [String]
 section (group, inside) =
   [ "## " <> title (Char8.unpack group),
     "",
-    "| Command | Function | Since | In a cluster | Complexity on the server |",
-    "|---|---|---|---|---|"
+    "| Command | Function | Since | Newest servers | In a cluster | Complexity on the server |",
+    "|---|---|---|---|---|---|"
   ]
     <> map line inside
     <> [""]
@@ -88,7 +98,7 @@ section (group, inside) =
 
 line :: Covered -> String
 line Covered {coveredEntry, coveredDocs, coveredOffer} =
-  "| " <> intercalate " | " (map cell [Char8.unpack (spaced (entryName coveredEntry)), function, maybe "" since coveredDocs, place, maybe "" (Char8.unpack . docComplexity) coveredDocs]) <> " |"
+  "| " <> intercalate " | " (map cell [Char8.unpack (spaced (entryName coveredEntry)), function, maybe "" since coveredDocs, maybe "" newest coveredDocs, place, maybe "" (Char8.unpack . docComplexity) coveredDocs]) <> " |"
   where
     function = case coveredOffer of
       Typed names -> functions names <> held
@@ -120,6 +130,10 @@ since Documentation {docSince, docServers} = case (versionOf "redis", versionOf 
       first : rest -> toUpper first : map (\char -> if char == '-' then ' ' else char) rest
       [] -> ""
     versionOf family = Char8.unpack <$> lookup family docSince
+
+-- | Which of the newest servers of both families have the command.
+newest :: Documentation -> String
+newest Documentation {docServers} = intercalate ", " [name | (name, server) <- [("Redis", "redis-8.6"), ("Valkey", "valkey-9.1")], server `elem` docServers]
 
 -- | The node to which the client sends the command by itself.
 inCluster :: CommandEntry -> String

@@ -3,10 +3,11 @@
 --
 -- The generated text has one line per command:
 --
--- > HGETDEL hash redis-8.0,valkey-9.1 redis:8.0.0,valkey:9.1.0 O(N) where N is …
+-- > HGETDEL hash redis-8.0,valkey-9.1 redis:8.0.0,valkey:9.1.0 FIELDS O(N) where N is …
 --
 -- The fields are: name, group, the servers that have the command, the first version of each family
--- that has it (@-@ if no server says), and the complexity, which may be missing.
+-- that has it (@-@ if no server says), the words that its arguments have (@-@ for none), and the
+-- complexity, which may be missing.
 module Redis.Documentation
   ( Documentation (..),
     lookupDocumentation,
@@ -33,6 +34,8 @@ data Documentation = Documentation
     docServers :: [ByteString],
     -- | The first version that has the command, for each family (@redis@, @valkey@) that says so.
     docSince :: [(ByteString, ByteString)],
+    -- | The words of its arguments, such as @COUNT@, of all servers together, in capitals.
+    docOptions :: [ByteString],
     -- | The complexity in words. Empty if no server says.
     docComplexity :: ByteString
   }
@@ -53,12 +56,20 @@ allDocumentation = Map.elems documentation
 
 -- | Parses one line of the text; 'Nothing' if it is not of that form.
 parseDocumentation :: ByteString -> Maybe Documentation
-parseDocumentation line = case fields 4 line of
-  [docName, docGroup, servers, since, docComplexity]
-    | any Char8.null [docName, docGroup, servers, since] -> Nothing
+parseDocumentation line = case fields 5 line of
+  [docName, docGroup, servers, since, options, docComplexity]
+    | any Char8.null [docName, docGroup, servers, since, options] -> Nothing
     | otherwise -> do
       docSince <- if since == "-" then Just [] else traverse version (Char8.split ',' since)
-      pure Documentation {docName, docGroup, docServers = Char8.split ',' servers, docSince, docComplexity}
+      pure
+        Documentation
+          { docName,
+            docGroup,
+            docServers = Char8.split ',' servers,
+            docSince,
+            docOptions = if options == "-" then [] else Char8.split ',' options,
+            docComplexity
+          }
   _ -> Nothing
   where
     version word = case Char8.split ':' word of

@@ -5,434 +5,434 @@ module Redis.DocumentationText (documentationText) where
 import Data.ByteString (ByteString)
 
 -- | One line per command, sorted by name: name, group, the servers that have it,
--- since which version of each family, complexity.
+-- since which version of each family, the words of its arguments, complexity.
 -- "Redis.Documentation" says how they are written.
 documentationText :: ByteString
 documentationText =
-  "ACL server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 Depends on subcommand.\n\
-  \ACL|CAT server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 O(1) since the categories and commands are a fixed set.\n\
-  \ACL|DELUSER server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 O(1) amortized time considering the typical user.\n\
-  \ACL|DRYRUN server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(1).\n\
-  \ACL|GENPASS server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 O(1)\n\
-  \ACL|GETUSER server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 O(N). Where N is the number of password, command and pattern rules that the user has.\n\
-  \ACL|HELP server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 O(1)\n\
-  \ACL|LIST server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 O(N). Where N is the number of configured users.\n\
-  \ACL|LOAD server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 O(N). Where N is the number of configured users.\n\
-  \ACL|LOG server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 O(N) with N being the number of entries shown.\n\
-  \ACL|SAVE server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 O(N). Where N is the number of configured users.\n\
-  \ACL|SETUSER server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 O(N). Where N is the number of rules provided.\n\
-  \ACL|USERS server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 O(N). Where N is the number of configured users.\n\
-  \ACL|WHOAMI server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 O(1)\n\
-  \APPEND string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(1). The amortized time complexity is O(1) assuming the appended value is small and the already present value is of any size, since the dynamic string library used by the server will double the free space available on every reallocation.\n\
-  \ASKING cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(1)\n\
-  \AUTH connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) where N is the number of passwords defined for the user\n\
-  \BGREWRITEAOF server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \BGSAVE server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \BITCOUNT bitmap redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 O(N)\n\
-  \BITFIELD bitmap redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.0,valkey:3.2.0 O(1) for each subcommand specified\n\
-  \BITFIELD_RO bitmap redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 O(1) for each subcommand specified\n\
-  \BITOP bitmap redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 O(N)\n\
-  \BITPOS bitmap redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.7,valkey:2.8.7 O(N)\n\
-  \BLMOVE list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(1)\n\
-  \BLMPOP list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N+M) where N is the number of provided keys and M is the number of elements returned.\n\
-  \BLPOP list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(N) where N is the number of provided keys.\n\
-  \BRPOP list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(N) where N is the number of provided keys.\n\
-  \BRPOPLPUSH list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 O(1)\n\
-  \BZMPOP sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.\n\
-  \BZPOPMAX sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(log(N)) with N being the number of elements in the sorted set.\n\
-  \BZPOPMIN sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(log(N)) with N being the number of elements in the sorted set.\n\
-  \CLIENT connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.4.0,valkey:2.4.0 Depends on subcommand.\n\
-  \CLIENT|CACHING connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 O(1)\n\
-  \CLIENT|CAPA connection valkey-9.1 valkey:8.0.0 O(1)\n\
-  \CLIENT|GETNAME connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.9,valkey:2.6.9 O(1)\n\
-  \CLIENT|GETREDIR connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 O(1)\n\
-  \CLIENT|HELP connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1)\n\
-  \CLIENT|ID connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1)\n\
-  \CLIENT|IMPORT-SOURCE connection valkey-9.1 valkey:8.1.0 O(1)\n\
-  \CLIENT|INFO connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(1)\n\
-  \CLIENT|KILL connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.4.0,valkey:2.4.0 O(N) where N is the number of client connections\n\
-  \CLIENT|LIST connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.4.0,valkey:2.4.0 O(N) where N is the number of client connections\n\
-  \CLIENT|NO-EVICT connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(1)\n\
-  \CLIENT|NO-TOUCH connection redis-8.0,redis-8.6,valkey-9.1 redis:7.2.0,valkey:7.2.0 O(1)\n\
-  \CLIENT|PAUSE connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.9.50,valkey:3.0.0 O(1)\n\
-  \CLIENT|REPLY connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.0,valkey:3.2.0 O(1)\n\
-  \CLIENT|SETINFO connection redis-8.0,redis-8.6,valkey-9.1 redis:7.2.0,valkey:7.2.0 O(1)\n\
-  \CLIENT|SETNAME connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.9,valkey:2.6.9 O(1)\n\
-  \CLIENT|TRACKING connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 O(1). Some options may introduce additional complexity.\n\
-  \CLIENT|TRACKINGINFO connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(1)\n\
-  \CLIENT|UNBLOCK connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(log N) where N is the number of client connections\n\
-  \CLIENT|UNPAUSE connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(N) Where N is the number of paused clients\n\
-  \CLUSTER cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 Depends on subcommand.\n\
-  \CLUSTERSCAN cluster valkey-9.1 valkey:9.1.0 O(N) where N is the number of elements returned.\n\
-  \CLUSTER|ADDSLOTS cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(N) where N is the total number of hash slot arguments\n\
-  \CLUSTER|ADDSLOTSRANGE cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N) where N is the total number of the slots between the start slot and end slot arguments.\n\
-  \CLUSTER|BUMPEPOCH cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(1)\n\
-  \CLUSTER|CANCELSLOTMIGRATIONS cluster valkey-9.1 valkey:9.0.0 O(N), where N is the number of slot migration operations being cancelled.\n\
-  \CLUSTER|COUNT-FAILURE-REPORTS cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(N) where N is the number of failure reports\n\
-  \CLUSTER|COUNTKEYSINSLOT cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(1)\n\
-  \CLUSTER|DELSLOTS cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(N) where N is the total number of hash slot arguments\n\
-  \CLUSTER|DELSLOTSRANGE cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N) where N is the total number of the slots between the start slot and end slot arguments.\n\
-  \CLUSTER|FAILOVER cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(1)\n\
-  \CLUSTER|FLUSHSLOT cluster valkey-9.1 valkey:9.0.0 O(N) where N is the number of keys in the target slot\n\
-  \CLUSTER|FLUSHSLOTS cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(1)\n\
-  \CLUSTER|FORGET cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(1)\n\
-  \CLUSTER|GETKEYSINSLOT cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(N) where N is the number of requested keys\n\
-  \CLUSTER|GETSLOTMIGRATIONS cluster valkey-9.1 valkey:9.0.0 O(N), where N is the number of active slot import and export jobs.\n\
-  \CLUSTER|HELP cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1)\n\
-  \CLUSTER|INFO cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(1)\n\
-  \CLUSTER|KEYSLOT cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(N) where N is the number of bytes in the key\n\
-  \CLUSTER|LINKS cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N) where N is the total number of Cluster nodes\n\
-  \CLUSTER|MEET cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(1)\n\
-  \CLUSTER|MIGRATESLOTS cluster valkey-9.1 valkey:9.0.0 O(N) where N is the total number of the slots between all start slot and end slot arguments.\n\
-  \CLUSTER|MIGRATION cluster redis-8.6 redis:8.4.0 O(N) where N is the total number of the slots between the start slot and end slot arguments.\n\
-  \CLUSTER|MYID cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(1)\n\
-  \CLUSTER|MYSHARDID cluster redis-8.0,redis-8.6,valkey-9.1 redis:7.2.0,valkey:7.2.0 O(1)\n\
-  \CLUSTER|NODES cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(N) where N is the total number of Cluster nodes\n\
-  \CLUSTER|REPLICAS cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(N) where N is the number of replicas.\n\
-  \CLUSTER|REPLICATE cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(1)\n\
-  \CLUSTER|RESET cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(N) where N is the number of known nodes. The command may execute a FLUSHALL as a side effect.\n\
-  \CLUSTER|SAVECONFIG cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(1)\n\
-  \CLUSTER|SET-CONFIG-EPOCH cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(1)\n\
-  \CLUSTER|SETSLOT cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(1)\n\
-  \CLUSTER|SHARDS cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N) where N is the total number of cluster nodes\n\
-  \CLUSTER|SLAVES cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(N) where N is the number of replicas.\n\
-  \CLUSTER|SLOT-STATS cluster redis-8.6,valkey-9.1 redis:8.2.0,valkey:8.0.0 O(N) where N is the total number of slots based on arguments. O(N*log(N)) with ORDERBY subcommand.\n\
-  \CLUSTER|SLOTS cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(N) where N is the total number of Cluster nodes\n\
-  \CLUSTER|SYNCSLOTS cluster redis-8.6,valkey-9.1 redis:8.4.0,valkey:9.0.0 Depends on subcommand.\n\
-  \COMMAND server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 O(N) where N is the total number of commands\n\
-  \COMMANDLOG server valkey-9.1 valkey:8.1.0 Depends on subcommand.\n\
-  \COMMANDLOG|GET server valkey-9.1 valkey:8.1.0 O(N) where N is the number of entries returned\n\
-  \COMMANDLOG|HELP server valkey-9.1 valkey:8.1.0 O(1)\n\
-  \COMMANDLOG|LEN server valkey-9.1 valkey:8.1.0 O(1)\n\
-  \COMMANDLOG|RESET server valkey-9.1 valkey:8.1.0 O(N) where N is the number of entries in the commandlog\n\
-  \COMMAND|COUNT server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 O(1)\n\
-  \COMMAND|DOCS server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N) where N is the number of commands to look up\n\
-  \COMMAND|GETKEYS server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 O(N) where N is the number of arguments to the command\n\
-  \COMMAND|GETKEYSANDFLAGS server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N) where N is the number of arguments to the command\n\
-  \COMMAND|HELP server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1)\n\
-  \COMMAND|INFO server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 O(N) where N is the number of commands to look up\n\
-  \COMMAND|LIST server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N) where N is the total number of commands\n\
-  \CONFIG server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 Depends on subcommand.\n\
-  \CONFIG|GET server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(N) when N is the number of configuration parameters provided\n\
-  \CONFIG|HELP server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1)\n\
-  \CONFIG|RESETSTAT server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(1)\n\
-  \CONFIG|REWRITE server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.0,valkey:2.8.0 O(1)\n\
-  \CONFIG|SET server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(N) when N is the number of configuration parameters provided\n\
-  \COPY generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(N) worst case for collections, where N is the number of nested items. O(1) for string values.\n\
-  \DBSIZE server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \DEBUG server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 Depends on subcommand.\n\
-  \DECR string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \DECRBY string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \DEL generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) where N is the number of keys that will be removed. When a key to remove holds a value other than a string, the individual complexity for this key is O(M) where M is the number of elements in the list, set, sorted set or hash. Removing a single key that holds a string value is O(1).\n\
-  \DELEX string redis-8.6 redis:8.4.0 O(1) for IFEQ/IFNE, O(N) for IFDEQ/IFDNE where N is the length of the string value.\n\
-  \DELIFEQ string valkey-9.1 valkey:9.0.0 O(1)\n\
-  \DIGEST string redis-8.6 redis:8.4.0 O(N) where N is the length of the string value.\n\
-  \DISCARD transactions redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(N), when N is the number of queued commands\n\
-  \DUMP generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 O(1) to access the key and additional O(N*M) to serialize it, where N is the number of objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1).\n\
-  \ECHO connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \EVAL scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 Depends on the script that is executed.\n\
-  \EVALSHA scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 Depends on the script that is executed.\n\
-  \EVALSHA_RO scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 Depends on the script that is executed.\n\
-  \EVAL_RO scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 Depends on the script that is executed.\n\
-  \EXEC transactions redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 Depends on commands in the transaction\n\
-  \EXISTS generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) where N is the number of keys to check.\n\
-  \EXPIRE generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \EXPIREAT generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 O(1)\n\
-  \EXPIRETIME generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(1)\n\
-  \FAILOVER server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(1)\n\
-  \FCALL scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 Depends on the function that is executed.\n\
-  \FCALL_RO scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 Depends on the function that is executed.\n\
-  \FLUSHALL server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) where N is the total number of keys in all databases\n\
-  \FLUSHDB server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) where N is the number of keys in the selected database\n\
-  \FUNCTION scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 Depends on subcommand.\n\
-  \FUNCTION|DELETE scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(1)\n\
-  \FUNCTION|DUMP scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N) where N is the number of functions\n\
-  \FUNCTION|FLUSH scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N) where N is the number of functions deleted\n\
-  \FUNCTION|HELP scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(1)\n\
-  \FUNCTION|KILL scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(1)\n\
-  \FUNCTION|LIST scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N) where N is the number of functions\n\
-  \FUNCTION|LOAD scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(1) (considering compilation time is redundant)\n\
-  \FUNCTION|RESTORE scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N) where N is the number of functions on the payload\n\
-  \FUNCTION|STATS scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(1)\n\
-  \GEOADD geo redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.0,valkey:3.2.0 O(log(N)) for each item added, where N is the number of elements in the sorted set.\n\
-  \GEODIST geo redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.0,valkey:3.2.0 O(1)\n\
-  \GEOHASH geo redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.0,valkey:3.2.0 O(1) for each member requested.\n\
-  \GEOPOS geo redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.0,valkey:3.2.0 O(1) for each member requested.\n\
-  \GEORADIUS geo redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.0,valkey:3.2.0 O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.\n\
-  \GEORADIUSBYMEMBER geo redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.0,valkey:3.2.0 O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.\n\
-  \GEORADIUSBYMEMBER_RO geo redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.10,valkey:3.2.10 O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.\n\
-  \GEORADIUS_RO geo redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.10,valkey:3.2.10 O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.\n\
-  \GEOSEARCH geo redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the filter and M is the number of items inside the shape\n\
-  \GEOSEARCHSTORE geo redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the filter and M is the number of items inside the shape\n\
-  \GET string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \GETBIT bitmap redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 O(1)\n\
-  \GETDEL string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(1)\n\
-  \GETEX string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(1)\n\
-  \GETRANGE string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.4.0,valkey:2.4.0 O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.\n\
-  \GETSET string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \HDEL hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(N) where N is the number of fields to be removed.\n\
-  \HELLO connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 O(1)\n\
-  \HEXISTS hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(1)\n\
-  \HEXPIRE hash redis-8.0,redis-8.6,valkey-9.1 redis:7.4.0,valkey:9.0.0 O(N) where N is the number of specified fields.\n\
-  \HEXPIREAT hash redis-8.0,redis-8.6,valkey-9.1 redis:7.4.0,valkey:9.0.0 O(N) where N is the number of specified fields.\n\
-  \HEXPIRETIME hash redis-8.0,redis-8.6,valkey-9.1 redis:7.4.0,valkey:9.0.0 O(N) where N is the number of specified fields.\n\
-  \HGET hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(1)\n\
-  \HGETALL hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(N) where N is the size of the hash.\n\
-  \HGETDEL hash redis-8.0,redis-8.6,valkey-9.1 redis:8.0.0,valkey:9.1.0 O(N) where N is the number of fields to be retrieved and deleted.\n\
-  \HGETEX hash redis-8.0,redis-8.6,valkey-9.1 redis:8.0.0,valkey:9.0.0 O(N) where N is the number of specified fields.\n\
-  \HINCRBY hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(1)\n\
-  \HINCRBYFLOAT hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 O(1)\n\
-  \HKEYS hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(N) where N is the size of the hash.\n\
-  \HLEN hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(1)\n\
-  \HMGET hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(N) where N is the number of fields being requested.\n\
-  \HMSET hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(N) where N is the number of fields being set.\n\
-  \HOTKEYS server redis-8.6 redis:8.6.0 Depends on subcommand.\n\
-  \HOTKEYS|GET server redis-8.6 redis:8.6.0 O(K) where K is the number of hotkeys returned.\n\
-  \HOTKEYS|HELP server redis-8.6 redis:8.6.1 O(1)\n\
-  \HOTKEYS|RESET server redis-8.6 redis:8.6.0 O(1)\n\
-  \HOTKEYS|START server redis-8.6 redis:8.6.0 O(1)\n\
-  \HOTKEYS|STOP server redis-8.6 redis:8.6.0 O(1)\n\
-  \HPERSIST hash redis-8.0,redis-8.6,valkey-9.1 redis:7.4.0,valkey:9.0.0 O(N) where N is the number of specified fields.\n\
-  \HPEXPIRE hash redis-8.0,redis-8.6,valkey-9.1 redis:7.4.0,valkey:9.0.0 O(N) where N is the number of specified fields.\n\
-  \HPEXPIREAT hash redis-8.0,redis-8.6,valkey-9.1 redis:7.4.0,valkey:9.0.0 O(N) where N is the number of specified fields.\n\
-  \HPEXPIRETIME hash redis-8.0,redis-8.6,valkey-9.1 redis:7.4.0,valkey:9.0.0 O(N) where N is the number of specified fields.\n\
-  \HPTTL hash redis-8.0,redis-8.6,valkey-9.1 redis:7.4.0,valkey:9.0.0 O(N) where N is the number of specified fields.\n\
-  \HRANDFIELD hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(N) where N is the number of fields returned\n\
-  \HSCAN hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.0,valkey:2.8.0 O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.\n\
-  \HSET hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command is called with multiple field/value pairs.\n\
-  \HSETEX hash redis-8.0,redis-8.6,valkey-9.1 redis:8.0.0,valkey:9.0.0 O(N) where N is the number of specified fields.\n\
-  \HSETNX hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(1)\n\
-  \HSTRLEN hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.0,valkey:3.2.0 O(1)\n\
-  \HTTL hash redis-8.0,redis-8.6,valkey-9.1 redis:7.4.0,valkey:9.0.0 O(N) where N is the number of specified fields.\n\
-  \HVALS hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(N) where N is the size of the hash.\n\
-  \INCR string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \INCRBY string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \INCRBYFLOAT string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 O(1)\n\
-  \INFO server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \KEYS generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) with N being the number of keys in the database, under the assumption that the key names in the database and the given pattern have limited length.\n\
-  \LASTSAVE server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \LATENCY server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 Depends on subcommand.\n\
-  \LATENCY|DOCTOR server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 O(1)\n\
-  \LATENCY|GRAPH server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 O(1)\n\
-  \LATENCY|HELP server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 O(1)\n\
-  \LATENCY|HISTOGRAM server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N) where N is the number of commands with latency information being retrieved.\n\
-  \LATENCY|HISTORY server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 O(1)\n\
-  \LATENCY|LATEST server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 O(1)\n\
-  \LATENCY|RESET server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 O(1)\n\
-  \LCS string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N*M) where N and M are the lengths of s1 and s2, respectively\n\
-  \LINDEX list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) where N is the number of elements to traverse to get to the element at index. This makes asking for the first or the last element of the list O(1).\n\
-  \LINSERT list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 O(N) where N is the number of elements to traverse before seeing the value pivot. This means that inserting somewhere on the left end on the list (head) can be considered O(1) and inserting somewhere on the right end (tail) is O(N).\n\
-  \LLEN list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \LMOVE list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(1)\n\
-  \LMPOP list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N+M) where N is the number of provided keys and M is the number of elements returned.\n\
-  \LOLWUT server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0\n\
-  \LPOP list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) where N is the number of elements returned\n\
-  \LPOS list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.6,valkey:6.0.6 O(N) where N is the number of elements in the list, for the average case. When searching for elements near the head or the tail of the list, or when the MAXLEN option is provided, the command may run in constant time.\n\
-  \LPUSH list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.\n\
-  \LPUSHX list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.\n\
-  \LRANGE list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(S+N) where S is the distance of start offset from HEAD for small lists, from nearest end (HEAD or TAIL) for large lists; and N is the number of elements in the specified range.\n\
-  \LREM list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N+M) where N is the length of the list and M is the number of elements removed.\n\
-  \LSET list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) where N is the length of the list. Setting either the first or the last element of the list is O(1).\n\
-  \LTRIM list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) where N is the number of elements to be removed by the operation.\n\
-  \MEMORY server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 Depends on subcommand.\n\
-  \MEMORY|DOCTOR server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 O(1)\n\
-  \MEMORY|HELP server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 O(1)\n\
-  \MEMORY|MALLOC-STATS server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 Depends on how much memory is allocated, could be slow\n\
-  \MEMORY|PURGE server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 Depends on how much memory is allocated, could be slow\n\
-  \MEMORY|STATS server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 O(1)\n\
-  \MEMORY|USAGE server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 O(N) where N is the number of samples.\n\
-  \MGET string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) where N is the number of keys to retrieve.\n\
-  \MIGRATE generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 This command actually executes a DUMP+DEL in the source instance, and a RESTORE in the target instance. See the pages of these commands for time complexity. Also an O(N) data transfer between the two instances is performed.\n\
-  \MODULE server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 Depends on subcommand.\n\
-  \MODULE|HELP server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1)\n\
-  \MODULE|LIST server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 O(N) where N is the number of loaded modules.\n\
-  \MODULE|LOAD server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 O(1)\n\
-  \MODULE|LOADEX server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(1)\n\
-  \MODULE|UNLOAD server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 O(1)\n\
-  \MONITOR server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0\n\
-  \MOVE generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \MSET string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.1,valkey:1.0.1 O(N) where N is the number of keys to set.\n\
-  \MSETEX string redis-8.6,valkey-9.1 redis:8.4.0,valkey:9.1.0 O(N) where N is the number of keys to set.\n\
-  \MSETNX string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.1,valkey:1.0.1 O(N) where N is the number of keys to set.\n\
-  \MULTI transactions redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 O(1)\n\
-  \OBJECT generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.3,valkey:2.2.3 Depends on subcommand.\n\
-  \OBJECT|ENCODING generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.3,valkey:2.2.3 O(1)\n\
-  \OBJECT|FREQ generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 O(1)\n\
-  \OBJECT|HELP generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(1)\n\
-  \OBJECT|IDLETIME generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.3,valkey:2.2.3 O(1)\n\
-  \OBJECT|REFCOUNT generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.3,valkey:2.2.3 O(1)\n\
-  \PERSIST generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 O(1)\n\
-  \PEXPIRE generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 O(1)\n\
-  \PEXPIREAT generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 O(1)\n\
-  \PEXPIRETIME generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(1)\n\
-  \PFADD hyperloglog redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.9,valkey:2.8.9 O(1) to add every element.\n\
-  \PFCOUNT hyperloglog redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.9,valkey:2.8.9 O(1) with a very small average constant time when called with a single key. O(N) with N being the number of keys, and much bigger constant times, when called with multiple keys.\n\
-  \PFDEBUG hyperloglog redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.9,valkey:2.8.9 N/A\n\
-  \PFMERGE hyperloglog redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.9,valkey:2.8.9 O(N) to merge N HyperLogLogs, but with high constant times.\n\
-  \PFSELFTEST hyperloglog redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.9,valkey:2.8.9 N/A\n\
-  \PING connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \PSETEX string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 O(1)\n\
-  \PSUBSCRIBE pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(N) where N is the number of patterns to subscribe to.\n\
-  \PSYNC server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.0,valkey:2.8.0\n\
-  \PTTL generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 O(1)\n\
-  \PUBLISH pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(N+M) where N is the number of clients subscribed to the receiving channel and M is the total number of subscribed patterns (by any client).\n\
-  \PUBSUB pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.0,valkey:2.8.0 Depends on subcommand.\n\
-  \PUBSUB|CHANNELS pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.0,valkey:2.8.0 O(N) where N is the number of active channels, and assuming constant time pattern matching (relatively short channels and patterns)\n\
-  \PUBSUB|HELP pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(1)\n\
-  \PUBSUB|NUMPAT pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.0,valkey:2.8.0 O(1)\n\
-  \PUBSUB|NUMSUB pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.0,valkey:2.8.0 O(N) for the NUMSUB subcommand, where N is the number of requested channels\n\
-  \PUBSUB|SHARDCHANNELS pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N) where N is the number of active shard channels, and assuming constant time pattern matching (relatively short shard channels).\n\
-  \PUBSUB|SHARDNUMSUB pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N) for the SHARDNUMSUB subcommand, where N is the number of requested shard channels\n\
-  \PUNSUBSCRIBE pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(N) where N is the number of patterns to unsubscribe.\n\
-  \QUIT connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \RANDOMKEY generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \READONLY cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(1)\n\
-  \READWRITE cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(1)\n\
-  \RENAME generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \RENAMENX generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \REPLCONF server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(1)\n\
-  \REPLICAOF server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1)\n\
-  \RESET connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(1)\n\
-  \RESTORE generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 O(1) to create the new key and additional O(N*M) to reconstruct the serialized value, where N is the number of objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1). However for sorted set values the complexity is O(N*M*log(N)) because inserting values into sorted sets is O(log(N)).\n\
-  \RESTORE-ASKING server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(1) to create the new key and additional O(N*M) to reconstruct the serialized value, where N is the number of objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1). However for sorted set values the complexity is O(N*M*log(N)) because inserting values into sorted sets is O(log(N)).\n\
-  \ROLE server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.12,valkey:2.8.12 O(1)\n\
-  \RPOP list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) where N is the number of elements returned\n\
-  \RPOPLPUSH list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 O(1)\n\
-  \RPUSH list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.\n\
-  \RPUSHX list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.\n\
-  \SADD set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.\n\
-  \SAVE server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) where N is the total number of keys in all databases\n\
-  \SCAN generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.0,valkey:2.8.0 O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.\n\
-  \SCARD set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \SCRIPT scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 Depends on subcommand.\n\
-  \SCRIPT|DEBUG scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.0,valkey:3.2.0 O(1)\n\
-  \SCRIPT|EXISTS scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 O(N) with N being the number of scripts to check (so checking a single script is an O(1) operation).\n\
-  \SCRIPT|FLUSH scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 O(N) with N being the number of scripts in cache\n\
-  \SCRIPT|HELP scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1)\n\
-  \SCRIPT|KILL scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 O(1)\n\
-  \SCRIPT|LOAD scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 O(N) with N being the length in bytes of the script body.\n\
-  \SCRIPT|SHOW scripting valkey-9.1 valkey:8.0.0 O(1).\n\
-  \SDIFF set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) where N is the total number of elements in all given sets.\n\
-  \SDIFFSTORE set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) where N is the total number of elements in all given sets.\n\
-  \SELECT connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \SET string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \SETBIT bitmap redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 O(1)\n\
-  \SETEX string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(1)\n\
-  \SETNX string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \SETRANGE string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 O(1), not counting the time taken to copy the new string in place. Usually, this string is very small so the amortized complexity is O(1). Otherwise, complexity is O(M) with M being the length of the value argument.\n\
-  \SHUTDOWN server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) when saving, where N is the total number of keys in all databases when saving data, otherwise O(1)\n\
-  \SINTER set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.\n\
-  \SINTERCARD set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.\n\
-  \SINTERSTORE set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.\n\
-  \SISMEMBER set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \SLAVEOF server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \SLOWLOG server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.12,valkey:2.2.12 Depends on subcommand.\n\
-  \SLOWLOG|GET server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.12,valkey:2.2.12 O(N) where N is the number of entries returned\n\
-  \SLOWLOG|HELP server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(1)\n\
-  \SLOWLOG|LEN server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.12,valkey:2.2.12 O(1)\n\
-  \SLOWLOG|RESET server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.12,valkey:2.2.12 O(N) where N is the number of entries in the slowlog\n\
-  \SMEMBERS set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) where N is the set cardinality.\n\
-  \SMISMEMBER set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(N) where N is the number of elements being checked for membership\n\
-  \SMOVE set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \SORT generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).\n\
-  \SORT_RO generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).\n\
-  \SPOP set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 Without the count argument O(1), otherwise O(N) where N is the value of the passed count.\n\
-  \SPUBLISH pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N) where N is the number of clients subscribed to the receiving shard channel.\n\
-  \SRANDMEMBER set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 Without the count argument O(1), otherwise O(N) where N is the absolute value of the passed count.\n\
-  \SREM set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) where N is the number of members to be removed.\n\
-  \SSCAN set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.0,valkey:2.8.0 O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.\n\
-  \SSUBSCRIBE pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N) where N is the number of shard channels to subscribe to.\n\
-  \STRLEN string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 O(1)\n\
-  \SUBSCRIBE pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(N) where N is the number of channels to subscribe to.\n\
-  \SUBSTR string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.\n\
-  \SUNION set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) where N is the total number of elements in all given sets.\n\
-  \SUNIONSTORE set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(N) where N is the total number of elements in all given sets.\n\
-  \SUNSUBSCRIBE pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N) where N is the number of shard channels to unsubscribe.\n\
-  \SWAPDB server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 O(N) where N is the count of clients watching or blocking on keys from both databases.\n\
-  \SYNC server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0\n\
-  \TIME server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 O(1)\n\
-  \TOUCH generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.1,valkey:3.2.1 O(N) where N is the number of keys that will be touched.\n\
-  \TRIMSLOTS server redis-8.6 redis:8.4.0 O(N) where N is the total number of keys in all databases\n\
-  \TTL generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \TYPE generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 O(1)\n\
-  \UNLINK generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 O(1) for each key removed regardless of its size. Then the command does O(N) work in a different thread in order to reclaim memory, where N is the number of allocations the deleted objects where composed of.\n\
-  \UNSUBSCRIBE pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(N) where N is the number of channels to unsubscribe.\n\
-  \UNWATCH transactions redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 O(1)\n\
-  \VADD module redis-8.0,redis-8.6 redis:8.0.0\n\
-  \VCARD module redis-8.0,redis-8.6 redis:8.0.0\n\
-  \VDIM module redis-8.0,redis-8.6 redis:8.0.0\n\
-  \VEMB module redis-8.0,redis-8.6 redis:8.0.0\n\
-  \VGETATTR module redis-8.0,redis-8.6 redis:8.0.0\n\
-  \VINFO module redis-8.0,redis-8.6 redis:8.0.0\n\
-  \VISMEMBER module redis-8.0,redis-8.6 redis:8.2.0\n\
-  \VLINKS module redis-8.0,redis-8.6 redis:8.0.0\n\
-  \VRANDMEMBER module redis-8.0,redis-8.6 redis:8.0.0\n\
-  \VRANGE module redis-8.6 redis:8.4.0\n\
-  \VREM module redis-8.0,redis-8.6 redis:8.0.0\n\
-  \VSETATTR module redis-8.0,redis-8.6 redis:8.0.0\n\
-  \VSIM module redis-8.0,redis-8.6 redis:8.0.0\n\
-  \WAIT generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 O(1)\n\
-  \WAITAOF generic redis-8.0,redis-8.6,valkey-9.1 redis:7.2.0,valkey:7.2.0 O(1)\n\
-  \WATCH transactions redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 O(1) for every key.\n\
-  \XACK stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1) for each message ID processed.\n\
-  \XACKDEL stream redis-8.6 redis:8.2.0 O(1) for each message ID processed.\n\
-  \XADD stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1) when adding a new entry, O(N) when trimming where N being the number of entries evicted.\n\
-  \XAUTOCLAIM stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(1) if COUNT is small.\n\
-  \XCFGSET stream redis-8.6 redis:8.6.0 O(1)\n\
-  \XCLAIM stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(log N) with N being the number of messages in the PEL of the consumer group.\n\
-  \XDEL stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1) for each single item to delete in the stream, regardless of the stream size.\n\
-  \XDELEX stream redis-8.6 redis:8.2.0 O(1) for each single item to delete in the stream, regardless of the stream size.\n\
-  \XGROUP stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 Depends on subcommand.\n\
-  \XGROUP|CREATE stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1)\n\
-  \XGROUP|CREATECONSUMER stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(1)\n\
-  \XGROUP|DELCONSUMER stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1)\n\
-  \XGROUP|DESTROY stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(N) where N is the number of entries in the group's pending entries list (PEL).\n\
-  \XGROUP|HELP stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1)\n\
-  \XGROUP|SETID stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1)\n\
-  \XIDMPRECORD stream redis-8.6 redis:8.6.2 O(1)\n\
-  \XINFO stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 Depends on subcommand.\n\
-  \XINFO|CONSUMERS stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1)\n\
-  \XINFO|GROUPS stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1)\n\
-  \XINFO|HELP stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1)\n\
-  \XINFO|STREAM stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1)\n\
-  \XLEN stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1)\n\
-  \XPENDING stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the command returns just the summary and the list of consumers is small, it runs in O(1) time; otherwise, an additional O(N) time for iterating every consumer.\n\
-  \XRANGE stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(N) with N being the number of elements being returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).\n\
-  \XREAD stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 For each stream mentioned: O(N) with N being the number of elements being returned, it means that XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in order to serve the M clients blocked on the stream getting new data.\n\
-  \XREADGROUP stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when XREADGROUP blocks, XADD will pay the O(N) time in order to serve the N clients blocked on the stream getting new data.\n\
-  \XREVRANGE stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(N) with N being the number of elements returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).\n\
-  \XSETID stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(1)\n\
-  \XTRIM stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(N), with N being the number of evicted entries. Constant times are very small however, since entries are organized in macro nodes containing multiple entries that can be released with a single deallocation.\n\
-  \ZADD sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 O(log(N)) for each item added, where N is the number of elements in the sorted set.\n\
-  \ZCARD sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 O(1)\n\
-  \ZCOUNT sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(log(N)) with N being the number of elements in the sorted set.\n\
-  \ZDIFF sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set.\n\
-  \ZDIFFSTORE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set.\n\
-  \ZINCRBY sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 O(log(N)) where N is the number of elements in the sorted set.\n\
-  \ZINTER sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the number of elements in the resulting sorted set.\n\
-  \ZINTERCARD sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(N*K) worst case with N being the smallest input sorted set, K being the number of input sorted sets.\n\
-  \ZINTERSTORE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the number of elements in the resulting sorted set.\n\
-  \ZLEXCOUNT sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.9,valkey:2.8.9 O(log(N)) with N being the number of elements in the sorted set.\n\
-  \ZMPOP sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.\n\
-  \ZMSCORE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(N) where N is the number of members being requested.\n\
-  \ZPOPMAX sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.\n\
-  \ZPOPMIN sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.\n\
-  \ZRANDMEMBER sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(N) where N is the number of members returned\n\
-  \ZRANGE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.\n\
-  \ZRANGEBYLEX sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.9,valkey:2.8.9 O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).\n\
-  \ZRANGEBYSCORE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.5,valkey:1.0.5 O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).\n\
-  \ZRANGESTORE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements stored into the destination key.\n\
-  \ZRANK sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(log(N))\n\
-  \ZREM sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 O(M*log(N)) with N being the number of elements in the sorted set and M the number of elements to be removed.\n\
-  \ZREMRANGEBYLEX sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.9,valkey:2.8.9 O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.\n\
-  \ZREMRANGEBYRANK sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.\n\
-  \ZREMRANGEBYSCORE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.\n\
-  \ZREVRANGE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.\n\
-  \ZREVRANGEBYLEX sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.9,valkey:2.8.9 O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).\n\
-  \ZREVRANGEBYSCORE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).\n\
-  \ZREVRANK sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(log(N))\n\
-  \ZSCAN sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.0,valkey:2.8.0 O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.\n\
-  \ZSCORE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 O(1)\n\
-  \ZUNION sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 O(N)+O(M*log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.\n\
-  \ZUNIONSTORE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.\n\
+  "ACL server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 - Depends on subcommand.\n\
+  \ACL|CAT server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 - O(1) since the categories and commands are a fixed set.\n\
+  \ACL|DELUSER server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 - O(1) amortized time considering the typical user.\n\
+  \ACL|DRYRUN server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - O(1).\n\
+  \ACL|GENPASS server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 - O(1)\n\
+  \ACL|GETUSER server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 - O(N). Where N is the number of password, command and pattern rules that the user has.\n\
+  \ACL|HELP server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 - O(1)\n\
+  \ACL|LIST server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 - O(N). Where N is the number of configured users.\n\
+  \ACL|LOAD server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 - O(N). Where N is the number of configured users.\n\
+  \ACL|LOG server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 RESET O(N) with N being the number of entries shown.\n\
+  \ACL|SAVE server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 - O(N). Where N is the number of configured users.\n\
+  \ACL|SETUSER server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 - O(N). Where N is the number of rules provided.\n\
+  \ACL|USERS server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 - O(N). Where N is the number of configured users.\n\
+  \ACL|WHOAMI server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 - O(1)\n\
+  \APPEND string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(1). The amortized time complexity is O(1) assuming the appended value is small and the already present value is of any size, since the dynamic string library used by the server will double the free space available on every reallocation.\n\
+  \ASKING cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(1)\n\
+  \AUTH connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N) where N is the number of passwords defined for the user\n\
+  \BGREWRITEAOF server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \BGSAVE server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 CANCEL,SCHEDULE O(1)\n\
+  \BITCOUNT bitmap redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 BIT,BYTE O(N)\n\
+  \BITFIELD bitmap redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.0,valkey:3.2.0 FAIL,GET,INCRBY,OVERFLOW,SAT,SET,WRAP O(1) for each subcommand specified\n\
+  \BITFIELD_RO bitmap redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 GET O(1) for each subcommand specified\n\
+  \BITOP bitmap redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 AND,ANDOR,DIFF,DIFF1,NOT,ONE,OR,XOR O(N)\n\
+  \BITPOS bitmap redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.7,valkey:2.8.7 BIT,BYTE O(N)\n\
+  \BLMOVE list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 LEFT,RIGHT O(1)\n\
+  \BLMPOP list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 COUNT,LEFT,RIGHT O(N+M) where N is the number of provided keys and M is the number of elements returned.\n\
+  \BLPOP list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(N) where N is the number of provided keys.\n\
+  \BRPOP list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(N) where N is the number of provided keys.\n\
+  \BRPOPLPUSH list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 - O(1)\n\
+  \BZMPOP sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 COUNT,MAX,MIN O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.\n\
+  \BZPOPMAX sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(log(N)) with N being the number of elements in the sorted set.\n\
+  \BZPOPMIN sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(log(N)) with N being the number of elements in the sorted set.\n\
+  \CLIENT connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.4.0,valkey:2.4.0 - Depends on subcommand.\n\
+  \CLIENT|CACHING connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 NO,YES O(1)\n\
+  \CLIENT|CAPA connection valkey-9.1 valkey:8.0.0 - O(1)\n\
+  \CLIENT|GETNAME connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.9,valkey:2.6.9 - O(1)\n\
+  \CLIENT|GETREDIR connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 - O(1)\n\
+  \CLIENT|HELP connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(1)\n\
+  \CLIENT|ID connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(1)\n\
+  \CLIENT|IMPORT-SOURCE connection valkey-9.1 valkey:8.1.0 OFF,ON O(1)\n\
+  \CLIENT|INFO connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 - O(1)\n\
+  \CLIENT|KILL connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.4.0,valkey:2.4.0 ADDR,CAPA,DB,FLAGS,ID,IDLE,IP,LADDR,LIB-NAME,LIB-VER,MASTER,MAXAGE,NAME,NO,NORMAL,NOT-ADDR,NOT-CAPA,NOT-DB,NOT-FLAGS,NOT-ID,NOT-IP,NOT-LADDR,NOT-LIB-NAME,NOT-LIB-VER,NOT-NAME,NOT-TYPE,NOT-USER,PRIMARY,PUBSUB,REPLICA,SKIPME,SLAVE,TYPE,USER,YES O(N) where N is the number of client connections\n\
+  \CLIENT|LIST connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.4.0,valkey:2.4.0 ADDR,CAPA,DB,FLAGS,ID,IDLE,IP,LADDR,LIB-NAME,LIB-VER,MASTER,MAXAGE,NAME,NO,NORMAL,NOT-ADDR,NOT-CAPA,NOT-DB,NOT-FLAGS,NOT-ID,NOT-IP,NOT-LADDR,NOT-LIB-NAME,NOT-LIB-VER,NOT-NAME,NOT-TYPE,NOT-USER,PUBSUB,REPLICA,SKIPME,TYPE,USER,YES O(N) where N is the number of client connections\n\
+  \CLIENT|NO-EVICT connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 OFF,ON O(1)\n\
+  \CLIENT|NO-TOUCH connection redis-8.0,redis-8.6,valkey-9.1 redis:7.2.0,valkey:7.2.0 OFF,ON O(1)\n\
+  \CLIENT|PAUSE connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.9.50,valkey:3.0.0 ALL,WRITE O(1)\n\
+  \CLIENT|REPLY connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.0,valkey:3.2.0 OFF,ON,SKIP O(1)\n\
+  \CLIENT|SETINFO connection redis-8.0,redis-8.6,valkey-9.1 redis:7.2.0,valkey:7.2.0 LIB-NAME,LIB-VER O(1)\n\
+  \CLIENT|SETNAME connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.9,valkey:2.6.9 - O(1)\n\
+  \CLIENT|TRACKING connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 BCAST,NOLOOP,OFF,ON,OPTIN,OPTOUT,PREFIX,REDIRECT O(1). Some options may introduce additional complexity.\n\
+  \CLIENT|TRACKINGINFO connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 - O(1)\n\
+  \CLIENT|UNBLOCK connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 ERROR,TIMEOUT O(log N) where N is the number of client connections\n\
+  \CLIENT|UNPAUSE connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 - O(N) Where N is the number of paused clients\n\
+  \CLUSTER cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - Depends on subcommand.\n\
+  \CLUSTERSCAN cluster valkey-9.1 valkey:9.1.0 COUNT,MATCH,SLOT,TYPE O(N) where N is the number of elements returned.\n\
+  \CLUSTER|ADDSLOTS cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(N) where N is the total number of hash slot arguments\n\
+  \CLUSTER|ADDSLOTSRANGE cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - O(N) where N is the total number of the slots between the start slot and end slot arguments.\n\
+  \CLUSTER|BUMPEPOCH cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(1)\n\
+  \CLUSTER|CANCELSLOTMIGRATIONS cluster valkey-9.1 valkey:9.0.0 - O(N), where N is the number of slot migration operations being cancelled.\n\
+  \CLUSTER|COUNT-FAILURE-REPORTS cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(N) where N is the number of failure reports\n\
+  \CLUSTER|COUNTKEYSINSLOT cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(1)\n\
+  \CLUSTER|DELSLOTS cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(N) where N is the total number of hash slot arguments\n\
+  \CLUSTER|DELSLOTSRANGE cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - O(N) where N is the total number of the slots between the start slot and end slot arguments.\n\
+  \CLUSTER|FAILOVER cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 FORCE,TAKEOVER O(1)\n\
+  \CLUSTER|FLUSHSLOT cluster valkey-9.1 valkey:9.0.0 ASYNC,SYNC O(N) where N is the number of keys in the target slot\n\
+  \CLUSTER|FLUSHSLOTS cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(1)\n\
+  \CLUSTER|FORGET cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(1)\n\
+  \CLUSTER|GETKEYSINSLOT cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(N) where N is the number of requested keys\n\
+  \CLUSTER|GETSLOTMIGRATIONS cluster valkey-9.1 valkey:9.0.0 - O(N), where N is the number of active slot import and export jobs.\n\
+  \CLUSTER|HELP cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(1)\n\
+  \CLUSTER|INFO cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(1)\n\
+  \CLUSTER|KEYSLOT cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(N) where N is the number of bytes in the key\n\
+  \CLUSTER|LINKS cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - O(N) where N is the total number of Cluster nodes\n\
+  \CLUSTER|MEET cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(1)\n\
+  \CLUSTER|MIGRATESLOTS cluster valkey-9.1 valkey:9.0.0 NODE,SLOTSRANGE O(N) where N is the total number of the slots between all start slot and end slot arguments.\n\
+  \CLUSTER|MIGRATION cluster redis-8.6 redis:8.4.0 ALL,CANCEL,ID,IMPORT,STATUS O(N) where N is the total number of the slots between the start slot and end slot arguments.\n\
+  \CLUSTER|MYID cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(1)\n\
+  \CLUSTER|MYSHARDID cluster redis-8.0,redis-8.6,valkey-9.1 redis:7.2.0,valkey:7.2.0 - O(1)\n\
+  \CLUSTER|NODES cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(N) where N is the total number of Cluster nodes\n\
+  \CLUSTER|REPLICAS cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(N) where N is the number of replicas.\n\
+  \CLUSTER|REPLICATE cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 NO,ONE O(1)\n\
+  \CLUSTER|RESET cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 HARD,SOFT O(N) where N is the number of known nodes. The command may execute a FLUSHALL as a side effect.\n\
+  \CLUSTER|SAVECONFIG cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(1)\n\
+  \CLUSTER|SET-CONFIG-EPOCH cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(1)\n\
+  \CLUSTER|SETSLOT cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 IMPORTING,MIGRATING,NODE,STABLE,TIMEOUT O(1)\n\
+  \CLUSTER|SHARDS cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - O(N) where N is the total number of cluster nodes\n\
+  \CLUSTER|SLAVES cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(N) where N is the number of replicas.\n\
+  \CLUSTER|SLOT-STATS cluster redis-8.6,valkey-9.1 redis:8.2.0,valkey:8.0.0 ASC,DESC,LIMIT,ORDERBY,SLOTSRANGE O(N) where N is the total number of slots based on arguments. O(N*log(N)) with ORDERBY subcommand.\n\
+  \CLUSTER|SLOTS cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(N) where N is the total number of Cluster nodes\n\
+  \CLUSTER|SYNCSLOTS cluster redis-8.6,valkey-9.1 redis:8.4.0,valkey:9.0.0 ACK,CONF,FAIL,RDBCHANNEL,SNAPSHOT-EOF,STREAM-EOF,SYNC Depends on subcommand.\n\
+  \COMMAND server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 - O(N) where N is the total number of commands\n\
+  \COMMANDLOG server valkey-9.1 valkey:8.1.0 - Depends on subcommand.\n\
+  \COMMANDLOG|GET server valkey-9.1 valkey:8.1.0 LARGE-REPLY,LARGE-REQUEST,SLOW O(N) where N is the number of entries returned\n\
+  \COMMANDLOG|HELP server valkey-9.1 valkey:8.1.0 - O(1)\n\
+  \COMMANDLOG|LEN server valkey-9.1 valkey:8.1.0 LARGE-REPLY,LARGE-REQUEST,SLOW O(1)\n\
+  \COMMANDLOG|RESET server valkey-9.1 valkey:8.1.0 LARGE-REPLY,LARGE-REQUEST,SLOW O(N) where N is the number of entries in the commandlog\n\
+  \COMMAND|COUNT server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 - O(1)\n\
+  \COMMAND|DOCS server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - O(N) where N is the number of commands to look up\n\
+  \COMMAND|GETKEYS server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 - O(N) where N is the number of arguments to the command\n\
+  \COMMAND|GETKEYSANDFLAGS server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - O(N) where N is the number of arguments to the command\n\
+  \COMMAND|HELP server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(1)\n\
+  \COMMAND|INFO server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 - O(N) where N is the number of commands to look up\n\
+  \COMMAND|LIST server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 ACLCAT,FILTERBY,MODULE,PATTERN O(N) where N is the total number of commands\n\
+  \CONFIG server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - Depends on subcommand.\n\
+  \CONFIG|GET server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(N) when N is the number of configuration parameters provided\n\
+  \CONFIG|HELP server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(1)\n\
+  \CONFIG|RESETSTAT server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(1)\n\
+  \CONFIG|REWRITE server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.0,valkey:2.8.0 - O(1)\n\
+  \CONFIG|SET server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(N) when N is the number of configuration parameters provided\n\
+  \COPY generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 DB,REPLACE O(N) worst case for collections, where N is the number of nested items. O(1) for string values.\n\
+  \DBSIZE server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \DEBUG server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - Depends on subcommand.\n\
+  \DECR string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \DECRBY string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \DEL generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N) where N is the number of keys that will be removed. When a key to remove holds a value other than a string, the individual complexity for this key is O(M) where M is the number of elements in the list, set, sorted set or hash. Removing a single key that holds a string value is O(1).\n\
+  \DELEX string redis-8.6 redis:8.4.0 IFDEQ,IFDNE,IFEQ,IFNE O(1) for IFEQ/IFNE, O(N) for IFDEQ/IFDNE where N is the length of the string value.\n\
+  \DELIFEQ string valkey-9.1 valkey:9.0.0 - O(1)\n\
+  \DIGEST string redis-8.6 redis:8.4.0 - O(N) where N is the length of the string value.\n\
+  \DISCARD transactions redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(N), when N is the number of queued commands\n\
+  \DUMP generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 - O(1) to access the key and additional O(N*M) to serialize it, where N is the number of objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1).\n\
+  \ECHO connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \EVAL scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 - Depends on the script that is executed.\n\
+  \EVALSHA scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 - Depends on the script that is executed.\n\
+  \EVALSHA_RO scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - Depends on the script that is executed.\n\
+  \EVAL_RO scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - Depends on the script that is executed.\n\
+  \EXEC transactions redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 - Depends on commands in the transaction\n\
+  \EXISTS generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N) where N is the number of keys to check.\n\
+  \EXPIRE generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 GT,LT,NX,XX O(1)\n\
+  \EXPIREAT generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 GT,LT,NX,XX O(1)\n\
+  \EXPIRETIME generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - O(1)\n\
+  \FAILOVER server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 ABORT,FORCE,TIMEOUT,TO O(1)\n\
+  \FCALL scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - Depends on the function that is executed.\n\
+  \FCALL_RO scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - Depends on the function that is executed.\n\
+  \FLUSHALL server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 ASYNC,SYNC O(N) where N is the total number of keys in all databases\n\
+  \FLUSHDB server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 ASYNC,SYNC O(N) where N is the number of keys in the selected database\n\
+  \FUNCTION scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - Depends on subcommand.\n\
+  \FUNCTION|DELETE scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - O(1)\n\
+  \FUNCTION|DUMP scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - O(N) where N is the number of functions\n\
+  \FUNCTION|FLUSH scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 ASYNC,SYNC O(N) where N is the number of functions deleted\n\
+  \FUNCTION|HELP scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - O(1)\n\
+  \FUNCTION|KILL scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - O(1)\n\
+  \FUNCTION|LIST scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 LIBRARYNAME,WITHCODE O(N) where N is the number of functions\n\
+  \FUNCTION|LOAD scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 REPLACE O(1) (considering compilation time is redundant)\n\
+  \FUNCTION|RESTORE scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 APPEND,FLUSH,REPLACE O(N) where N is the number of functions on the payload\n\
+  \FUNCTION|STATS scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - O(1)\n\
+  \GEOADD geo redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.0,valkey:3.2.0 CH,NX,XX O(log(N)) for each item added, where N is the number of elements in the sorted set.\n\
+  \GEODIST geo redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.0,valkey:3.2.0 FT,KM,M,MI O(1)\n\
+  \GEOHASH geo redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.0,valkey:3.2.0 - O(1) for each member requested.\n\
+  \GEOPOS geo redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.0,valkey:3.2.0 - O(1) for each member requested.\n\
+  \GEORADIUS geo redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.0,valkey:3.2.0 ANY,ASC,COUNT,DESC,FT,KM,M,MI,STORE,STOREDIST,WITHCOORD,WITHDIST,WITHHASH O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.\n\
+  \GEORADIUSBYMEMBER geo redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.0,valkey:3.2.0 ANY,ASC,COUNT,DESC,FT,KM,M,MI,STORE,STOREDIST,WITHCOORD,WITHDIST,WITHHASH O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.\n\
+  \GEORADIUSBYMEMBER_RO geo redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.10,valkey:3.2.10 ANY,ASC,COUNT,DESC,FT,KM,M,MI,WITHCOORD,WITHDIST,WITHHASH O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.\n\
+  \GEORADIUS_RO geo redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.10,valkey:3.2.10 ANY,ASC,COUNT,DESC,FT,KM,M,MI,WITHCOORD,WITHDIST,WITHHASH O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.\n\
+  \GEOSEARCH geo redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 ANY,ASC,BYBOX,BYPOLYGON,BYRADIUS,COUNT,DESC,FROMLONLAT,FROMMEMBER,FT,KM,M,MI,WITHCOORD,WITHDIST,WITHHASH O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the filter and M is the number of items inside the shape\n\
+  \GEOSEARCHSTORE geo redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 ANY,ASC,BYBOX,BYPOLYGON,BYRADIUS,COUNT,DESC,FROMLONLAT,FROMMEMBER,FT,KM,M,MI,STOREDIST O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the filter and M is the number of items inside the shape\n\
+  \GET string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \GETBIT bitmap redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 - O(1)\n\
+  \GETDEL string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 - O(1)\n\
+  \GETEX string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 EX,EXAT,PERSIST,PX,PXAT O(1)\n\
+  \GETRANGE string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.4.0,valkey:2.4.0 - O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.\n\
+  \GETSET string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \HDEL hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(N) where N is the number of fields to be removed.\n\
+  \HELLO connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.0,valkey:6.0.0 AUTH,SETNAME O(1)\n\
+  \HEXISTS hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(1)\n\
+  \HEXPIRE hash redis-8.0,redis-8.6,valkey-9.1 redis:7.4.0,valkey:9.0.0 FIELDS,GT,LT,NX,XX O(N) where N is the number of specified fields.\n\
+  \HEXPIREAT hash redis-8.0,redis-8.6,valkey-9.1 redis:7.4.0,valkey:9.0.0 FIELDS,GT,LT,NX,XX O(N) where N is the number of specified fields.\n\
+  \HEXPIRETIME hash redis-8.0,redis-8.6,valkey-9.1 redis:7.4.0,valkey:9.0.0 FIELDS O(N) where N is the number of specified fields.\n\
+  \HGET hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(1)\n\
+  \HGETALL hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(N) where N is the size of the hash.\n\
+  \HGETDEL hash redis-8.0,redis-8.6,valkey-9.1 redis:8.0.0,valkey:9.1.0 FIELDS O(N) where N is the number of fields to be retrieved and deleted.\n\
+  \HGETEX hash redis-8.0,redis-8.6,valkey-9.1 redis:8.0.0,valkey:9.0.0 EX,EXAT,FIELDS,PERSIST,PX,PXAT O(N) where N is the number of specified fields.\n\
+  \HINCRBY hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(1)\n\
+  \HINCRBYFLOAT hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 - O(1)\n\
+  \HKEYS hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(N) where N is the size of the hash.\n\
+  \HLEN hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(1)\n\
+  \HMGET hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(N) where N is the number of fields being requested.\n\
+  \HMSET hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(N) where N is the number of fields being set.\n\
+  \HOTKEYS server redis-8.6 redis:8.6.0 - Depends on subcommand.\n\
+  \HOTKEYS|GET server redis-8.6 redis:8.6.0 - O(K) where K is the number of hotkeys returned.\n\
+  \HOTKEYS|HELP server redis-8.6 redis:8.6.1 - O(1)\n\
+  \HOTKEYS|RESET server redis-8.6 redis:8.6.0 - O(1)\n\
+  \HOTKEYS|START server redis-8.6 redis:8.6.0 COUNT,CPU,DURATION,METRICS,NET,SAMPLE,SLOTS O(1)\n\
+  \HOTKEYS|STOP server redis-8.6 redis:8.6.0 - O(1)\n\
+  \HPERSIST hash redis-8.0,redis-8.6,valkey-9.1 redis:7.4.0,valkey:9.0.0 FIELDS O(N) where N is the number of specified fields.\n\
+  \HPEXPIRE hash redis-8.0,redis-8.6,valkey-9.1 redis:7.4.0,valkey:9.0.0 FIELDS,GT,LT,NX,XX O(N) where N is the number of specified fields.\n\
+  \HPEXPIREAT hash redis-8.0,redis-8.6,valkey-9.1 redis:7.4.0,valkey:9.0.0 FIELDS,GT,LT,NX,XX O(N) where N is the number of specified fields.\n\
+  \HPEXPIRETIME hash redis-8.0,redis-8.6,valkey-9.1 redis:7.4.0,valkey:9.0.0 FIELDS O(N) where N is the number of specified fields.\n\
+  \HPTTL hash redis-8.0,redis-8.6,valkey-9.1 redis:7.4.0,valkey:9.0.0 FIELDS O(N) where N is the number of specified fields.\n\
+  \HRANDFIELD hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 WITHVALUES O(N) where N is the number of fields returned\n\
+  \HSCAN hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.0,valkey:2.8.0 COUNT,MATCH,NOVALUES O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.\n\
+  \HSET hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command is called with multiple field/value pairs.\n\
+  \HSETEX hash redis-8.0,redis-8.6,valkey-9.1 redis:8.0.0,valkey:9.0.0 EX,EXAT,FIELDS,FNX,FXX,KEEPTTL,NX,PX,PXAT,XX O(N) where N is the number of specified fields.\n\
+  \HSETNX hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(1)\n\
+  \HSTRLEN hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.0,valkey:3.2.0 - O(1)\n\
+  \HTTL hash redis-8.0,redis-8.6,valkey-9.1 redis:7.4.0,valkey:9.0.0 FIELDS O(N) where N is the number of specified fields.\n\
+  \HVALS hash redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(N) where N is the size of the hash.\n\
+  \INCR string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \INCRBY string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \INCRBYFLOAT string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 - O(1)\n\
+  \INFO server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \KEYS generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N) with N being the number of keys in the database, under the assumption that the key names in the database and the given pattern have limited length.\n\
+  \LASTSAVE server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \LATENCY server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 - Depends on subcommand.\n\
+  \LATENCY|DOCTOR server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 - O(1)\n\
+  \LATENCY|GRAPH server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 - O(1)\n\
+  \LATENCY|HELP server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 - O(1)\n\
+  \LATENCY|HISTOGRAM server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - O(N) where N is the number of commands with latency information being retrieved.\n\
+  \LATENCY|HISTORY server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 - O(1)\n\
+  \LATENCY|LATEST server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 - O(1)\n\
+  \LATENCY|RESET server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.13,valkey:2.8.13 - O(1)\n\
+  \LCS string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 IDX,LEN,MINMATCHLEN,WITHMATCHLEN O(N*M) where N and M are the lengths of s1 and s2, respectively\n\
+  \LINDEX list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N) where N is the number of elements to traverse to get to the element at index. This makes asking for the first or the last element of the list O(1).\n\
+  \LINSERT list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 AFTER,BEFORE O(N) where N is the number of elements to traverse before seeing the value pivot. This means that inserting somewhere on the left end on the list (head) can be considered O(1) and inserting somewhere on the right end (tail) is O(N).\n\
+  \LLEN list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \LMOVE list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 LEFT,RIGHT O(1)\n\
+  \LMPOP list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 COUNT,LEFT,RIGHT O(N+M) where N is the number of provided keys and M is the number of elements returned.\n\
+  \LOLWUT server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 VERSION\n\
+  \LPOP list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N) where N is the number of elements returned\n\
+  \LPOS list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.0.6,valkey:6.0.6 COUNT,MAXLEN,RANK O(N) where N is the number of elements in the list, for the average case. When searching for elements near the head or the tail of the list, or when the MAXLEN option is provided, the command may run in constant time.\n\
+  \LPUSH list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.\n\
+  \LPUSHX list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 - O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.\n\
+  \LRANGE list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(S+N) where S is the distance of start offset from HEAD for small lists, from nearest end (HEAD or TAIL) for large lists; and N is the number of elements in the specified range.\n\
+  \LREM list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N+M) where N is the length of the list and M is the number of elements removed.\n\
+  \LSET list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N) where N is the length of the list. Setting either the first or the last element of the list is O(1).\n\
+  \LTRIM list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N) where N is the number of elements to be removed by the operation.\n\
+  \MEMORY server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 - Depends on subcommand.\n\
+  \MEMORY|DOCTOR server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 - O(1)\n\
+  \MEMORY|HELP server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 - O(1)\n\
+  \MEMORY|MALLOC-STATS server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 - Depends on how much memory is allocated, could be slow\n\
+  \MEMORY|PURGE server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 - Depends on how much memory is allocated, could be slow\n\
+  \MEMORY|STATS server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 - O(1)\n\
+  \MEMORY|USAGE server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 SAMPLES O(N) where N is the number of samples.\n\
+  \MGET string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N) where N is the number of keys to retrieve.\n\
+  \MIGRATE generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 AUTH,AUTH2,COPY,KEYS,REPLACE This command actually executes a DUMP+DEL in the source instance, and a RESTORE in the target instance. See the pages of these commands for time complexity. Also an O(N) data transfer between the two instances is performed.\n\
+  \MODULE server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 - Depends on subcommand.\n\
+  \MODULE|HELP server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(1)\n\
+  \MODULE|LIST server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 - O(N) where N is the number of loaded modules.\n\
+  \MODULE|LOAD server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 - O(1)\n\
+  \MODULE|LOADEX server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 ARGS,CONFIG O(1)\n\
+  \MODULE|UNLOAD server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 - O(1)\n\
+  \MONITOR server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 -\n\
+  \MOVE generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \MSET string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.1,valkey:1.0.1 - O(N) where N is the number of keys to set.\n\
+  \MSETEX string redis-8.6,valkey-9.1 redis:8.4.0,valkey:9.1.0 EX,EXAT,KEEPTTL,NX,PX,PXAT,XX O(N) where N is the number of keys to set.\n\
+  \MSETNX string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.1,valkey:1.0.1 - O(N) where N is the number of keys to set.\n\
+  \MULTI transactions redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 - O(1)\n\
+  \OBJECT generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.3,valkey:2.2.3 - Depends on subcommand.\n\
+  \OBJECT|ENCODING generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.3,valkey:2.2.3 - O(1)\n\
+  \OBJECT|FREQ generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 - O(1)\n\
+  \OBJECT|HELP generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 - O(1)\n\
+  \OBJECT|IDLETIME generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.3,valkey:2.2.3 - O(1)\n\
+  \OBJECT|REFCOUNT generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.3,valkey:2.2.3 - O(1)\n\
+  \PERSIST generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 - O(1)\n\
+  \PEXPIRE generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 GT,LT,NX,XX O(1)\n\
+  \PEXPIREAT generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 GT,LT,NX,XX O(1)\n\
+  \PEXPIRETIME generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - O(1)\n\
+  \PFADD hyperloglog redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.9,valkey:2.8.9 - O(1) to add every element.\n\
+  \PFCOUNT hyperloglog redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.9,valkey:2.8.9 - O(1) with a very small average constant time when called with a single key. O(N) with N being the number of keys, and much bigger constant times, when called with multiple keys.\n\
+  \PFDEBUG hyperloglog redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.9,valkey:2.8.9 - N/A\n\
+  \PFMERGE hyperloglog redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.9,valkey:2.8.9 - O(N) to merge N HyperLogLogs, but with high constant times.\n\
+  \PFSELFTEST hyperloglog redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.9,valkey:2.8.9 - N/A\n\
+  \PING connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \PSETEX string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 - O(1)\n\
+  \PSUBSCRIBE pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(N) where N is the number of patterns to subscribe to.\n\
+  \PSYNC server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.0,valkey:2.8.0 -\n\
+  \PTTL generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 - O(1)\n\
+  \PUBLISH pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(N+M) where N is the number of clients subscribed to the receiving channel and M is the total number of subscribed patterns (by any client).\n\
+  \PUBSUB pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.0,valkey:2.8.0 - Depends on subcommand.\n\
+  \PUBSUB|CHANNELS pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.0,valkey:2.8.0 - O(N) where N is the number of active channels, and assuming constant time pattern matching (relatively short channels and patterns)\n\
+  \PUBSUB|HELP pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 - O(1)\n\
+  \PUBSUB|NUMPAT pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.0,valkey:2.8.0 - O(1)\n\
+  \PUBSUB|NUMSUB pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.0,valkey:2.8.0 - O(N) for the NUMSUB subcommand, where N is the number of requested channels\n\
+  \PUBSUB|SHARDCHANNELS pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - O(N) where N is the number of active shard channels, and assuming constant time pattern matching (relatively short shard channels).\n\
+  \PUBSUB|SHARDNUMSUB pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - O(N) for the SHARDNUMSUB subcommand, where N is the number of requested shard channels\n\
+  \PUNSUBSCRIBE pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(N) where N is the number of patterns to unsubscribe.\n\
+  \QUIT connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \RANDOMKEY generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \READONLY cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(1)\n\
+  \READWRITE cluster redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(1)\n\
+  \RENAME generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \RENAMENX generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \REPLCONF server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(1)\n\
+  \REPLICAOF server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 NO,ONE O(1)\n\
+  \RESET connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 - O(1)\n\
+  \RESTORE generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 ABSTTL,FREQ,IDLETIME,REPLACE O(1) to create the new key and additional O(N*M) to reconstruct the serialized value, where N is the number of objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1). However for sorted set values the complexity is O(N*M*log(N)) because inserting values into sorted sets is O(log(N)).\n\
+  \RESTORE-ASKING server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 ABSTTL,FREQ,IDLETIME,REPLACE O(1) to create the new key and additional O(N*M) to reconstruct the serialized value, where N is the number of objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1). However for sorted set values the complexity is O(N*M*log(N)) because inserting values into sorted sets is O(log(N)).\n\
+  \ROLE server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.12,valkey:2.8.12 - O(1)\n\
+  \RPOP list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N) where N is the number of elements returned\n\
+  \RPOPLPUSH list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 - O(1)\n\
+  \RPUSH list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.\n\
+  \RPUSHX list redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 - O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.\n\
+  \SADD set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.\n\
+  \SAVE server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N) where N is the total number of keys in all databases\n\
+  \SCAN generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.0,valkey:2.8.0 COUNT,MATCH,TYPE O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.\n\
+  \SCARD set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \SCRIPT scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 - Depends on subcommand.\n\
+  \SCRIPT|DEBUG scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.0,valkey:3.2.0 NO,SYNC,YES O(1)\n\
+  \SCRIPT|EXISTS scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 - O(N) with N being the number of scripts to check (so checking a single script is an O(1) operation).\n\
+  \SCRIPT|FLUSH scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 ASYNC,SYNC O(N) with N being the number of scripts in cache\n\
+  \SCRIPT|HELP scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(1)\n\
+  \SCRIPT|KILL scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 - O(1)\n\
+  \SCRIPT|LOAD scripting redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 - O(N) with N being the length in bytes of the script body.\n\
+  \SCRIPT|SHOW scripting valkey-9.1 valkey:8.0.0 - O(1).\n\
+  \SDIFF set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N) where N is the total number of elements in all given sets.\n\
+  \SDIFFSTORE set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N) where N is the total number of elements in all given sets.\n\
+  \SELECT connection redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \SET string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 EX,EXAT,GET,IFDEQ,IFDNE,IFEQ,IFNE,KEEPTTL,NX,PX,PXAT,XX O(1)\n\
+  \SETBIT bitmap redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 - O(1)\n\
+  \SETEX string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(1)\n\
+  \SETNX string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \SETRANGE string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 - O(1), not counting the time taken to copy the new string in place. Usually, this string is very small so the amortized complexity is O(1). Otherwise, complexity is O(M) with M being the length of the value argument.\n\
+  \SHUTDOWN server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 ABORT,FAILOVER,FORCE,NOSAVE,NOW,SAFE,SAVE O(N) when saving, where N is the total number of keys in all databases when saving data, otherwise O(1)\n\
+  \SINTER set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.\n\
+  \SINTERCARD set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 LIMIT O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.\n\
+  \SINTERSTORE set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.\n\
+  \SISMEMBER set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \SLAVEOF server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 NO,ONE O(1)\n\
+  \SLOWLOG server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.12,valkey:2.2.12 - Depends on subcommand.\n\
+  \SLOWLOG|GET server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.12,valkey:2.2.12 - O(N) where N is the number of entries returned\n\
+  \SLOWLOG|HELP server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 - O(1)\n\
+  \SLOWLOG|LEN server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.12,valkey:2.2.12 - O(1)\n\
+  \SLOWLOG|RESET server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.12,valkey:2.2.12 - O(N) where N is the number of entries in the slowlog\n\
+  \SMEMBERS set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N) where N is the set cardinality.\n\
+  \SMISMEMBER set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 - O(N) where N is the number of elements being checked for membership\n\
+  \SMOVE set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \SORT generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 ALPHA,ASC,BY,DESC,GET,LIMIT,STORE O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).\n\
+  \SORT_RO generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 ALPHA,ASC,BY,DESC,GET,LIMIT O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).\n\
+  \SPOP set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - Without the count argument O(1), otherwise O(N) where N is the value of the passed count.\n\
+  \SPUBLISH pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - O(N) where N is the number of clients subscribed to the receiving shard channel.\n\
+  \SRANDMEMBER set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - Without the count argument O(1), otherwise O(N) where N is the absolute value of the passed count.\n\
+  \SREM set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N) where N is the number of members to be removed.\n\
+  \SSCAN set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.0,valkey:2.8.0 COUNT,MATCH O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.\n\
+  \SSUBSCRIBE pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - O(N) where N is the number of shard channels to subscribe to.\n\
+  \STRLEN string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 - O(1)\n\
+  \SUBSCRIBE pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(N) where N is the number of channels to subscribe to.\n\
+  \SUBSTR string redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.\n\
+  \SUNION set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N) where N is the total number of elements in all given sets.\n\
+  \SUNIONSTORE set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(N) where N is the total number of elements in all given sets.\n\
+  \SUNSUBSCRIBE pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 - O(N) where N is the number of shard channels to unsubscribe.\n\
+  \SWAPDB server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 - O(N) where N is the count of clients watching or blocking on keys from both databases.\n\
+  \SYNC server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 -\n\
+  \TIME server redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.6.0,valkey:2.6.0 - O(1)\n\
+  \TOUCH generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.2.1,valkey:3.2.1 - O(N) where N is the number of keys that will be touched.\n\
+  \TRIMSLOTS server redis-8.6 redis:8.4.0 RANGES O(N) where N is the total number of keys in all databases\n\
+  \TTL generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \TYPE generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.0,valkey:1.0.0 - O(1)\n\
+  \UNLINK generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:4.0.0,valkey:4.0.0 - O(1) for each key removed regardless of its size. Then the command does O(N) work in a different thread in order to reclaim memory, where N is the number of allocations the deleted objects where composed of.\n\
+  \UNSUBSCRIBE pubsub redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(N) where N is the number of channels to unsubscribe.\n\
+  \UNWATCH transactions redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 - O(1)\n\
+  \VADD module redis-8.0,redis-8.6 redis:8.0.0 BIN,CAS,EF,FP32,M,NOQUANT,Q8,REDUCE,SETATTR,VALUES\n\
+  \VCARD module redis-8.0,redis-8.6 redis:8.0.0 -\n\
+  \VDIM module redis-8.0,redis-8.6 redis:8.0.0 -\n\
+  \VEMB module redis-8.0,redis-8.6 redis:8.0.0 RAW\n\
+  \VGETATTR module redis-8.0,redis-8.6 redis:8.0.0 -\n\
+  \VINFO module redis-8.0,redis-8.6 redis:8.0.0 -\n\
+  \VISMEMBER module redis-8.0,redis-8.6 redis:8.2.0 -\n\
+  \VLINKS module redis-8.0,redis-8.6 redis:8.0.0 WITHSCORES\n\
+  \VRANDMEMBER module redis-8.0,redis-8.6 redis:8.0.0 -\n\
+  \VRANGE module redis-8.6 redis:8.4.0 -\n\
+  \VREM module redis-8.0,redis-8.6 redis:8.0.0 -\n\
+  \VSETATTR module redis-8.0,redis-8.6 redis:8.0.0 -\n\
+  \VSIM module redis-8.0,redis-8.6 redis:8.0.0 COUNT,EF,ELE,EPSILON,FILTER,FILTER-EF,FP32,NOTHREAD,TRUTH,VALUES,WITHATTRIBS,WITHSCORES\n\
+  \WAIT generic redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:3.0.0,valkey:3.0.0 - O(1)\n\
+  \WAITAOF generic redis-8.0,redis-8.6,valkey-9.1 redis:7.2.0,valkey:7.2.0 - O(1)\n\
+  \WATCH transactions redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 - O(1) for every key.\n\
+  \XACK stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(1) for each message ID processed.\n\
+  \XACKDEL stream redis-8.6 redis:8.2.0 ACKED,DELREF,IDS,KEEPREF O(1) for each message ID processed.\n\
+  \XADD stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 *,=,ACKED,DELREF,IDMP,IDMPAUTO,KEEPREF,LIMIT,MAXLEN,MINID,NOMKSTREAM,~ O(1) when adding a new entry, O(N) when trimming where N being the number of entries evicted.\n\
+  \XAUTOCLAIM stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 COUNT,JUSTID O(1) if COUNT is small.\n\
+  \XCFGSET stream redis-8.6 redis:8.6.0 IDMP-DURATION,IDMP-MAXSIZE O(1)\n\
+  \XCLAIM stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 FORCE,IDLE,JUSTID,LASTID,RETRYCOUNT,TIME O(log N) with N being the number of messages in the PEL of the consumer group.\n\
+  \XDEL stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(1) for each single item to delete in the stream, regardless of the stream size.\n\
+  \XDELEX stream redis-8.6 redis:8.2.0 ACKED,DELREF,IDS,KEEPREF O(1) for each single item to delete in the stream, regardless of the stream size.\n\
+  \XGROUP stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - Depends on subcommand.\n\
+  \XGROUP|CREATE stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 $,ENTRIESREAD,MKSTREAM O(1)\n\
+  \XGROUP|CREATECONSUMER stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 - O(1)\n\
+  \XGROUP|DELCONSUMER stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(1)\n\
+  \XGROUP|DESTROY stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(N) where N is the number of entries in the group's pending entries list (PEL).\n\
+  \XGROUP|HELP stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(1)\n\
+  \XGROUP|SETID stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 $,ENTRIESREAD O(1)\n\
+  \XIDMPRECORD stream redis-8.6 redis:8.6.2 - O(1)\n\
+  \XINFO stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - Depends on subcommand.\n\
+  \XINFO|CONSUMERS stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(1)\n\
+  \XINFO|GROUPS stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(1)\n\
+  \XINFO|HELP stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(1)\n\
+  \XINFO|STREAM stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 COUNT,FULL O(1)\n\
+  \XLEN stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(1)\n\
+  \XPENDING stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 IDLE O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the command returns just the summary and the list of consumers is small, it runs in O(1) time; otherwise, an additional O(N) time for iterating every consumer.\n\
+  \XRANGE stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 COUNT O(N) with N being the number of elements being returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).\n\
+  \XREAD stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 BLOCK,COUNT,STREAMS For each stream mentioned: O(N) with N being the number of elements being returned, it means that XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in order to serve the M clients blocked on the stream getting new data.\n\
+  \XREADGROUP stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 BLOCK,CLAIM,COUNT,GROUP,NOACK,STREAMS For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when XREADGROUP blocks, XADD will pay the O(N) time in order to serve the N clients blocked on the stream getting new data.\n\
+  \XREVRANGE stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 COUNT O(N) with N being the number of elements returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).\n\
+  \XSETID stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 ENTRIESADDED,MAXDELETEDID O(1)\n\
+  \XTRIM stream redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 =,ACKED,DELREF,KEEPREF,LIMIT,MAXLEN,MINID,~ O(N), with N being the number of evicted entries. Constant times are very small however, since entries are organized in macro nodes containing multiple entries that can be released with a single deallocation.\n\
+  \ZADD sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 CH,GT,INCR,LT,NX,XX O(log(N)) for each item added, where N is the number of elements in the sorted set.\n\
+  \ZCARD sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 - O(1)\n\
+  \ZCOUNT sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(log(N)) with N being the number of elements in the sorted set.\n\
+  \ZDIFF sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 WITHSCORES O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set.\n\
+  \ZDIFFSTORE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 - O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set.\n\
+  \ZINCRBY sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 - O(log(N)) where N is the number of elements in the sorted set.\n\
+  \ZINTER sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 AGGREGATE,MAX,MIN,SUM,WEIGHTS,WITHSCORES O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the number of elements in the resulting sorted set.\n\
+  \ZINTERCARD sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 LIMIT O(N*K) worst case with N being the smallest input sorted set, K being the number of input sorted sets.\n\
+  \ZINTERSTORE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 AGGREGATE,MAX,MIN,SUM,WEIGHTS O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the number of elements in the resulting sorted set.\n\
+  \ZLEXCOUNT sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.9,valkey:2.8.9 - O(log(N)) with N being the number of elements in the sorted set.\n\
+  \ZMPOP sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:7.0.0,valkey:7.0.0 COUNT,MAX,MIN O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.\n\
+  \ZMSCORE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 - O(N) where N is the number of members being requested.\n\
+  \ZPOPMAX sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.\n\
+  \ZPOPMIN sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:5.0.0,valkey:5.0.0 - O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.\n\
+  \ZRANDMEMBER sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 WITHSCORES O(N) where N is the number of members returned\n\
+  \ZRANGE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 BYLEX,BYSCORE,LIMIT,REV,WITHSCORES O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.\n\
+  \ZRANGEBYLEX sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.9,valkey:2.8.9 LIMIT O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).\n\
+  \ZRANGEBYSCORE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.0.5,valkey:1.0.5 LIMIT,WITHSCORES O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).\n\
+  \ZRANGESTORE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 BYLEX,BYSCORE,LIMIT,REV O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements stored into the destination key.\n\
+  \ZRANK sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 WITHSCORE O(log(N))\n\
+  \ZREM sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 - O(M*log(N)) with N being the number of elements in the sorted set and M the number of elements to be removed.\n\
+  \ZREMRANGEBYLEX sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.9,valkey:2.8.9 - O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.\n\
+  \ZREMRANGEBYRANK sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 - O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.\n\
+  \ZREMRANGEBYSCORE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 - O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.\n\
+  \ZREVRANGE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 WITHSCORES O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.\n\
+  \ZREVRANGEBYLEX sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.9,valkey:2.8.9 LIMIT O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).\n\
+  \ZREVRANGEBYSCORE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.2.0,valkey:2.2.0 LIMIT,WITHSCORES O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).\n\
+  \ZREVRANK sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 WITHSCORE O(log(N))\n\
+  \ZSCAN sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.8.0,valkey:2.8.0 COUNT,MATCH,NOSCORES O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.\n\
+  \ZSCORE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:1.2.0,valkey:1.2.0 - O(1)\n\
+  \ZUNION sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:6.2.0,valkey:6.2.0 AGGREGATE,MAX,MIN,SUM,WEIGHTS,WITHSCORES O(N)+O(M*log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.\n\
+  \ZUNIONSTORE sorted-set redis-7.0,redis-8.0,redis-8.6,valkey-9.1 redis:2.0.0,valkey:2.0.0 AGGREGATE,MAX,MIN,SUM,WEIGHTS O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.\n\
   \"

@@ -37,6 +37,7 @@ connectionCases =
     lent (onEmpty "select" (select 16) ["SELECT", "16"] (Fails "ERR")),
     lent (onEmpty "clientSetname" (clientSetname "n") ["CLIENT", "SETNAME", "n"] (Gives ())),
     lent (onEmpty "clientSetinfo" (clientSetinfo "LIB-NAME" "x") ["CLIENT", "SETINFO", "LIB-NAME", "x"] (Gives ())),
+    lent (onEmpty "clientSetinfo" (clientSetinfo "LIB-VER" "1") ["CLIENT", "SETINFO", "LIB-VER", "1"] (Gives ())),
     lent (onEmpty "clientNoTouch" (clientNoTouch True) ["CLIENT", "NO-TOUCH", "ON"] (Gives ())),
     lent (onEmpty "clientNoTouch" (clientNoTouch False) ["CLIENT", "NO-TOUCH", "OFF"] (Gives ())),
     -- A standalone server refuses these, except Valkey.
