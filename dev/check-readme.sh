@@ -34,5 +34,6 @@ for tag in tls mtls; do check "$tag" "${tag^^}" examples/Production.hs docs/guid
 for tag in ready stopping mapping; do check "$tag" "${tag^^}" examples/Production.hs docs/guide/kubernetes.md; done
 check settings SETTINGS examples/Production.hs docs/guide/production.md
 check tokens TOKENS examples/Production.hs docs/guide/managed.md
+for tag in indexed searched brute; do check "$tag" "${tag^^}" examples/Vectors.hs docs/guide/vectors.md; done
 for tag in repeated counted queued; do check "$tag" "${tag^^}" examples/InDoubt.hs docs/guide/troubleshooting.md; done
 exit "$status"

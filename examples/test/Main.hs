@@ -26,6 +26,7 @@ import Production qualified
 import Quickstart qualified
 import Reading qualified
 import Redis.TestKit.Cluster
+import Redis.TestKit.Command (Reply (..), request)
 import Redis.TestKit.Group
 import Redis.TestKit.Server
 import Redis.TestKit.Wait (within)
@@ -39,6 +40,7 @@ import Testing qualified
 import Tour qualified
 import Toured
 import Transactions qualified
+import Vectors qualified
 import Worker qualified
 
 main :: IO ()
@@ -130,6 +132,13 @@ main = hspec . around_ (within 60) $ do
     it "scripts go by their digests, and functions by their names" $ \server -> do
       printed <- linesOf Scripts.main [serverUrl server]
       printed `shouldBe` ["3", "[2,3]", "Just \"6\"", "2"]
+    it "a search among a thousand vectors finds what a comparison with each finds, where the server has vector sets" $ \server -> do
+      printed <- linesOf Vectors.main [serverUrl server]
+      newEnough <- withServerConnection server (`request` ["COMMAND", "INFO", "VADD"])
+      printed
+        `shouldBe` case newEnough of
+          List [List (_ : _)] -> ["1000", "True", "True", "True", "(3,True)"]
+          _ -> ["the server has no vector sets"]
     it "a worker handles what it can, and buries what it cannot" $ \server -> do
       printed <- linesOf Worker.main [serverUrl server]
       printed `shouldBe` ["[\"ada\",\"grace\"]", "[Just \"nobody\",Just \"user error (no such address)\",Just \"2\"]"]

@@ -8,6 +8,8 @@ import Redis.Commands qualified as Redis
 
 untoured :: Client -> Endpoint -> IO ()
 untoured client replica = do
+  hottest client replica >>= print
+  similar client >>= print
   run client (onNode replica Redis.clusterFailover)
   _ <- run client (onEvery Primaries Redis.bgsave)
   everyKey client Redis.clusterscanStart >>= print
@@ -18,3 +20,15 @@ everyKey client cursor = do
   page <- run client (Redis.clusterscan cursor)
   rest <- traverse (everyKey client) (Redis.clusterscanNext page)
   pure (Redis.clusterscanFound page <> concat rest)
+
+hottest :: Client -> Endpoint -> IO [(ByteString, Duration)]
+hottest client node = do
+  run client (onNode node (Redis.hotkeysStart Redis.HotkeysCpu))
+  found <- run client (onNode node Redis.hotkeysGet)
+  pure (maybe [] Redis.hotkeysByCpuTime found)
+
+similar :: Client -> IO [ByteString]
+similar client = do
+  _ <- run client (Redis.vadd "example:vectors" "apple" (Redis.embeddingOf [1, 0.2, 0]))
+  near <- run client (Redis.vsimWithscores "example:vectors" (Redis.VsimElement "apple"))
+  pure (map fst near)

@@ -44,6 +44,7 @@ module Redis.Commands
     module Redis.Commands.StreamInfo,
     module Redis.Commands.String,
     module Redis.Commands.Transfer,
+    module Redis.Commands.VectorSet,
   )
 where
 
@@ -85,3 +86,4 @@ import Redis.Commands.StreamGroup
 import Redis.Commands.StreamInfo
 import Redis.Commands.String
 import Redis.Commands.Transfer
+import Redis.Commands.VectorSet

@@ -59,17 +59,16 @@ data Covered = Covered
 -- | Every command, by name, except those that only contain subcommands.
 covered :: [Covered]
 covered =
-  [ Covered {coveredEntry, coveredDocs, coveredOffer = offer coveredEntry coveredDocs}
+  [ Covered {coveredEntry, coveredDocs, coveredOffer = offer coveredEntry}
     | coveredEntry <- allCommands,
       not (entryContainer coveredEntry),
       let coveredDocs = lookupDocumentation (entryName coveredEntry)
   ]
 
-offer :: CommandEntry -> Maybe Documentation -> Offer
-offer entry docs
+offer :: CommandEntry -> Offer
+offer entry
   | Just functions <- Map.lookup name typed = if entryBlocking entry then TypedBlocking functions else Typed functions
   | Just reason <- lookup name refused = Refused reason
-  | fmap docGroup docs == Just "module" = Refused "A module's: `Redis.Command.Build` makes it."
   | changesConnection entry = OnConnection (fromMaybe "`withDedicated`, by `raw`" (lookup name otherwiseOffered))
   | otherwise = Missing
   where

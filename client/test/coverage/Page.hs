@@ -85,7 +85,7 @@ section (group, inside) =
         ("hash", "Hashes"),
         ("hyperloglog", "HyperLogLogs"),
         ("list", "Lists"),
-        ("module", "Of modules that Redis 8 has built in"),
+        ("module", "Vector sets"),
         ("pubsub", "Publishing and subscribing"),
         ("scripting", "Scripts and functions"),
         ("server", "Servers"),

@@ -66,6 +66,7 @@ import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Argument (floating)
+import Redis.Internal.Command.Lexical
 
 -- | A range of members. The type parameter is 'LexRange' where 'ByLex' is possible, and 'Void'
 -- where it is not.
@@ -94,18 +95,6 @@ data ScoreBound
     ScoreHighest
   deriving stock (Eq, Show)
 
--- | The bound at which a range of members begins or ends.
-data LexBound
-  = -- | At these bytes, included.
-    LexInclusive ByteString
-  | -- | At these bytes, excluded.
-    LexExclusive ByteString
-  | -- | @-@: before all members.
-    LexLowest
-  | -- | @+@: after all members.
-    LexHighest
-  deriving stock (Eq, Show)
-
 -- | The part of a range that is returned.
 data RangeLimit
   = -- | The whole range.
@@ -123,13 +112,6 @@ scoreBound = \case
     | otherwise -> arg ("(" <> floating score)
   ScoreLowest -> arg "-inf"
   ScoreHighest -> arg "+inf"
-
-lexBound :: LexBound -> Argument
-lexBound = \case
-  LexInclusive member -> arg ("[" <> member)
-  LexExclusive member -> arg ("(" <> member)
-  LexLowest -> arg "-"
-  LexHighest -> arg "+"
 
 rangeLimit :: RangeLimit -> [Argument]
 rangeLimit = \case

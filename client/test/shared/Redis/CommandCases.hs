@@ -36,6 +36,7 @@ import Redis.Cases.StreamGroup
 import Redis.Cases.StreamInfo
 import Redis.Cases.String
 import Redis.Cases.Transfer
+import Redis.Cases.VectorSet
 import Redis.CommandCase
 
 cases :: [Case]
@@ -75,5 +76,6 @@ cases =
       streamGroupCases,
       streamInfoCases,
       stringCases,
-      transferCases
+      transferCases,
+      vectorSetCases
     ]
