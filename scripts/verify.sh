@@ -3,7 +3,9 @@
 # every benchmark once, the package from its sdist, the comparisons, the campaign and the soak
 # in short, the differential, and the whole lint with the Haddock pages. ROOTS="FOLDER..."
 # names roots of other Debian systems, with whose compilers and servers `make test` is run, too
-# (dev/ghc-matrix.sh). Ends with "N passed, N failed"; fails if anything did.
+# (dev/ghc-matrix.sh). The cases of commands are run on newer servers of Debian's other suites
+# (dev/newer-servers.sh; NEWER= names their folder); without a network it says that they were not.
+# Ends with "N passed, N failed"; fails if anything did.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/cabal-env.sh
@@ -31,6 +33,27 @@ LONG_PROPERTIES=yes run_suites property core
 for benchmark in "${benchmarks[@]}"; do
   check "$benchmark, each once" "$(cabal list-bin -v0 "$benchmark")" --iters 1
 done
+
+# The commands on newer servers than this system's.
+if newer="$(dev/newer-servers.sh "${NEWER:-build/newer-servers}" 2>"$logs/newer-servers.log")"; then
+  while read -r server; do
+    name="$("$server" --version | grep -oE '^[A-Za-z]+|v=[0-9.]+' | tr '\n' ' ')"
+    while read -r suite tests; do
+      # The replicas of a test's cluster of Valkey 9.1 are not online within the tests' 20 s.
+      [ "$suite" != cluster ] || [[ "$name" == Redis* ]] || continue
+      binary="$(cabal list-bin -v0 "$(target_of "$suite")")"
+      check "$suite on $name: $tests" env REDIS_TESTKIT_SERVER="$server" \
+        bash -c 'cd "$1" && exec "$2" --match "$3"' newer "${folder_of[$suite]}" "$binary" "$tests"
+    done <<END
+integration every command
+cluster commands about clusters
+examples among a thousand vectors
+END
+  done <<<"$newer"
+else
+  tail -n 3 "$logs/newer-servers.log"
+  echo "== NOT RUN: the commands on newer servers, which cannot be fetched ($logs/newer-servers.log)"
+fi
 
 # What would be published stands alone.
 counted_check "the package from its sdist" scripts/check-sdist.sh
