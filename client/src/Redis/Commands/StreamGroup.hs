@@ -181,9 +181,9 @@ xreadgroupClaim = xreadgroupClaimWith xreadgroupDefaults
 xreadgroupClaimWith ::
   XreadgroupOptions -> Duration -> Consumer -> NonEmpty ByteString -> Command [(ByteString, [ClaimedEntry])]
 xreadgroupClaimWith options idle reader names =
-  command "XREADGROUP" (xreadgroupArguments options (Just idle) reader (fmap (\name -> (name, Undelivered)) names)) (readStreams claimed)
+  command "XREADGROUP" (xreadgroupArguments options (Just idle) reader (fmap (\name -> (name, Undelivered)) names)) (readStreams readClaimed)
   where
-    claimed reply = do
+    readClaimed reply = do
       elements <- Decode.list Decode.value reply
       entry <- StreamEntry <$> Decode.element 0 readId elements <*> Decode.element 1 readFields elements
       claimedEntryIdle <- milliseconds <$> Decode.element 2 Decode.integer elements
