@@ -10,7 +10,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Unsafe qualified as ByteString.Unsafe
 import Foreign.Ptr (castPtr)
-import Redis.Internal.Command (Command (commandFacts, commandRequest), decoded, fromReply)
+import Redis.Internal.Command (Command (commandFacts, commandRequest), Facts (factInfo), decoded, fromReply)
 import Redis.Internal.Protocol.Decode (DecodeLimits (..), Step (..), decode, startFrames)
 import Redis.Value (Value)
 
@@ -26,7 +26,7 @@ parsed bytes =
 
 -- | Decodes the command's result from the value.
 result :: Command a -> Value -> IO a
-result given value = either throwIO pure (fromReply (commandFacts given) (commandRequest given) value >>= decoded given)
+result given value = either throwIO pure (fromReply (factInfo (commandFacts given)) (commandRequest given) value >>= decoded given)
 
 limits :: DecodeLimits
 limits = DecodeLimits {decodeMaxBulk = 512 * 1024 * 1024, decodeMaxElements = 1024 * 1024, decodeMaxDepth = 32}
