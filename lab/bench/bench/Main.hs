@@ -13,7 +13,6 @@ module Main (main) where
 
 import Control.Monad (forM, forM_, replicateM)
 import Lab.Bare (bareCpu, bareLoop)
-import Lab.Gate.Table (median)
 import Tool.Bench.Arrivals (Arrivals (..))
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals (runCpuPerOp)
@@ -26,6 +25,7 @@ import Tool.Bench.Workload.Chosen (newWorkload)
 import Tool.Options.Bench
 import Tool.Options.Load
 import Tool.Span (inMicros)
+import Tool.Statistics (median)
 import Tool.Text (duration, fixed)
 
 main :: IO ()

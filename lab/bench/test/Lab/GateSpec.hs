@@ -7,6 +7,7 @@ import Lab.Gate.Table
 import System.Exit (ExitCode (..))
 import Test.Hspec
 import Tool.Options.Bench (Operation (..))
+import Tool.Statistics (median)
 
 -- | Samples in which every run has the same speed and cost.
 equal :: Samples
