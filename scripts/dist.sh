@@ -21,7 +21,7 @@ SOURCE_DATE_EPOCH="$(git log -1 --format=%ct 2>/dev/null || date +%s)"
 export SOURCE_DATE_EPOCH
 
 # What belongs below /usr.
-usr="$work/root/usr"
+usr="$work/tree/usr"
 install -D "$built" "$usr/bin/redis-client"
 strip "$usr/bin/redis-client"
 for shell in bash zsh fish; do
@@ -64,19 +64,19 @@ man
 
 package="redis-client_${version}_$architecture"
 tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
-  --transform="s,^\./usr,redis-client-$version," -C "$work/root" -cf - ./usr |
+  --transform="s,^\./usr,redis-client-$version," -C "$work/tree" -cf - ./usr |
   gzip -9n >"$out/redis-client-$version-linux-$architecture.tar.gz"
 
 # The libraries that it needs, as this system's packages name them.
-mkdir -p "$work/debian" "$work/root/DEBIAN"
+mkdir -p "$work/debian" "$work/tree/DEBIAN"
 printf 'Source: redis-client\n\nPackage: redis-client\nArchitecture: any\n' >"$work/debian/control"
-needed="$(cd "$work" && dpkg-shlibdeps -O "root/usr/bin/redis-client" 2>/dev/null | sed -n 's/^shlibs:Depends=//p')"
-cat >"$work/root/DEBIAN/control" <<CONTROL
+needed="$(cd "$work" && dpkg-shlibdeps -O "tree/usr/bin/redis-client" 2>/dev/null | sed -n 's/^shlibs:Depends=//p')"
+cat >"$work/tree/DEBIAN/control" <<CONTROL
 Package: redis-client
 Version: $version
 Architecture: $architecture
 Maintainer: $(awk -F ': *' '$1 == "maintainer" { print $2 }' tool/redis-client-tool.cabal)
-Installed-Size: $(du -sk "$work/root/usr" | cut -f 1)
+Installed-Size: $(du -sk "$work/tree/usr" | cut -f 1)
 Depends: $needed
 Recommends: redis-server | valkey-server
 Section: database
@@ -85,7 +85,7 @@ Description: load generator for Redis and Valkey
  redis-client bench drives a server or a cluster, and shows that the work it
  counts is work the server did.
 CONTROL
-dpkg-deb --root-owner-group --build "$work/root" "$out/$package.deb" >/dev/null
+dpkg-deb --root-owner-group --build "$work/tree" "$out/$package.deb" >/dev/null
 
 # Hackage wants no package to say how far its tests are optimised; here it saves minutes.
 for library in client patterns testkit; do
@@ -95,4 +95,4 @@ for library in client patterns testkit; do
 done
 
 (cd "$out" && sha256sum -- * >SHA256SUMS && du -h -- *)
-echo "installed: $(du -sh "$work/root/usr" | cut -f 1); needs: $needed"
+echo "installed: $(du -sh "$work/tree/usr" | cut -f 1); needs: $needed"
