@@ -29,7 +29,7 @@ where
 
 import Data.ByteString (ByteString)
 import Redis.Commands.Script (eval, evalRo, evalsha, evalshaRo)
-import Redis.Internal.Command (Command (..), commandArguments)
+import Redis.Internal.Command (Command (..), commandArguments, routeOf)
 import Redis.Internal.Command.Sha1 (sha1Hex)
 import Redis.Internal.Protocol.Encode (requestShortened)
 import Redis.Value (Value)
@@ -62,4 +62,4 @@ evalScriptRo Script {scriptText, scriptDigest} keys arguments =
   evalshaRo scriptDigest keys arguments `orWhole` evalRo scriptText keys arguments
 
 orWhole :: Command a -> Command a -> Command a
-orWhole short whole = short {commandRequest = requestShortened (commandArguments short) (commandRequest whole)}
+orWhole short whole = short {commandRoute = routeOf short, commandRequest = requestShortened (commandArguments short) (commandRequest whole)}

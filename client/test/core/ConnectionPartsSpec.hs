@@ -15,6 +15,7 @@ import Redis.Config (Backoff (..), Polling (..), backoffDefaults)
 import Redis.Duration
 import Redis.Error
 import Redis.Internal.Backoff (delayFor)
+import Redis.Internal.Command.Make (fromArguments)
 import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.Open
 import Redis.Internal.Network.Outgoing
@@ -125,9 +126,9 @@ ring = do
       unless ready (ringReserve pendings 1)
       ringPush pendings one
     facts :: RingEntry -> IO (Maybe Value, Int, Int64, Int64, Int)
-    facts RingEntry {entrySlot, entryEnd, entryDeadline, entryLimit, entryOrderKey} = do
+    facts RingEntry {entrySlot, entryEnd, entryDeadline, entryBegan, entryOrderKey} = do
       value <- outcomeOf entrySlot
-      pure (value, entryEnd, entryDeadline, entryLimit, entryOrderKey)
+      pure (value, entryEnd, entryDeadline, entryBegan, entryOrderKey)
     factsOf n = (Just (Integer (fromIntegral n)), 3 * n, fromIntegral (5 * n), fromIntegral (6 * n), 7 * n)
     outcomeOf slot =
       -- Every slot in these tests is filled.
@@ -140,21 +141,26 @@ slots = do
   it "keeps what it was filled with first, of whatever kind" $
     forM_ [(first, second) | first <- outcomes, second <- outcomes] $ \(first, second) -> do
       slot <- newResponseSlot
-      mapM_ (fillSlot slot) [first, second]
+      mapM_ (fillSlot slot 0) [first, second]
       outcome <- waitSlotResult slot
       show (asEither outcome) `shouldBe` show (asEither first)
 
   it "keeps it beside a function that a failure is handed on to, which is told once, and of nothing that comes after a plain reply" $
     forM_ [(first, second) | first <- outcomes, second <- outcomes] $ \(first, second) -> do
       told <- newIORef []
-      slot <- (\reply -> retryingSlot reply () (\() outcome result -> modifyIORef' told (asEither outcome :) *> void (tryPutMVar result (Right Null)))) <$> newEmptyMVar
-      mapM_ (fillSlot slot) [first, second]
-      arrival <- waitArrival slot
+      reply <- newEmptyMVar
+      let given = fromArguments ["PING"]
+          handedOn client _ node began outcome result = do
+            modifyIORef' told ((client, node, began, asEither outcome) :)
+            void (tryPutMVar result (Right Null))
+          slot = Retrying reply given 'c' 'n' handedOn
+      sequence_ [fillSlot (anySlot slot) began outcome | (began, outcome) <- [(7, first), (8, second)]]
+      arrival <- waitArrival (anySlot slot)
       troubles <- readIORef told
       case (asEither first, arrival) of
         (Right value@(Integer _), Plain kept) -> (kept, troubles) `shouldBe` (value, [])
         (trouble, HandedOn kept result) -> do
-          (asEither kept, troubles) `shouldBe` (trouble, [trouble])
+          (asEither kept, troubles) `shouldBe` (trouble, [('c', 'n', 7, trouble)])
           -- The result that the function has filled in.
           tryReadMVar result `shouldReturn` Just (Right Null)
         _ -> expectationFailure (show (asEither first) <> " was kept as something else")
@@ -162,7 +168,7 @@ slots = do
   it "tells its action once, of what came first" $ do
     told <- newIORef []
     slot <- newTellingSlot (\outcome -> modifyIORef' told (asEither outcome :))
-    mapM_ (fillSlot slot) outcomes
+    mapM_ (fillSlot slot 0) outcomes
     readIORef told `shouldReturn` [Right (Integer 1)]
   where
     outcomes = [Reply (Integer 1), Reply (ErrorReply "ERR"), Failure (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 1) Nothing))]

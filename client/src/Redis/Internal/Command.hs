@@ -28,6 +28,7 @@ module Redis.Internal.Command
 
     -- * Where it goes
     Route (..),
+    routeOf,
     NodeSet (..),
     onNode,
     onEvery,
@@ -116,7 +117,8 @@ commandName = nameFromArguments . commandArguments
 -- | The keys that decide where the command goes, in the order of its words. Empty if it
 -- has none, or if only the server knows them. \(O(n)\).
 commandKeys :: Command a -> [ByteString]
-commandKeys given = case commandRoute given of
+commandKeys given = case routeOf given of
+  FirstKey -> []
   OneKey key -> [key]
   SameSlot keys -> NonEmpty.toList keys
   Splittable _ keys -> NonEmpty.toList keys
@@ -199,6 +201,9 @@ data Route a
     AnyNode
   | -- | Any node will do, but the same one each time: the primary of this slot while it is up.
     AnyNodeFor Slot
+  | -- | One key, the first argument. It is not stored a second time, because a command in flight keeps
+    -- its route; see 'routeOf'.
+    FirstKey
   | -- | One key.
     OneKey ByteString
   | -- | Several keys that must share a slot; checked before sending.
@@ -223,6 +228,13 @@ data Route a
     -- has named, if it has.
     AskServer (Maybe [ByteString]) (Maybe (Route a))
 
+-- | The route with its key: never 'FirstKey'. \(O(1)\).
+routeOf :: Command a -> Route a
+routeOf given = case commandRoute given of
+  FirstKey -> OneKey (requestFirst (commandRequest given))
+  route -> route
+{-# INLINE routeOf #-}
+
 -- | Makes the result of a 'PerNode' from the replies of its nodes.
 type Together a = [(Endpoint, Either Error Value)] -> Either Error a
 
@@ -234,6 +246,7 @@ mapTogether change = \case
   PerNode nodeSet together -> PerNode nodeSet (change together)
   AnyNode -> AnyNode
   AnyNodeFor slot -> AnyNodeFor slot
+  FirstKey -> FirstKey
   OneKey key -> OneKey key
   SameSlot keys -> SameSlot keys
   Splittable stride keys -> Splittable stride keys

@@ -385,9 +385,10 @@ rawCommands = describe "raw" $ do
     commandFacts (idempotent (raw ["SET", "k", "v"])) `shouldBe` writeFacts {factOptions = noOptions {optionIdempotent = True}}
 
 described :: Command a -> String
-described command = case commandRoute command of
+described command = case routeOf command of
   AnyNode -> "any"
   AnyNodeFor slot -> "any, first the primary of slot " <> show (slotNumber slot)
+  FirstKey -> "one, not named"
   OneKey key -> "one " <> Char8.unpack key
   SameSlot names -> "same " <> sentence (NonEmpty.toList names)
   Splittable stride names -> "split by " <> show stride <> ": " <> sentence (NonEmpty.toList names)

@@ -56,7 +56,7 @@ glance core askedAge given = coarseNanos >>= \askedAt -> glanceFrom core Asked {
 glanceFrom :: Core -> Asked -> Command a -> IO (Glance a)
 glanceFrom core asked given = case coreCache core of
   Just store
-    | askedAge asked > 0 -> case commandRoute given of
+    | askedAge asked > 0 -> case routeOf given of
       OneKey key -> glanceAt core asked given (store, key) (fetch core asked given)
       Splittable 1 keys | factReadOnly (commandFacts given), all (mayBeKept store) keys -> glanceParts core asked given keys
       AskServer (Just keys@[key]) Nothing -> glanceAt core asked given (store, key) (\_ -> learning keys)
@@ -159,7 +159,6 @@ fetch core asked given missed@Missed {missedStore = store, missedKey, missedSour
     past = do
       noteUncached store
       started <- startFrom core (askedAt asked) (toPrimary missedKey given)
-      noteStart core started
       pure (resultOf (awaitStarted started <* outdo missed))
 
 -- | The command for the primary of its key, whatever node the client's reads prefer.

@@ -1,3 +1,5 @@
+{-# LANGUAGE GADTs #-}
+
 -- | Runs one command to its end.
 --
 -- The ordinary path is short: one look-up, one submit, one decode. A command that fails is
@@ -14,7 +16,6 @@ module Redis.Internal.Client.Execute
     startTraced,
     awaitTraced,
     runTraced,
-    noteStart,
     untraced,
     toItsEnd,
     pipeTraced,
@@ -34,6 +35,7 @@ import Control.Applicative ((<|>))
 import Control.Concurrent.MVar
 import Control.Exception (SomeException, onException, throwIO, try)
 import Control.Monad (void, when, (>=>))
+import Control.Monad.Primitive (touch)
 import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
 import Data.Foldable (for_)
@@ -69,53 +71,55 @@ import Redis.Value
 import System.Random (randomRIO)
 
 -- | A command that was submitted.
-data Pending a
-  = -- | The command, the destination that it was sent to, when it began, and the variable for its
-    -- reply. Nothing else is kept of a command in flight, because the collector copies it.
-    Underway Core (Command a) Destination {-# UNPACK #-} !Nanos {-# UNPACK #-} !(MVar Arrival)
-  | -- | The action waits for the result. It may be interrupted, and run again.
-    Awaiting (IO (Either Error a))
+newtype Pending a = Pending (SlotFor a)
 
 -- | A started command whose result will be in this cell.
 resultIn :: MVar (Either Error Value) -> (Either Error Value -> Either Error a) -> Pending a
-resultIn cell reading = Awaiting (reading <$> readMVar cell)
+resultIn cell reading = resultOf (reading <$> readMVar cell)
 
 -- | A started command whose result this action returns.
 resultOf :: IO (Either Error a) -> Pending a
-resultOf = Awaiting
+resultOf = Pending . Awaiting
 
 -- | Blocks until there is a result; may be interrupted, and called again.
 awaitStarted :: Pending a -> IO (Either Error a)
-awaitStarted = \case
-  Underway core given _ _ reply ->
+awaitStarted (Pending slot) = case slot of
+  Retrying reply given _ _ _ ->
     readMVar reply >>= \case
       Plain value -> do
-        keepOpen core
+        -- With it, the client.
+        touch slot
         pure $! decoded given value
-      HandedOn _ result -> decodedFrom given <$> readMVar result <* keepOpen core
+      HandedOn _ result -> decodedFrom given <$> readMVar result <* touch slot
       Unresolved outcome -> pure (outcomeOf given outcome)
   Awaiting await -> await
+  Waited _ -> bare <$> waitArrival slot
+  Telling {} -> bare <$> waitArrival slot
+  where
+    bare arrival = case arrivalOutcome arrival of
+      Reply value -> Right value
+      Failure failed -> Left failed
 
 -- | A started command whose result is known.
 settled :: Either Error a -> Pending a
-settled = Awaiting . pure
+settled = resultOf . pure
 
 -- | A command on a connection that its caller holds: it is not sent again.
 onConnection :: Command a -> ResponseSlot -> Pending a
-onConnection given slot = Awaiting (outcomeOf given <$> waitSlotResult slot)
+onConnection given slot = resultOf (outcomeOf given <$> waitSlotResult slot)
 
 -- | Keeps the client from being closed while a caller holds the started command.
 heldOpen :: Core -> Pending a -> Pending a
-heldOpen core = \case
-  Awaiting await -> Awaiting (await <* keepOpen core)
-  underway -> underway
+heldOpen core (Pending slot) = case slot of
+  Awaiting await -> resultOf (await <* keepOpen core)
+  _ -> Pending slot
 {-# INLINE heldOpen #-}
 
 -- | Adds an action that runs once, on the first result, however many callers wait.
 observed :: Pending a -> (Either Error a -> IO ()) -> IO (Pending a)
 observed started note = do
   unnoted <- newIORef True
-  pure . Awaiting $ do
+  pure . resultOf $ do
     result <- awaitStarted started
     isFirst <- atomicModifyIORef' unnoted ((,) False)
     result <$ when isFirst (note result)
@@ -134,14 +138,11 @@ traced core subject begin = case hookCommand (configHooks (coreConfig core)) of
 startTraced :: Trace -> (Core -> IO (Pending a)) -> IO (Pending a)
 startTraced trace begin = (`onException` endTrace trace CommandInterrupted) $ do
   started <- begin (traceCore trace)
-  noteStarted trace started
   observed started (endTrace trace . outcomeFrom)
 
 -- | Starts one command of a pipeline whose trace has begun. The command has no end of its own.
 pipeTraced :: Trace -> Command a -> IO (Pending a)
-pipeTraced trace command = do
-  started <- start (traceCore trace) command
-  started <$ noteStarted trace started
+pipeTraced trace = start (traceCore trace)
 
 -- | Starts a command, waits for its result, and tells the user's hook of the start and of the
 -- end. Blocks until there is a result.
@@ -155,28 +156,13 @@ runTraced core subject begin = case hookCommand (configHooks (coreConfig core)) 
 
 -- | Like 'runTraced', for a command whose trace has begun.
 awaitTraced :: Trace -> (Core -> IO (Pending a)) -> IO (Either Error a)
-awaitTraced trace begin = toItsEnd trace $ do
-  started <- begin (traceCore trace)
-  noteStarted trace started
-  awaitStarted started
+awaitTraced trace begin = toItsEnd trace (begin (traceCore trace) >>= awaitStarted)
 
 -- | Runs the rest of a command whose trace has begun, and tells the user's hook how it ended.
 toItsEnd :: Trace -> IO (Either Error a) -> IO (Either Error a)
 toItsEnd trace rest = do
   result <- rest `onException` endTrace trace CommandInterrupted
   result <$ endTrace trace (outcomeFrom result)
-
--- | Notes in the trace where a started command was sent.
-noteStarted :: Trace -> Pending a -> IO ()
-noteStarted = noteStart . traceCore
-
--- | Notes where a started command was sent, if the current command is traced.
-noteStart :: Core -> Pending a -> IO ()
-noteStart core = \case
-  Underway _ _ destination _ _ -> for_ (coreNotes core) $ \notes -> do
-    noteTarget notes (nodeEndpoint (destinationNode destination))
-    preciseNanos >>= noteEntered notes
-  Awaiting _ -> pure ()
 
 outcomeFrom :: Either Error a -> CommandOutcome
 outcomeFrom = either CommandFailed (const CommandSucceeded)
@@ -252,28 +238,29 @@ startPlaced core began given =
   firstDestination core given >>= \case
     Just destination -> do
       reply <- newEmptyMVar
-      let started = Underway core given destination began reply
-          -- Shared by the slot and the caller, not built twice.
-          {-# NOINLINE started #-}
-      submitToNodeSlot (destinationPool destination) (firstDeadline core given destination began) (commandRequest given) (retryingSlot reply started hasFailed)
-      pure started
+      let slot = Retrying reply given core destination hasFailed
+          -- Shared by the connection and the caller, not built twice.
+          {-# NOINLINE slot #-}
+      submitToNodeSlot (destinationPool destination) (firstDeadline core given destination began) (commandRequest given) (anySlot slot)
+      for_ (coreNotes core) $ \notes -> do
+        noteTarget notes (nodeEndpoint (destinationNode destination))
+        preciseNanos >>= noteEntered notes
+      pure (Pending slot)
     Nothing -> startUnplaced core began given
 {-# INLINE startPlaced #-}
 
--- | Hands a command over to the retry engine.
-hasFailed :: Pending a -> Outcome -> MVar (Either Error Value) -> IO ()
-hasFailed started outcome result = case started of
-  Underway core given destination began _ -> do
-    call <- callOf core given began result
-    onFailure (coreRetryEngine core) call destination outcome
-  Awaiting _ -> pure ()
+-- | Hands a command that began at this time over to the retry engine.
+hasFailed :: Core -> Command a -> Destination -> Nanos -> Outcome -> MVar (Either Error Value) -> IO ()
+hasFailed core given destination began outcome result = do
+  call <- callOf core given began result
+  onFailure (coreRetryEngine core) call destination outcome
 
 -- | The destination of a command that is about to be sent. 'Nothing' if no node is known, or if
 -- earlier commands still wait for one: this command must not overtake them.
 firstDestination :: Core -> Command a -> IO (Maybe Destination)
 firstDestination core given = do
   behind <- waitsForDestination (coreRetryEngine core)
-  if behind then pure Nothing else destinationOf (coreCluster core) (commandFacts given) (commandRoute given)
+  if behind then pure Nothing else destinationOf (coreCluster core) given
 {-# INLINE firstDestination #-}
 
 -- | Hands a command over to be sent when a node for it is known.
@@ -286,7 +273,7 @@ startUnplaced core began given = do
 
 callOf :: Core -> Command a -> Nanos -> MVar (Either Error Value) -> IO Call
 callOf core given began result =
-  newCall (commandRequest given) (commandFacts given) (targetOf (commandRoute given)) (deadlineFor core (commandFacts given) began) result >>= tracedBy (coreNotes core)
+  newCall (commandRequest given) (commandFacts given) (targetOf given) (deadlineFor core (commandFacts given) began) result >>= tracedBy (coreNotes core)
 
 -- | The command as one object: GHC 9.0 would otherwise pass its fields separately and build
 -- it again.
@@ -300,6 +287,7 @@ data Kind = Ordinary | Special
 commandKind :: Command a -> Kind
 commandKind Command {commandRequest, commandRoute, commandFacts = Facts {factInfo = CommandInfo {infoBlocking, infoScope}}} = case commandRoute of
   _ | requestSize commandRequest > largeRequest -> Special
+  FirstKey | NonBlocking <- infoBlocking, SharedConnection <- infoScope -> Ordinary
   OneKey _ | NonBlocking <- infoBlocking, SharedConnection <- infoScope -> Ordinary
   AnyNode | NonBlocking <- infoBlocking, SharedConnection <- infoScope -> Ordinary
   AnyNodeFor _ | NonBlocking <- infoBlocking, SharedConnection <- infoScope -> Ordinary
@@ -331,7 +319,7 @@ inBackground :: IO (Either Error a) -> IO (Pending a)
 inBackground action = do
   result <- newEmptyMVar
   void . spawn "redis command" $ try action >>= putMVar result
-  pure . Awaiting $ readMVar result >>= either (\(failure :: SomeException) -> throwIO failure) pure
+  pure . resultOf $ readMVar result >>= either (\(failure :: SomeException) -> throwIO failure) pure
 
 -- | The next thing that the thread does after it has started a command.
 data NextMove = CallerWaits | CallerGoesOn
@@ -340,7 +328,7 @@ data NextMove = CallerWaits | CallerGoesOn
 startSpecial :: NextMove -> Core -> Nanos -> Command a -> IO (Pending a)
 startSpecial caller core began given =
   startUnnamed caller core began given >>= \case
-    Awaiting await -> pure (Awaiting (first (naming given) <$> await))
+    Pending (Awaiting await) -> pure (resultOf (first (naming given) <$> await))
     underway -> pure underway
 
 -- | Like 'startSpecial'; its errors need not name the command.
@@ -389,7 +377,7 @@ startUnnamed caller core began given
       | needsOwn (commandFacts one) = case caller of
         -- On the caller's own thread: a thread in between would have to be
         -- stopped when the caller is.
-        CallerWaits -> pure (Awaiting (runOwn core began one))
+        CallerWaits -> pure (resultOf (runOwn core began one))
         CallerGoesOn -> inBackground (runOwn core began one)
       | otherwise = startPlaced core began one
 
@@ -429,7 +417,7 @@ learned core began given keys = fmap described <$> learn core ask (commandArgume
 startParts :: Core -> Nanos -> Command a -> [Part] -> IO (Pending a)
 startParts core began given parts = do
   started <- traverse (\part -> (,) part <$> startFrom (untraced core) began (partCommand part)) parts
-  pure . Awaiting $
+  pure . resultOf $
     decodedFrom given . aggregateParts (commandFacts given) <$> traverse (traverse awaitStarted) started
 
 -- | Turns the notes off: attempts at several nodes must not look like one after the other.
@@ -442,7 +430,7 @@ startTogether :: Core -> Nanos -> Command a -> (Nanos -> IO (Either Error [(Endp
 startTogether core began given nodeSet conclude =
   startAfter core began given nodeSet $ \members -> do
     started <- traverse (\(endpoint, route) -> (,) endpoint <$> inBackground (executeFrom (untraced core) began given {commandRoute = route, commandDecode = Right})) members
-    pure . Awaiting $ conclude <$> traverse (traverse awaitStarted) started
+    pure . resultOf $ conclude <$> traverse (traverse awaitStarted) started
 
 -- | The nodes in any order. Drawn when the command starts, so that all callers that wait see the same
 -- order.

@@ -181,7 +181,7 @@ runUntracedOn dedicated given entered
   where
     info = factInfo facts
     facts = commandFacts given
-    slot' = slotOf (targetOf (commandRoute given))
+    slot' = slotOf (targetOf given)
     failed reported =
       let failure = inOwnWords slot' info reported
        in Left (naming given failure) <$ dedicatedLearn dedicated slot' facts failure

@@ -48,7 +48,7 @@ startTransaction core transaction
     bounds = Bounds {boundsSeveralNodes = isClustered cluster, boundsArgument = longestArgument core}
     target = case transactionKeys transaction of
       key : _ -> TargetPrimary (keySlot key)
-      [] -> maybe TargetAnyNode (targetOf . commandRoute) (listToMaybe commands)
+      [] -> maybe TargetAnyNode targetOf (listToMaybe commands)
 
     conclude reply = transactionResult transaction reply >>= maybe (Left unwatched) Right
     unwatched = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "EXEC's array", decodeErrorGot = "null, but no key was watched", decodeErrorCommand = "EXEC"}

@@ -137,9 +137,9 @@ requestFor header = \case
 
 routeFor :: Name -> [Argument] -> Route a
 routeFor name = \case
-  [Key key] -> OneKey key
-  [Key key, Plain _] -> OneKey key
-  [Key key, Plain _, Plain _] -> OneKey key
+  [Key _] -> FirstKey
+  [Key _, Plain _] -> FirstKey
+  [Key _, Plain _, Plain _] -> FirstKey
   [Keys names] -> routeOfNames name names names
   arguments -> routeOfArguments name arguments
 {-# INLINE routeFor #-}
@@ -268,7 +268,7 @@ withRemaining :: Double -> Command a -> Command a
 withRemaining passed given@Command {commandFacts} = case factBlocking commandFacts of
   BlocksFor limit
     | Just shortened <- shorten left ->
-      given {commandRequest = request shortened, commandFacts = withInfo (\info -> info {infoBlocking = BlocksFor left}) commandFacts}
+      given {commandRequest = request shortened, commandRoute = routeOf given, commandFacts = withInfo (\info -> info {infoBlocking = BlocksFor left}) commandFacts}
     where
       left = max 0.002 (limit - max 0 passed)
   _ -> given

@@ -29,7 +29,7 @@ where
 import Control.Concurrent.STM
 import Control.Monad (unless, when)
 import Data.Maybe (catMaybes, fromMaybe)
-import Redis.Error (ConnectionCause (SilentPeer), Delivery (MaybeExecuted), Error (TimeoutError), TimeoutFailure (..))
+import Redis.Error (ConnectionCause (SilentPeer), Delivery (MaybeExecuted))
 import Redis.Internal.Network.Connection
 import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.Outgoing (refuseLate, waitingForCapacity)
@@ -190,7 +190,7 @@ expire mux now = do
             then found {deadlinesEarliest = min deadline (deadlinesEarliest found), deadlinesInTime = True}
             else if deadline == expired then found else found {deadlinesLate = pending : deadlinesLate found}
 
-    tellLate pending = fillSlot (entrySlot pending) (Failure (TimeoutError (TimeoutFailure "" MaybeExecuted (durationFromNanos (entryLimit pending)) Nothing)))
+    tellLate RingEntry {entrySlot, entryBegan, entryDeadline} = fillSlot entrySlot entryBegan (Failure (timedOut MaybeExecuted Deadline {deadlineBegan = entryBegan, deadlineAt = entryDeadline}))
 
 -- | The length of a tick: a twentieth of the shortest limit, between 1 ms and 100 ms.
 tickFor :: [Nanos] -> Nanos

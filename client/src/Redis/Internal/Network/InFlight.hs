@@ -1,4 +1,4 @@
-{-# LANGUAGE ExistentialQuantification #-}
+{-# LANGUAGE GADTs #-}
 {-# LANGUAGE MagicHash #-}
 {-# LANGUAGE UnboxedTuples #-}
 {-# LANGUAGE UnliftedFFITypes #-}
@@ -59,10 +59,11 @@
 module Redis.Internal.Network.InFlight
   ( -- * Replies
     ResponseSlot,
+    SlotFor (..),
+    anySlot,
     Outcome (..),
     newResponseSlot,
     newTellingSlot,
-    retryingSlot,
     newFilledSlot,
     fillSlot,
     waitSlotResult,
@@ -123,8 +124,10 @@ import GHC.Conc (ThreadId (ThreadId))
 import GHC.Exts (Int (I#), ThreadId#, atomicWriteIntArray#)
 import GHC.IO (IO (IO))
 import Redis.Error (Error)
+import Redis.Internal.Command (Command)
 import Redis.Internal.Network.Runtime (Nanos)
 import Redis.Value (Value (..))
+import Unsafe.Coerce (unsafeCoerce)
 
 -- | The outcome of a command on its connection.
 data Outcome
@@ -142,16 +145,30 @@ data Arrival
   | -- | Any other outcome, which was handed on. The result of the command will be in this variable.
     HandedOn Outcome (MVar (Either Error Value))
 
--- | A slot for one command: the variable in which its reply arrives, and who is told of it. The actions
--- run once, on a thread of the connection, so they must be quick and must not throw.
-data ResponseSlot
-  = -- | Only the caller that waits.
-    Waited {-# UNPACK #-} !(MVar Arrival)
-  | -- | A failure is handed on to the function, with this command and the variable for its result.
-    forall command. Retrying {-# UNPACK #-} !(MVar Arrival) command (command -> Outcome -> MVar (Either Error Value) -> IO ())
-  | -- | The action is told of any outcome, before a waiting caller has it. The flag says whether that
-    -- has happened.
-    Telling {-# UNPACK #-} !(MVar Arrival) (IORef Bool) (Outcome -> IO ())
+-- | A slot for one command with a result of type @a@: the variable in which its reply arrives, and who
+-- is told of it. The actions run once, on a thread of the connection, so they must be quick and must
+-- not throw.
+data SlotFor a where
+  -- | Only the caller that waits is told.
+  Waited :: {-# UNPACK #-} !(MVar Arrival) -> SlotFor Value
+  -- | The action is told of any outcome, before a waiting caller has it. The flag says whether that
+  -- has happened.
+  Telling :: {-# UNPACK #-} !(MVar Arrival) -> IORef Bool -> (Outcome -> IO ()) -> SlotFor Value
+  -- | A failure is handed on to the function, with what the command was submitted with, when it began,
+  -- and the variable for its result. The connection and the caller keep this one object of a
+  -- submitted command in flight: the collector copies it.
+  Retrying :: {-# UNPACK #-} !(MVar Arrival) -> Command a -> core -> place -> (core -> Command a -> place -> Nanos -> Outcome -> MVar (Either Error Value) -> IO ()) -> SlotFor a
+  -- | No connection has the command. The action waits for the result; it may be interrupted, and run
+  -- again.
+  Awaiting :: IO (Either Error a) -> SlotFor a
+
+-- | A slot as a connection has it, whatever the type of the result.
+type ResponseSlot = SlotFor Value
+
+-- | The same object for the connection, which reads no result.
+anySlot :: SlotFor a -> ResponseSlot
+anySlot = unsafeCoerce
+{-# INLINE anySlot #-}
 
 -- | An empty slot of which nobody is told but the caller that waits.
 newResponseSlot :: IO ResponseSlot
@@ -162,31 +179,27 @@ newResponseSlot = Waited <$> newEmptyMVar
 newTellingSlot :: (Outcome -> IO ()) -> IO ResponseSlot
 newTellingSlot act = Telling <$> newEmptyMVar <*> newIORef False <*> pure act
 
--- | The slot of an empty variable that hands a failure on to the function: with the command, the
--- outcome, and the variable for the command's result.
-retryingSlot :: MVar Arrival -> command -> (command -> Outcome -> MVar (Either Error Value) -> IO ()) -> ResponseSlot
-retryingSlot = Retrying
-{-# INLINE retryingSlot #-}
-
 -- | A slot that is filled with this outcome.
 newFilledSlot :: Outcome -> IO ResponseSlot
 newFilledSlot outcome = do
   slot <- newResponseSlot
-  slot <$ fillSlot slot outcome
+  slot <$ fillSlot slot 0 outcome
 
--- | Fills the slot unless it is filled. \(O(1)\), never blocks.
-fillSlot :: ResponseSlot -> Outcome -> IO ()
-fillSlot slot outcome = case (outcome, slot) of
-  (_, Telling reply told act) -> do
+-- | Fills the slot of a command that began at this time, unless it is filled. \(O(1)\), never blocks.
+fillSlot :: ResponseSlot -> Nanos -> Outcome -> IO ()
+fillSlot slot began outcome = case slot of
+  Waited reply -> put reply (arrivalOf outcome)
+  Retrying reply given core place act
+    | Reply value <- outcome, isPlain value -> put reply (Plain value)
+    | otherwise -> do
+      result <- newEmptyMVar
+      first <- tryPutMVar reply (HandedOn outcome result)
+      when first (act core given place began outcome result)
+  Telling reply told act -> do
     -- Of several writers only the first one's outcome is acted on.
     late <- atomicModifyIORef' told ((,) True)
     unless late $ act outcome >> put reply (arrivalOf outcome)
-  (Reply value, _) | isPlain value -> put (replyOf slot) (Plain value)
-  (_, Waited reply) -> put reply (Unresolved outcome)
-  (_, Retrying reply command act) -> do
-    result <- newEmptyMVar
-    first <- tryPutMVar reply (HandedOn outcome result)
-    when first (act command outcome result)
+  Awaiting _ -> pure ()
   where
     put reply = void . tryPutMVar reply
 {-# INLINE fillSlot #-}
@@ -195,13 +208,6 @@ arrivalOf :: Outcome -> Arrival
 arrivalOf = \case
   Reply value | isPlain value -> Plain value
   outcome -> Unresolved outcome
-
-replyOf :: ResponseSlot -> MVar Arrival
-replyOf = \case
-  Waited reply -> reply
-  Retrying reply _ _ -> reply
-  Telling reply _ _ -> reply
-{-# INLINE replyOf #-}
 
 -- | Whether a reply is neither an error nor has attributes.
 isPlain :: Value -> Bool
@@ -216,7 +222,12 @@ waitSlotResult slot = arrivalOutcome <$> waitArrival slot
 
 -- | The outcome in the slot, if it is filled. Never blocks.
 trySlotResult :: ResponseSlot -> IO (Maybe Outcome)
-trySlotResult slot = fmap arrivalOutcome <$> tryReadMVar (replyOf slot)
+trySlotResult slot =
+  fmap arrivalOutcome <$> case slot of
+    Waited reply -> tryReadMVar reply
+    Retrying reply _ _ _ _ -> tryReadMVar reply
+    Telling reply _ _ -> tryReadMVar reply
+    Awaiting _ -> pure Nothing
 
 -- | The outcome that arrived.
 arrivalOutcome :: Arrival -> Outcome
@@ -227,7 +238,11 @@ arrivalOutcome = \case
 
 -- | Like 'waitSlotResult', and also returns whether a failure was handed on.
 waitArrival :: ResponseSlot -> IO Arrival
-waitArrival = readMVar . replyOf
+waitArrival = \case
+  Waited reply -> readMVar reply
+  Retrying reply _ _ _ _ -> readMVar reply
+  Telling reply _ _ -> readMVar reply
+  Awaiting action -> either (Unresolved . Failure) Plain <$> action
 {-# INLINE waitArrival #-}
 
 -- | The ring: its cells and its ends.
@@ -259,8 +274,8 @@ data RingEntry = RingEntry
     entryEnd :: Int,
     -- | The deadline, on the coarse clock; 'maxBound' is never.
     entryDeadline :: Nanos,
-    -- | The time limit, of which the deadline is the end.
-    entryLimit :: Nanos,
+    -- | When the command began.
+    entryBegan :: Nanos,
     entryOrderKey :: Int
   }
 
@@ -377,19 +392,19 @@ readStorage storage position = do
   entrySlot <- readArray (storageSlots storage) cell
   entryEnd <- readByteArray (storageWords storage) facts
   entryDeadline <- readByteArray (storageWords storage) (facts + 1)
-  entryLimit <- readByteArray (storageWords storage) (facts + 2)
+  entryBegan <- readByteArray (storageWords storage) (facts + 2)
   entryOrderKey <- readByteArray (storageWords storage) (facts + 3)
-  pure RingEntry {entrySlot, entryEnd, entryDeadline, entryLimit, entryOrderKey}
+  pure RingEntry {entrySlot, entryEnd, entryDeadline, entryBegan, entryOrderKey}
 {-# INLINE readStorage #-}
 
 writeStorage :: RingStorage -> Int -> RingEntry -> IO ()
-writeStorage storage position RingEntry {entrySlot, entryEnd, entryDeadline, entryLimit, entryOrderKey} = do
+writeStorage storage position RingEntry {entrySlot, entryEnd, entryDeadline, entryBegan, entryOrderKey} = do
   let cell = position .&. storageMask storage
       facts = cell * 4
   writeArray (storageSlots storage) cell entrySlot
   writeByteArray (storageWords storage) facts entryEnd
   writeByteArray (storageWords storage) (facts + 1) entryDeadline
-  writeByteArray (storageWords storage) (facts + 2) entryLimit
+  writeByteArray (storageWords storage) (facts + 2) entryBegan
   writeByteArray (storageWords storage) (facts + 3) entryOrderKey
 {-# INLINE writeStorage #-}
 

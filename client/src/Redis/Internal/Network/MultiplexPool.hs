@@ -192,7 +192,7 @@ submitAs :: Submitter -> MultiplexPool -> Deadline -> Request -> ResponseSlot ->
 submitAs submitter pool deadline encoded slot =
   muxOf submitter pool deadline >>= \case
     Found mux key -> submitTo mux Terms {termsOrderKey = key, termsDeadline = deadline} encoded slot
-    Missing failure -> fillSlot slot (Failure failure)
+    Missing failure -> fillSlot slot (deadlineBegan deadline) (Failure failure)
 {-# INLINE submitAs #-}
 
 -- | Submits requests that must reach the server with nothing in between, each with the slot for its
@@ -201,7 +201,7 @@ submitRunToNode :: MultiplexPool -> Deadline -> [(Request, ResponseSlot)] -> IO 
 submitRunToNode pool deadline run =
   muxOf GoesOn pool deadline >>= \case
     Found mux key -> submitRunTo mux Terms {termsOrderKey = key, termsDeadline = deadline} run
-    Missing failure -> mapM_ ((`fillSlot` Failure failure) . snd) run
+    Missing failure -> mapM_ (\(_, slot) -> fillSlot slot (deadlineBegan deadline) (Failure failure)) run
 
 -- | The deadline of a command that begins now and has no time limit of its own.
 usualDeadline :: MultiplexPool -> IO Deadline

@@ -145,7 +145,7 @@ submitRun mux terms requests = do
 -- 'RunTooLong'.
 submitRunTo :: Multiplexer -> Terms -> [(Request, ResponseSlot)] -> IO ()
 submitRunTo mux terms run
-  | count > ringCapacity (muxRing mux) = mapM_ ((`fillSlot` Failure (RefusedError (RunTooLong count))) . snd) run
+  | count > ringCapacity (muxRing mux) = mapM_ (\(_, slot) -> fillSlot slot (deadlineBegan (termsDeadline terms)) (Failure (RefusedError (RunTooLong count)))) run
   -- Forces the requests too, as above.
   | otherwise = mapM_ (mask_ . enter mux terms) (batchOf run)
   where
@@ -215,7 +215,7 @@ enter mux terms batch = do
             waiter <- joinQueue (muxAdmission mux) Demand {demandCommands = submissionCount, demandBytes = submissionBytes, demandDeadline = deadlineAt (termsDeadline terms)}
             putMVar (muxLock mux) ()
             waitForCapacity mux submission waiter
-    _ -> refuse mux batch
+    _ -> refuse mux submission
 
 -- | Sends a PING, as a request for a sign of life. Does nothing if there is no room: with a full
 -- queue the peer has enough commands that it could answer. The watchdog calls this, so it must not
@@ -279,7 +279,7 @@ push mux Submission {submissionTerms = Terms {termsOrderKey, termsDeadline}} enc
       { entrySlot = slot,
         entryEnd = queued,
         entryDeadline = deadlineAt termsDeadline,
-        entryLimit = deadlineLimit termsDeadline,
+        entryBegan = deadlineBegan termsDeadline,
         entryOrderKey = termsOrderKey
       }
 {-# INLINE push #-}
@@ -312,24 +312,25 @@ waitForCapacity mux !submission waiter =
       takePromised (muxAdmission mux) waiter
       lifeOf mux >>= \case
         Open -> append mux submission
-        _ -> refuse mux (submissionBatch submission)
+        _ -> refuse mux submission
   where
     leave = withLockAlways mux (leaveQueue (muxAdmission mux) waiter *> admitWaiting mux)
 
 -- | Fails the slots of commands that found no room in time.
 tooLate :: Submission -> IO ()
-tooLate submission = failBatch (timedOut NotSent (termsDeadline (submissionTerms submission))) (submissionBatch submission)
+tooLate submission = failBatch submission (timedOut NotSent (termsDeadline (submissionTerms submission)))
 
 -- | Fails the slots of commands that came after the connection had stopped taking commands. The
 -- caller holds the lock; this function releases it.
-refuse :: Multiplexer -> Batch -> IO ()
-refuse mux batch = do
+refuse :: Multiplexer -> Submission -> IO ()
+refuse mux !submission = do
   cause <- deathCause mux
   putMVar (muxLock mux) ()
-  failBatch (ConnectionError (ConnectionFailure "" NotSent (muxEndpoint mux) cause)) batch
+  failBatch submission (ConnectionError (ConnectionFailure "" NotSent (muxEndpoint mux) cause))
 
-failBatch :: Error -> Batch -> IO ()
-failBatch failure = eachOf (\_ slot -> fillSlot slot (Failure failure))
+failBatch :: Submission -> Error -> IO ()
+failBatch Submission {submissionTerms, submissionBatch} failure =
+  eachOf (\_ slot -> fillSlot slot (deadlineBegan (termsDeadline submissionTerms)) (Failure failure)) submissionBatch
 
 -- | Counts commands from now on: those before were the handshake's. Nothing may be in flight.
 countFromHere :: Multiplexer -> IO ()

@@ -333,7 +333,7 @@ answer :: Multiplexer -> Value -> IO ()
 answer mux value = do
   pending <- ringPop (muxRing mux)
   countAnswered (muxOrder mux) (entryOrderKey pending)
-  fillSlot (entrySlot pending) (Reply value)
+  fillSlot (entrySlot pending) (entryBegan pending) (Reply value)
   answered <- ringHead (muxRing mux)
   when (answered `rem` repliesPerYield == 0) (ringPublish (muxRing mux) *> yield)
 {-# INLINE answer #-}
@@ -494,7 +494,7 @@ failAll mux sent cause = do
         endpoint = transportEndpoint (muxTransport mux)
     when (position >= counted) . for_ (muxCounters (muxSettings mux)) $ \counters ->
       countOne counters (if delivery == NotSent then CutUnsent else CutSent)
-    fillSlot (entrySlot pending) (Failure (ConnectionError (ConnectionFailure "" delivery endpoint cause)))
+    fillSlot (entrySlot pending) (entryBegan pending) (Failure (ConnectionError (ConnectionFailure "" delivery endpoint cause)))
     failAll mux sent cause
 
 -- | The longest time to poll, called the cap (zero: never poll), and the average wait.

@@ -126,7 +126,7 @@ deadlineLimit Deadline {deadlineBegan, deadlineAt}
 -- | Half of the time that is left.
 halfway :: Nanos -> Deadline -> Deadline
 halfway now Deadline {deadlineAt}
-  | deadlineAt == never = noDeadline
+  | deadlineAt == never = deadlineAfter never now
   | otherwise = deadlineAfter ((deadlineAt - now) `quot` 2) now
 
 -- | The seconds that are left, if the time is limited.

@@ -15,6 +15,7 @@
 module Redis.Internal.Protocol.Encode
   ( Request,
     requestArguments,
+    requestFirst,
     requestSize,
     requestPoke,
     requestBytes,
@@ -127,6 +128,15 @@ requestArguments = \case
   Shortened _ allWords _ -> allWords
   -- No server takes a line without such words. People see these, without the secrets.
   Line line -> fromMaybe (Char8.words line) (lineWords line)
+
+-- | The first argument of a request that was made with a header and has up to three, otherwise nothing.
+-- \(O(1)\).
+requestFirst :: Request -> ByteString
+requestFirst = \case
+  Words1 _ _ a -> a
+  Words2 _ _ a _ -> a
+  Words3 _ _ a _ _ -> a
+  _ -> ByteString.empty
 
 -- | The number of bytes that will be written. \(O(1)\).
 requestSize :: Request -> Int

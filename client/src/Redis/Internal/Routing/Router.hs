@@ -67,14 +67,16 @@ destinationTakenFor destination = case destinationRole destination of
   ForReplica -> Replica
   ForControl -> Primary
 
--- | The destination for a command with these facts and this route, by the current map. \(O(1)\)
+-- | The destination for a command, by the current map. \(O(1)\)
 -- besides hashing the key, which is not hashed where one shard serves every slot; never blocks.
-destinationOf :: ClusterClient -> Facts -> Route a -> IO (Maybe Destination)
-destinationOf cluster facts route = do
+destinationOf :: ClusterClient -> Command a -> IO (Maybe Destination)
+destinationOf cluster given = do
   snapshot <- readIORef (clusterReport cluster)
   case snapshotOnly snapshot of
-    Just shard | not (namesNode route), Nothing <- leavingFor facts (clusterReads cluster) -> pure . Just $! onControl facts (shardOwner shard)
-    _ -> destinationIn cluster snapshot facts (targetOf route)
+    Just shard | not (namesNode (commandRoute given)), Nothing <- leavingFor facts (clusterReads cluster) -> pure . Just $! onControl facts (shardOwner shard)
+    _ -> destinationIn cluster snapshot facts (targetOf given)
+  where
+    facts = commandFacts given
 {-# INLINE destinationOf #-}
 
 -- | Like 'destinationOf', for a target.

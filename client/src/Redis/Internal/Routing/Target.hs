@@ -16,7 +16,7 @@ where
 
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis.Error (Endpoint)
-import Redis.Internal.Command (Route (..))
+import Redis.Internal.Command (Command, Route (..), routeOf)
 import Redis.Internal.Protocol.Slot (Slot, keySlot)
 
 -- | What decides where an attempt goes.
@@ -37,9 +37,10 @@ data Target
     AskingNode Endpoint
   deriving stock (Eq, Show)
 
--- | The target of a route that one node answers. All its keys share a slot.
-targetOf :: Route a -> Target
-targetOf = \case
+-- | The target of a command that one node answers. All its keys share a slot.
+targetOf :: Command a -> Target
+targetOf given = case routeOf given of
+  FirstKey -> TargetAnyNode
   OneKey key -> TargetSlot (keySlot key)
   SameSlot (key :| _) -> TargetSlot (keySlot key)
   Splittable _ (key :| _) -> TargetSlot (keySlot key)
