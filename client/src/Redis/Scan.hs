@@ -56,7 +56,7 @@ import Redis.Commands.SortedSet
 import Redis.Internal.Client.ItemsWalker
 import Redis.Internal.Client.KeysWalker
 import Redis.Internal.Client.Walker
-import Redis.Internal.Routing.Position
+import Redis.Internal.Routing.Scan
 
 -- | Folds over the keys of a server's database, or of a whole cluster.
 --

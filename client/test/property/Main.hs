@@ -7,17 +7,17 @@ import Redis.Internal.Network.DedicatedSpec qualified
 import Redis.Internal.Protocol.RedirectSpec qualified
 import Redis.Internal.Protocol.SessionSpec qualified
 import Redis.Internal.Protocol.SlotSpec qualified
-import Redis.Internal.Routing.ClusterReplySpec qualified
-import Redis.Internal.Routing.HealthSpec qualified
-import Redis.Internal.Routing.ReadersSpec qualified
+import Redis.Internal.Routing.InquirySpec qualified
+import Redis.Internal.Routing.NodesSpec qualified
+import Redis.Internal.Routing.ReplicasSpec qualified
+import Redis.Internal.Routing.RetryPolicySpec qualified
 import Redis.Internal.Routing.RetryQueueSpec qualified
-import Redis.Internal.Routing.RetrySpec qualified
+import Redis.Internal.Routing.ScanSpec qualified
 import Redis.Internal.Routing.SimulationSpec qualified
 import Redis.Internal.Routing.SlotMapSpec qualified
 import Redis.Internal.Routing.SwitchSpec qualified
 import Redis.Internal.Routing.TopologyReportSpec qualified
 import Redis.Internal.Routing.TopologySpec qualified
-import Redis.Internal.Routing.WalkSpec qualified
 import Support (timed)
 import Test.Hspec (hspec)
 
@@ -31,14 +31,14 @@ main =
     Redis.Internal.Protocol.RedirectSpec.spec
     Redis.Internal.Protocol.SessionSpec.spec
     Redis.Internal.Protocol.SlotSpec.spec
-    Redis.Internal.Routing.ClusterReplySpec.spec
-    Redis.Internal.Routing.HealthSpec.spec
-    Redis.Internal.Routing.ReadersSpec.spec
+    Redis.Internal.Routing.InquirySpec.spec
+    Redis.Internal.Routing.NodesSpec.spec
+    Redis.Internal.Routing.ReplicasSpec.spec
     Redis.Internal.Routing.RetryQueueSpec.spec
-    Redis.Internal.Routing.RetrySpec.spec
+    Redis.Internal.Routing.RetryPolicySpec.spec
     Redis.Internal.Routing.SimulationSpec.spec
     Redis.Internal.Routing.SlotMapSpec.spec
     Redis.Internal.Routing.SwitchSpec.spec
     Redis.Internal.Routing.TopologySpec.spec
     Redis.Internal.Routing.TopologyReportSpec.spec
-    Redis.Internal.Routing.WalkSpec.spec
+    Redis.Internal.Routing.ScanSpec.spec

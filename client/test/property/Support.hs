@@ -20,8 +20,7 @@ import Redis.Error
 import Redis.Internal.Config (backoffDefaults)
 import Redis.Internal.Protocol.Slot
 import Redis.Internal.Routing.SlotMap (Claim (..))
-import Redis.Internal.Routing.Topology (Settings (..))
-import Redis.Internal.Routing.TopologyReport (Rule)
+import Redis.Internal.Routing.Topology (Rule, Settings (..))
 import System.Timeout (timeout)
 import Test.Hspec
 import Test.QuickCheck

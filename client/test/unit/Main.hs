@@ -17,7 +17,7 @@ import Redis.Internal.Protocol.CommandTableSpec qualified
 import Redis.Internal.Protocol.DoubleSpec qualified
 import Redis.Internal.Protocol.EncodeSpec qualified
 import Redis.Internal.Protocol.KeySpecSpec qualified
-import Redis.Internal.Routing.VacanciesSpec qualified
+import Redis.Internal.Routing.RetryQueueSpec qualified
 import Redis.MetricsSpec qualified
 import Redis.ServerRepliesSpec qualified
 import Redis.TracingSpec qualified
@@ -44,7 +44,7 @@ main =
     Redis.Internal.Protocol.DoubleSpec.spec
     Redis.Internal.Protocol.EncodeSpec.spec
     Redis.Internal.Protocol.KeySpecSpec.spec
-    Redis.Internal.Routing.VacanciesSpec.spec
+    Redis.Internal.Routing.RetryQueueSpec.spec
     Redis.MetricsSpec.spec
     Redis.ServerRepliesSpec.spec
     Redis.TracingSpec.spec

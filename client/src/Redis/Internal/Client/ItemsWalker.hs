@@ -23,8 +23,8 @@ import Redis.Internal.Command.Scan (ScanCursor (..), scanStart)
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Nodes (Destination (destinationNode), nodeEndpoint)
-import Redis.Internal.Routing.Position
 import Redis.Internal.Routing.Router
+import Redis.Internal.Routing.Scan
 import Redis.Internal.Routing.Target
 
 -- | The collection of one key, and the command that reads a page of it.

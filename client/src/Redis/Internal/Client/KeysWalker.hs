@@ -2,7 +2,7 @@
 --
 -- Pages are requested one ahead: while the caller has one page, the next page of that node
 -- is on its way, and a page of each other node. There is no thread. The decisions are made
--- in "Redis.Internal.Routing.Walk".
+-- in "Redis.Internal.Routing.Scan".
 module Redis.Internal.Client.KeysWalker
   ( walkKeys,
   )
@@ -25,10 +25,9 @@ import Redis.Internal.Command (Route)
 import Redis.Internal.Command.Scan (ScanCursor (..))
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Slot (keySlot, slotFromInt, slotNumber)
-import Redis.Internal.Routing.Position
 import Redis.Internal.Routing.Router
+import Redis.Internal.Routing.Scan
 import Redis.Internal.Routing.Target
-import Redis.Internal.Routing.Walk
 
 -- | The state of a walk over all keys.
 data Keys = Keys

@@ -20,7 +20,7 @@ import Redis.Error
 import Redis.Internal.Client.Core (Client (..), Core (coreCluster))
 import Redis.Internal.Protocol.Slot (slotCount)
 import Redis.Internal.Routing.Cluster (isClustered)
-import Redis.Internal.Routing.Walk (NodeStatus (..))
+import Redis.Internal.Routing.Scan (NodeStatus (..))
 
 -- | Sends the questions, and returns an action that waits for the node's answers.
 statusAt :: Client -> Endpoint -> IO (IO (Either Error NodeStatus))

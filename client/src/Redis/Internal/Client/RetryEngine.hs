@@ -64,7 +64,6 @@ import Redis.Internal.Routing.RetryPolicy
 import Redis.Internal.Routing.RetryQueue
 import Redis.Internal.Routing.Router
 import Redis.Internal.Routing.Target
-import Redis.Internal.Routing.UncoveredSlots
 import Redis.Value
 import System.Random (randomRIO)
 

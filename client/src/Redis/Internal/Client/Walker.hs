@@ -22,7 +22,7 @@ import Data.Maybe (fromMaybe, isJust)
 import Redis.Duration (Duration, inSeconds, seconds)
 import Redis.Error
 import Redis.Internal.Network.Runtime
-import Redis.Internal.Routing.Position
+import Redis.Internal.Routing.Scan
 import Redis.Internal.Routing.Topology (isPermanent)
 
 -- | A walk in progress, and its position. One thread at a time pulls; other threads wait for

@@ -57,18 +57,11 @@ import Redis.Internal.Network.Multiplexer (abortMultiplexer, submitCommandAsync,
 import Redis.Internal.Network.Open
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Encode (request)
-import Redis.Internal.Routing.ClusterReply (Asked (..))
-import Redis.Internal.Routing.GroupReply
-import Redis.Internal.Routing.Health
 import Redis.Internal.Routing.Inquiry
-import Redis.Internal.Routing.LatencyProbe
-import Redis.Internal.Routing.Moving
 import Redis.Internal.Routing.Nodes
-import Redis.Internal.Routing.Readers
-import Redis.Internal.Routing.Sentinels
+import Redis.Internal.Routing.Replicas
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology
-import Redis.Internal.Routing.TopologyReport
 import Redis.Value
 import System.IO (fixIO)
 import System.Random (newStdGen)
@@ -164,10 +157,10 @@ makeClusterClient clusterSetup clusterSentinelSetup = fixIO $ \cluster -> do
       watched endpoint push = do
         when (endsShardChannel push) (tellCluster cluster (EndedShardChannel endpoint))
         setupOnPush clusterSetup endpoint push
-      answered endpoint = observeNode cluster endpoint AnsweredCommand
+      hasAnswered endpoint = observeNode cluster endpoint AnsweredCommand
       -- The health of a standalone server decides nothing, so its replies are not watched.
       watching
-        | isJust clusterReads = clusterSetup {setupOnPush = watched, setupOnAnswers = answered}
+        | isJust clusterReads = clusterSetup {setupOnPush = watched, setupOnAnswers = hasAnswered}
         | otherwise = clusterSetup
   clusterMail <- newTBQueueIO mailboxSize
   clusterReport <- newIORef Snapshot {snapshotMap = emptySlotMap, snapshotShards = arrayFromList [], snapshotOnly = Nothing}
@@ -188,7 +181,7 @@ makeClusterClient clusterSetup clusterSentinelSetup = fixIO $ \cluster -> do
             probeStopped = readTVar clusterStop,
             probePool = \replica endpoint -> fmap (nodePoolFor (if replica then ForReplica else ForPrimary)) <$> knownNode clusterNodes endpoint,
             probeIntervals = (min 5 (configRefreshInterval clusterConfig), configRefreshInterval clusterConfig),
-            probeAnswered = answered
+            probeAnswered = hasAnswered
           }
   clusterProbe <- newLatencyProbe probeSetup nobodyIn
   pure

@@ -1,30 +1,78 @@
--- | The questions to a server about all servers, and how its answers become a report
--- ("Redis.Internal.Routing.Topology").
+-- | Asks servers about all servers, and reads their answers: the questions, the replies to
+-- @CLUSTER SLOTS@, @CLUSTER SHARDS@, @INFO@ and @SENTINEL@ in either protocol, and the
+-- announcements of sentinels.
 --
--- A node of a cluster answers for itself. A sentinel, or a server of a group, only names a
--- primary. That server is then asked itself, and accepted if it says that it is a primary: a
--- sentinel may not have heard of the last fail-over, nor has a server that was down
--- meanwhile.
+-- A node of a cluster answers for itself. It may leave out its own host (then the host is the one
+-- that was asked), may not know an address (@?@, which is never dialled), and may add metadata of
+-- any kind, of which the availability zone is read. Slots without a usable primary stay uncovered:
+-- part of a map is better than none.
+--
+-- A sentinel, or a server of a group, only names a primary. That server is then asked itself, and
+-- accepted if it says that it is a primary: a sentinel may not have heard of the last fail-over, nor
+-- has a server that was down meanwhile.
+--
+-- The client listens to each known sentinel on a plain connection of its own. A message of a
+-- sentinel is a reason to ask all sentinels, not an answer: it may be late, or come from a sentinel
+-- that is cut off from the others. A switch is a reason to ask at once, and not to accept for a
+-- moment those that still name the old primary. So a lost connection costs only time, and the other
+-- sentinels make up for one that hangs.
 module Redis.Internal.Routing.Inquiry
-  ( Question,
+  ( -- * Asking
+    Question,
     askClusterNode,
     askMember,
     askSentinel,
+    answered,
+    infoField,
+
+    -- * Reading the answers
+    Asked (..),
+    parseClusterSlots,
+    parseClusterShards,
+    MemberInfo (..),
+    MemberRole (..),
+
+    -- * Listening to sentinels
+    forSentinel,
+    Hearing (..),
+    hearSentinel,
   )
 where
 
 import Control.Applicative ((<|>))
+import Control.Concurrent.STM
+import Control.Exception (SomeException, bracket, throwIO, try)
+import Control.Monad (forever, guard, join)
+import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.Maybe (fromMaybe, isNothing, listToMaybe)
+import Data.Char (isDigit)
+import Data.Either (fromRight)
+import Data.Foldable (traverse_)
+import Data.Int (Int64)
+import Data.List qualified as List
+import Data.Map.Strict qualified as Map
+import Data.Maybe (catMaybes, fromMaybe, isNothing, listToMaybe, mapMaybe)
+import Data.Word (Word16)
+import Redis.Decode (Decoder)
+import Redis.Decode qualified as Decode
 import Redis.Error
+import Redis.Internal.Backoff (delayFor)
+import Redis.Internal.Command.Lines (colonFields)
+import Redis.Internal.Config
+import Redis.Internal.Name (isHostName)
+import Redis.Internal.Network.Handshake (ConnectionRole (ForControl), ConnectionUse (SharedFor))
 import Redis.Internal.Network.InFlight
-import Redis.Internal.Protocol.Encode (Request, request)
-import Redis.Internal.Routing.ClusterReply
-import Redis.Internal.Routing.GroupReply
-import Redis.Internal.Routing.SlotMap (SlotMap, slotMapCovered, slotMapUncovered)
-import Redis.Internal.Routing.TopologyReport
+import Redis.Internal.Network.Open (ConnectionSetup (..), Purpose (..))
+import Redis.Internal.Network.Runtime (expiry, supervised)
+import Redis.Internal.Network.Stream (closeWire, openWire, receiveReply, sendBytes)
+import Redis.Internal.Protocol.Encode (Request, request, requestBytes)
+import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
+import Redis.Internal.Routing.SlotMap (Claim (..), SlotMap, slotMapCovered, slotMapFromClaims, slotMapUncovered, withZones)
+import Redis.Internal.Routing.Topology (GroupReport (..), TopologyReport (..), Trigger (..), groupMap)
 import Redis.Value
+import System.Random (randomRIO)
 
 -- | A question, given the action that submits a request to the server.
 type Question a = (Request -> IO ResponseSlot) -> IO (Either Error a)
@@ -43,13 +91,13 @@ askClusterNode asked submit = do
     fromShards -> do
       slotsAnswer <- answered =<< submit (request ["CLUSTER", "SLOTS"])
       pure (fuller fromShards (slotsAnswer >>= parsed . parseClusterSlots asked))
-  let reportEpoch = either (const Nothing) epochFromInfo infoAnswer
+  let reportEpoch = either (const Nothing) (infoField "cluster_current_epoch") infoAnswer >>= fmap fst . Char8.readInt
   pure ((\reportMap -> TopologyReport {reportMap, reportEpoch, reportGroup = Nothing}) <$> slotMap)
 
 -- | The map that covers more slots; of two errors the second.
 fuller :: Either Error SlotMap -> Either Error SlotMap -> Either Error SlotMap
 fuller one other = case (one, other) of
-  (Right first, Right second) | slotMapCovered second > slotMapCovered first -> other
+  (Right known, Right found) | slotMapCovered found > slotMapCovered known -> other
   (Right _, _) -> one
   (Left _, _) -> other
 
@@ -65,18 +113,9 @@ answered slot =
       other -> Right other
     Failure failure -> Left failure
 
--- | The epoch in the text of CLUSTER INFO: @cluster_current_epoch:6@.
-epochFromInfo :: Value -> Maybe Int
-epochFromInfo value = do
-  text <- textOf value
-  field <- listToMaybe [rest | fieldLine <- Char8.lines text, Just rest <- [Char8.stripPrefix "cluster_current_epoch:" fieldLine]]
-  fst <$> Char8.readInt field
-
-textOf :: Value -> Maybe ByteString
-textOf = \case
-  BulkString bytes -> Just bytes
-  VerbatimString _ bytes -> Just bytes
-  _ -> Nothing
+-- | A field of an INFO text, such as @cluster_current_epoch:6@.
+infoField :: ByteString -> Value -> Maybe ByteString
+infoField name = either (const Nothing) (lookup name) . colonFields
 
 -- | Asks a server about itself.
 askMemberInfo :: Question MemberInfo
@@ -85,11 +124,7 @@ askMemberInfo submit = do
   replication <- submit (request ["INFO", "replication"])
   serverAnswer <- answered server
   replicationAnswer <- answered replication
-  pure $ do
-    texts <- (,) <$> (serverAnswer >>= text) <*> (replicationAnswer >>= text)
-    parsed (uncurry parseMemberInfo texts)
-  where
-    text value = maybe (Left (unlike "the text of INFO" "another reply" "INFO")) Right (textOf value)
+  pure ((,) <$> serverAnswer <*> replicationAnswer >>= parsed . uncurry parseMemberInfo)
 
 -- | Follows a server of a group to its primary: the server itself, the primary that it
 -- follows, or the primary of that one. The first argument asks the server at an endpoint.
@@ -156,8 +191,8 @@ reportOf reportAsked primary replicas member =
             { reportPrimary = primary,
               reportAsked,
               reportRun = memberRun member,
-              reportHistory = historyId (memberHistory member),
-              reportHistoryBefore = historyBefore (memberHistory member),
+              reportHistory = memberHistory member,
+              reportHistoryBefore = memberHistoryBefore member,
               reportSentinels = []
             }
     }
@@ -165,3 +200,317 @@ reportOf reportAsked primary replicas member =
 unlike :: String -> String -> ByteString -> Error
 unlike decodeErrorExpected decodeErrorGot decodeErrorCommand =
   UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected, decodeErrorGot, decodeErrorCommand}
+
+-- | The node that was asked, and what matters for reading its answer.
+data Asked = Asked
+  { askedEndpoint :: Endpoint,
+    -- | Whether nodes are reached by TLS, and so by their TLS ports.
+    askedByTls :: Bool,
+    -- | Translates the addresses that it names to addresses that this client can reach.
+    askedMapping :: AddressMapping
+  }
+  deriving stock (Show)
+
+-- | A part of the answer, and the zones that it names.
+type Zoned = (Claim, [(Endpoint, ByteString)])
+
+slotMapFromZoned :: [Zoned] -> SlotMap
+slotMapFromZoned parts = withZones (Map.fromList (concatMap snd parts)) (slotMapFromClaims (map fst parts))
+
+-- | Parses the reply to @CLUSTER SLOTS@. The server reports the ports that fit the
+-- connection it was asked on. \(O(n)\).
+parseClusterSlots :: Asked -> Value -> Either DecodeError SlotMap
+parseClusterSlots asked = fmap slotMapFromZoned . Decode.list (slotsEntry asked)
+
+slotsEntry :: Asked -> Decoder Zoned
+slotsEntry asked reply = do
+  elements <- Decode.list Decode.value reply
+  range <- (,) <$> Decode.element 0 slotNamed elements <*> Decode.element 1 slotNamed elements
+  nodes <- traverse (slotsNode asked) (drop 2 elements)
+  let endpoints = map fst nodes
+  pure
+    ( Claim
+        { claimRanges = [range],
+          claimPrimary = join (listToMaybe endpoints),
+          claimReplicas = catMaybes (drop 1 endpoints)
+        },
+      [(endpoint, zone) | (Just endpoint, Just zone) <- nodes]
+    )
+
+-- | A node's host and port, and its zone if the metadata that may follow have it.
+slotsNode :: Asked -> Decoder (Maybe Endpoint, Maybe ByteString)
+slotsNode asked reply = do
+  elements <- Decode.list Decode.value reply
+  name <- Decode.element 0 optionalHost elements
+  number <- Decode.element 1 Decode.integer elements
+  pure (portFromInteger number >>= endpointAt asked name, fromRight Nothing (metadata (drop 3 elements)))
+  where
+    metadata = \case
+      given : _ -> Decode.record given >>= zoneIn
+      [] -> Right Nothing
+
+-- | The availability zone among the fields of a node. A node without a zone reports an
+-- empty one.
+zoneIn :: [(ByteString, Value)] -> Either DecodeError (Maybe ByteString)
+zoneIn fields = join <$> Decode.optionalField "availability-zone" optionalHost fields
+
+-- | Parses the reply to @CLUSTER SHARDS@. Of several primaries of one shard, a healthy one is
+-- taken; replicas count only when healthy. \(O(n)\).
+parseClusterShards :: Asked -> Value -> Either DecodeError SlotMap
+parseClusterShards asked = fmap slotMapFromZoned . Decode.list (shardClaim asked)
+
+data ReportedRole = PrimaryRole | ReplicaRole
+  deriving stock (Eq)
+
+-- | The health that a node reports, the best first.
+data ReportedHealth = Online | LoadingData | Failed
+  deriving stock (Eq, Ord)
+
+data ShardNode = ShardNode
+  { nodeEndpoint :: Maybe Endpoint,
+    nodeRole :: ReportedRole,
+    nodeHealth :: ReportedHealth,
+    nodeZone :: Maybe ByteString
+  }
+
+shardClaim :: Asked -> Decoder Zoned
+shardClaim asked reply = do
+  fields <- Decode.record reply
+  ranges <- Decode.field "slots" (Decode.pairs slotNamed slotNamed) fields
+  nodes <- Decode.field "nodes" (Decode.list (shardNode asked)) fields
+  let primaries = List.sortOn nodeHealth (filter ((== PrimaryRole) . nodeRole) nodes)
+      replicas = filter (\node -> nodeRole node == ReplicaRole && nodeHealth node == Online) nodes
+  pure
+    ( Claim
+        { claimRanges = ranges,
+          claimPrimary = listToMaybe (mapMaybe nodeEndpoint primaries),
+          claimReplicas = mapMaybe nodeEndpoint replicas
+        },
+      [(endpoint, zone) | ShardNode {nodeEndpoint = Just endpoint, nodeZone = Just zone} <- nodes]
+    )
+
+shardNode :: Asked -> Decoder ShardNode
+shardNode asked reply = do
+  fields <- Decode.record reply
+  nodeRole <- Decode.field "role" reportedRole fields
+  nodeHealth <- maybe Online healthFromWord <$> Decode.optionalField "health" Decode.bytes fields
+  endpoint <- Decode.optionalField "endpoint" optionalHost fields
+  ip <- Decode.optionalField "ip" optionalHost fields
+  plainPort <- Decode.optionalField "port" Decode.integer fields
+  tlsPort <- Decode.optionalField "tls-port" Decode.integer fields
+  nodeZone <- zoneIn fields
+  let port
+        | askedByTls asked = (tlsPort >>= portFromInteger) <|> (plainPort >>= portFromInteger)
+        | otherwise = plainPort >>= portFromInteger
+  pure
+    ShardNode
+      { nodeEndpoint = port >>= endpointAt asked (join (endpoint <|> ip)),
+        nodeRole,
+        nodeHealth,
+        nodeZone
+      }
+
+reportedRole :: Decoder ReportedRole
+reportedRole reply =
+  Decode.bytes reply >>= \case
+    "master" -> Right PrimaryRole
+    "primary" -> Right PrimaryRole
+    "replica" -> Right ReplicaRole
+    "slave" -> Right ReplicaRole
+    _ -> Decode.mismatch "the role of a node" reply
+
+healthFromWord :: ByteString -> ReportedHealth
+healthFromWord = \case
+  "online" -> Online
+  "loading" -> LoadingData
+  _ -> Failed
+
+-- | The endpoint of a node. 'Nothing' as the host means the host that was asked.
+endpointAt :: Asked -> Maybe ByteString -> Port -> Maybe Endpoint
+endpointAt Asked {askedEndpoint, askedMapping} named port = fmap (mappedAddress askedMapping) $ case named of
+  Just "?" -> Nothing
+  Just name
+    | isHostName name -> Just (TcpEndpoint name port)
+    | otherwise -> Nothing
+  Nothing -> case askedEndpoint of
+    TcpEndpoint name _ -> Just (TcpEndpoint name port)
+    UnixEndpoint _ -> Nothing
+
+-- | A host. 'Nothing' if the server left it out.
+optionalHost :: Decoder (Maybe ByteString)
+optionalHost = fmap (>>= nonEmpty) . Decode.nullable Decode.bytes
+  where
+    nonEmpty name = if ByteString.null name then Nothing else Just name
+
+portFromInteger :: Int64 -> Maybe Port
+portFromInteger number
+  | number >= 1 && number <= fromIntegral (maxBound :: Word16) = Just (fromIntegral number)
+  | otherwise = Nothing
+
+slotNamed :: Decoder Slot
+slotNamed reply = do
+  number <- Decode.integer reply
+  let inRange = if number >= 0 && number <= 0xffff then slotFromInt (fromIntegral number) else Nothing
+  maybe (Decode.mismatch "a slot" reply) Right inRange
+
+-- | A server's description of itself.
+data MemberInfo = MemberInfo
+  { memberRole :: MemberRole,
+    -- | Changes at each start. Shows whether two addresses are one server.
+    memberRun :: ByteString,
+    -- | The data set of which the server has the newest state. A replica that is promoted begins a
+    -- history of its own, and remembers the history that it continues.
+    memberHistory :: ByteString,
+    memberHistoryBefore :: ByteString
+  }
+  deriving stock (Eq, Show)
+
+-- | The role of a server.
+data MemberRole
+  = -- | A primary with its replicas that are up to date. Replicas that still load what it
+    -- sends them are left out.
+    MemberIsPrimary [Endpoint]
+  | -- | A replica of the server at this endpoint.
+    MemberIsReplica Endpoint
+  deriving stock (Eq, Show)
+
+-- | Parses the replies to @INFO server@ and @INFO replication@. \(O(n)\).
+parseMemberInfo :: Value -> Value -> Either DecodeError MemberInfo
+parseMemberInfo server replication = first (\failed -> failed {decodeErrorCommand = "INFO"}) $ do
+  ofServer <- fieldsOf server
+  fields <- fieldsOf replication
+  memberRun <- Decode.field "run_id" Decode.bytes ofServer
+  memberRole <-
+    Decode.field "role" Decode.bytes fields >>= \case
+      "master" -> Right (MemberIsPrimary (mapMaybe replica fields))
+      "slave" -> do
+        host <- Decode.field "master_host" Decode.bytes fields
+        port <- Decode.field "master_port" Decode.bytes fields
+        maybe (Decode.mismatch "host and port of a primary" (BulkString port)) (Right . MemberIsReplica) (endpointFrom host port)
+      other -> Decode.mismatch "master or slave" (BulkString other)
+  memberHistory <- fromMaybe "" <$> Decode.optionalField "master_replid" Decode.bytes fields
+  memberHistoryBefore <- fromMaybe "" <$> Decode.optionalField "master_replid2" Decode.bytes fields
+  pure MemberInfo {memberRole, memberRun, memberHistory, memberHistoryBefore}
+  where
+    fieldsOf = fmap (map (fmap BulkString)) . colonFields
+
+    -- slave0:ip=127.0.0.1,port=6380,state=online,offset=1,lag=0
+    replica (name, field) = do
+      number <- ByteString.stripPrefix "slave" name
+      guard (not (ByteString.null number) && Char8.all isDigit number)
+      BulkString text <- Just field
+      let parts = [(key, Char8.drop 1 rest) | (key, rest) <- map (Char8.break (== '=')) (Char8.split ',' text)]
+      state <- lookup "state" parts
+      guard (state == "online")
+      host <- lookup "ip" parts
+      port <- lookup "port" parts
+      endpointFrom host port
+
+-- | Parses the reply to @SENTINEL GET-MASTER-ADDR-BY-NAME@. 'Nothing' if the sentinel knows
+-- no primary of this name.
+parseNamedPrimary :: Decoder (Maybe Endpoint)
+parseNamedPrimary = Decode.nullable $ \reply -> do
+  (host, port) <- Decode.pair Decode.bytes Decode.bytes reply
+  maybe (Decode.mismatch "host and port of a primary" reply) Right (endpointFrom host port)
+
+-- | Parses the @config-epoch@ in the reply to @SENTINEL MASTER@. Each fail-over raises it, so
+-- a sentinel with a lower epoch has not heard of the last one yet.
+parseConfigEpoch :: Decoder (Maybe Int)
+parseConfigEpoch reply = do
+  fields <- Decode.record reply
+  epoch <- Decode.optionalField "config-epoch" Decode.bytes fields
+  pure (epoch >>= fmap fst . Char8.readInt)
+
+-- | Parses the reply to @SENTINEL SENTINELS@: the other sentinels.
+parseSentinels :: Decoder [Endpoint]
+parseSentinels = fmap catMaybes . Decode.list sentinel
+  where
+    sentinel reply = do
+      fields <- Decode.record reply
+      endpointFrom <$> Decode.field "ip" Decode.bytes fields <*> Decode.field "port" Decode.bytes fields
+
+-- | An endpoint, from its host and port. 'Nothing' if it cannot be dialled.
+endpointFrom :: ByteString -> ByteString -> Maybe Endpoint
+endpointFrom host port = do
+  guard (isHostName host && host /= "?")
+  guard (ByteString.length port <= 5 && Char8.all isDigit port)
+  (number, "") <- Char8.readInt port
+  guard (number >= 1 && number <= 65535)
+  pure (TcpEndpoint host (fromIntegral number))
+
+-- | The configuration of connections to a sentinel, given that of the client. Sentinels do
+-- not get the password of the servers.
+forSentinel :: Endpoint -> Config -> Config
+forSentinel endpoint config =
+  config
+    { configTopology = Standalone endpoint,
+      configCredentials = maybe NoCredentials FixedCredentials (configSentinelCredentials config),
+      configTls = fromMaybe (configTls config) (configSentinelTls config),
+      configCallerAuthenticates = False,
+      configDatabase = 0,
+      configCaching = Nothing,
+      configFollowsRedirects = False,
+      -- Sentinels know no ECHO.
+      configReplyChecks = False
+    }
+
+-- | How to listen, and for how long.
+data Hearing = Hearing
+  { -- | The setup of connections to sentinels.
+    hearingSetup :: ConnectionSetup,
+    -- | The name of the primary.
+    hearingName :: ByteString,
+    hearingTell :: Trigger -> IO (),
+    -- | Retries until the sentinel is not wanted any more.
+    hearingOver :: STM ()
+  }
+
+-- | Listens to a sentinel for as long as it is wanted; connects again when the connection is
+-- lost. Must run masked, on a thread of its own.
+hearSentinel :: Hearing -> Endpoint -> IO ()
+hearSentinel Hearing {hearingSetup, hearingName, hearingTell, hearingOver} endpoint = go (1 :: Int)
+  where
+    go failures = do
+      begun <- newTVarIO False
+      ended <- supervised ("redis hear " <> renderEndpoint endpoint) hearingOver (\_ -> pure ()) (try (listen begun))
+      case ended of
+        Left () -> pure ()
+        Right (_ :: Either SomeException ()) -> do
+          heard <- readTVarIO begun
+          let failed = if heard then 1 else failures
+          random <- randomRIO (0, 1)
+          over <- expiry (delayFor (configBackoff (setupConfig hearingSetup)) failed random)
+          goesOn <- atomically ((False <$ hearingOver) `orElse` (True <$ over))
+          if goesOn then go (failed + 1) else pure ()
+
+    -- RESP2, in which messages look the same on old sentinels, too.
+    setup = hearingSetup {setupConfig = (setupConfig hearingSetup) {configProtocol = OnlyResp2}}
+
+    listen begun = bracket open closeWire $ \wire -> do
+      sendBytes wire (requestBytes (request ("SUBSCRIBE" : channels)))
+      forever $ do
+        (message, _) <- receiveReply wire
+        atomically (writeTVar begun True)
+        traverse_ hearingTell (triggerFrom hearingName message)
+
+    open = openWire setup Purpose {purposeUse = SharedFor ForControl, purposeGone = hearingOver} endpoint >>= either (throwIO . ConnectionError . ConnectionFailure "" NotSent endpoint) pure
+
+-- | The channels on which sentinels announce changes of a primary, its replicas and sentinels.
+channels :: [ByteString]
+channels = ["+switch-master", "+slave", "+slave-reconf-done", "+convert-to-slave", "-sdown", "+sentinel"]
+
+-- | The trigger that a message means for the primary of this name.
+triggerFrom :: ByteString -> Value -> Maybe Trigger
+triggerFrom name = \case
+  -- From now on everything is heard; earlier announcements may have been missed.
+  Array [BulkString "subscribe", _, Integer 1] -> Just SentinelsStirred
+  Array [BulkString "message", BulkString channel, BulkString text]
+    | channel == "+switch-master" ->
+      -- name 10.0.0.1 6379 10.0.0.2 6379
+      case Char8.words text of
+        [named, oldHost, oldPort, newHost, newPort]
+          | named == name -> Just (fromMaybe SentinelsStirred (SentinelsSwitched <$> endpointFrom oldHost oldPort <*> endpointFrom newHost newPort))
+        _ -> Nothing
+    -- slave 10.0.0.2:6379 10.0.0.2 6379 @ name 10.0.0.1 6379
+    | (" @ " <> name <> " ") `ByteString.isInfixOf` text -> Just SentinelsStirred
+  _ -> Nothing

@@ -25,6 +25,11 @@
 -- > (new), stopped       Enter, EnterUnplaced      the end   Finish
 --
 -- An event about a retry that has ended changes nothing: the event came too late.
+--
+-- Commands for one slot keep their order. Within the queue, a later one waits behind those that seek
+-- a node. While the commands of one batch are placed in turn, 'UncoveredSlots' does the same: another
+-- thread may learn of a node between two look-ups, and the second command of a slot would then
+-- overtake the first, which found no node.
 module Redis.Internal.Routing.RetryQueue
   ( RetryQueue,
     newRetryQueue,
@@ -40,12 +45,19 @@ module Redis.Internal.Routing.RetryQueue
     -- * Steps
     Action (..),
     step,
+
+    -- * Order within a batch
+    UncoveredSlots,
+    newUncoveredSlots,
+    unlessUncovered,
   )
 where
 
+import Data.IORef
 import Data.IntMap.Strict (IntMap)
 import Data.IntMap.Strict qualified as IntMap
 import Data.List qualified as List
+import Data.Maybe (isNothing)
 import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Error
@@ -310,3 +322,22 @@ wakeOf QueuedRetry {queuedRetry, queuedStage} = case queuedStage of
   where
     over = deadlineAt (retryDeadline queuedRetry)
     unlessNever at = if at == never then Nothing else Just at
+
+newtype UncoveredSlots = UncoveredSlots (IORef (Set Slot))
+
+newUncoveredSlots :: IO UncoveredSlots
+newUncoveredSlots = UncoveredSlots <$> newIORef Set.empty
+
+-- | Looks up the place of a command of this slot: nothing if an earlier command of the slot
+-- found nothing. Commands without a slot have no order. \(O(\log n)\) in the uncovered slots.
+unlessUncovered :: UncoveredSlots -> Maybe Slot -> IO (Maybe place) -> IO (Maybe place)
+unlessUncovered (UncoveredSlots uncovered) target look = case target of
+  Nothing -> look
+  Just slot -> do
+    before <- readIORef uncovered
+    if Set.member slot before
+      then pure Nothing
+      else do
+        found <- look
+        if isNothing found then writeIORef uncovered (Set.insert slot before) else pure ()
+        pure found

@@ -49,11 +49,8 @@ import Redis.Internal.Network.Runtime (Nanos, expiryAt, spawn)
 import Redis.Internal.Protocol.Redirect (Redirect (Ask, Moved), parseRedirect)
 import Redis.Internal.Protocol.Slot (Slot, slotNumber)
 import Redis.Internal.Routing.Cluster
-import Redis.Internal.Routing.Health (Health, Observation (..), isDown)
-import Redis.Internal.Routing.LatencyProbe (currentNodeStats, want)
-import Redis.Internal.Routing.Moving (isMoving, noteMoving)
 import Redis.Internal.Routing.Nodes
-import Redis.Internal.Routing.Readers
+import Redis.Internal.Routing.Replicas
 import Redis.Internal.Routing.RetryPolicy (Effect (..), Role (..))
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Target

@@ -2,7 +2,8 @@
 --
 -- A 'Route' is what a command says. A 'Target' is what decides where one attempt goes: it follows
 -- from the route, or from the failure before. A 'Redis.Internal.Routing.Nodes.Destination' is a node
--- in a role, which the current map has for the target.
+-- in a role, which the current map has for the target. It is a module by itself because the retry
+-- policy, which the router imports, needs it, too.
 module Redis.Internal.Routing.Target
   ( Target (..),
     targetOf,

@@ -18,7 +18,6 @@ import Redis.Internal.Routing.RetryPolicy
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Target
 import Redis.Internal.Routing.Topology
-import Redis.Internal.Routing.TopologyReport
 import Support
 import System.Random (StdGen, mkStdGen, split, uniformR)
 import Test.Hspec

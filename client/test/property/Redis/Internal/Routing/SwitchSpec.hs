@@ -13,7 +13,6 @@ import Data.Set qualified as Set
 import Redis.Error
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology
-import Redis.Internal.Routing.TopologyReport
 import Support
 import System.Random (mkStdGen)
 import Test.Hspec hiding (after, before)

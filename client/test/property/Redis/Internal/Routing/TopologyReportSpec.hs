@@ -9,7 +9,6 @@ import Redis.Error
 import Redis.Internal.Protocol.Slot (slotFromInt)
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology
-import Redis.Internal.Routing.TopologyReport
 import Support
 import System.Random (mkStdGen)
 import Test.Hspec hiding (before)
@@ -17,7 +16,7 @@ import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck hiding (again)
 
 spec :: Spec
-spec = describe "Redis.Internal.Routing.TopologyReport" $ do
+spec = describe "Redis.Internal.Routing.Topology" $ do
   sentinels
   members
   asking

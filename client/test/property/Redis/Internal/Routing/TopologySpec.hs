@@ -14,7 +14,6 @@ import Redis.Error
 import Redis.Internal.Protocol.Slot
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology
-import Redis.Internal.Routing.TopologyReport
 import Support
 import System.Random (mkStdGen)
 import Test.Hspec

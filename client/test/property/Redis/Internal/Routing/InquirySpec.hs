@@ -1,4 +1,4 @@
-module Redis.Internal.Routing.ClusterReplySpec (spec) where
+module Redis.Internal.Routing.InquirySpec (spec) where
 
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
@@ -11,7 +11,7 @@ import Redis.Error
 import Redis.Internal.Config (AddressMapping (..))
 import Redis.Internal.Protocol.Decode (DecodeLimits (..), decodeBytes)
 import Redis.Internal.Protocol.Slot
-import Redis.Internal.Routing.ClusterReply
+import Redis.Internal.Routing.Inquiry
 import Redis.Internal.Routing.SlotMap
 import Redis.Properties (cases)
 import Redis.Value
@@ -21,7 +21,7 @@ import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 
 spec :: Spec
-spec = describe "Redis.Internal.Routing.ClusterReply" $ do
+spec = describe "Redis.Internal.Routing.Inquiry" $ do
   describe "CLUSTER SLOTS" $ do
     prop "reads back what a server would render" $
       forAll anyClaims $ \claims ->

@@ -1,4 +1,4 @@
-module Redis.Internal.Routing.RetrySpec (spec) where
+module Redis.Internal.Routing.RetryPolicySpec (spec) where
 
 import Control.Monad (forM_)
 import Data.ByteString (ByteString)

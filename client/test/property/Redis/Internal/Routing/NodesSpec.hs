@@ -1,13 +1,13 @@
-module Redis.Internal.Routing.HealthSpec (spec) where
+module Redis.Internal.Routing.NodesSpec (spec) where
 
 import Data.List qualified as List
-import Redis.Internal.Routing.Health
+import Redis.Internal.Routing.Nodes
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 
 spec :: Spec
-spec = describe "Redis.Internal.Routing.Health" $ do
+spec = describe "Redis.Internal.Routing.Nodes" $ do
   it "takes one time-out for nothing remarkable" $
     snd (observe MissedReply healthy) `shouldBe` Unremarkable
 

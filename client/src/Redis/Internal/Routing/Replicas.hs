@@ -1,42 +1,174 @@
--- | Asks the nodes of a cluster for their latencies and zones, for reads that should stay near
--- ("Redis.Internal.Routing.Readers").
+-- | Which of the nodes with the same data answers a read: the choice, what is known of the nodes for
+-- it, and the slots for which there is no choice.
 --
--- Nothing is asked, and there is no thread, before a caller wants a read to stay near. Only
--- what is wanted is asked: PINGs for latencies, and INFO for zones that the slot map does not
--- have. A node is asked over the connections that reads use, so the latency is the one that
--- reads see. A node that hangs delays no other: each node is asked by a thread of its own,
+-- A choice is a list of tiers. The node is drawn from the first tier that is not empty. So
+-- whatever the preference, a candidate is found if there is one: a node that is down is only
+-- the last choice, and is never refused.
+--
+-- Which nodes are near is decided once for each round of questions, not for each command
+-- ('nodeStats'). Near are the nodes about as quick as the quickest, so that not all reads go
+-- to one node. A node that was near stays near a little longer, so that two equally quick
+-- nodes do not change places with each round.
+--
+-- The latency probe asks the nodes. Nothing is asked, and there is no thread, before a caller wants a
+-- read to stay near. Only what is wanted is asked: PINGs for latencies, and INFO for zones that the
+-- slot map does not have. A node is asked over the connections that reads use, so the latency is the
+-- one that reads see. A node that hangs delays no other: each node is asked by a thread of its own,
 -- and the round goes on without it.
-module Redis.Internal.Routing.LatencyProbe
-  ( LatencyProbe,
+--
+-- A replica does not know that a slot of its primary is on the move: it answers a read of a key
+-- that has left with nothing, where its primary answers ASK. No map tells of it either. So what
+-- redirects say of a slot is kept for some time, and reads of it stay with the primary.
+module Redis.Internal.Routing.Replicas
+  ( -- * Choosing
+    Candidate (..),
+    tiers,
+    chooseReader,
+
+    -- * What is known of nodes
+    NodeStats (..),
+    unseen,
+    Answer (..),
+    nodeStats,
+
+    -- * Asking nodes
+    LatencyProbe,
     ProbeSetup (..),
     newLatencyProbe,
     want,
     currentNodeStats,
+
+    -- * Slots that move
+    MovingSlots,
+    newMovingSlots,
+    noteMoving,
+    isMoving,
   )
 where
 
 import Control.Concurrent.STM
 import Control.Exception (SomeException, mask_, try)
-import Control.Monad (replicateM, unless, void, when)
+import Control.Monad (mfilter, replicateM, unless, void, when)
 import Data.ByteString (ByteString)
-import Data.ByteString.Char8 qualified as Char8
+import Data.ByteString qualified as ByteString
 import Data.Foldable (for_)
 import Data.IORef
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (catMaybes, fromMaybe, isJust, isNothing, listToMaybe)
+import Data.Maybe (catMaybes, fromMaybe, isJust, isNothing, mapMaybe)
 import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Error
 import Redis.Internal.Config (ReadFrom (..))
-import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.MultiplexPool (MultiplexPool, connectNode, submitToNodeAsync)
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Encode (Request, request)
-import Redis.Internal.Routing.Readers
+import Redis.Internal.Protocol.Slot (Slot)
+import Redis.Internal.Routing.Inquiry (answered, infoField)
 import Redis.Internal.Routing.SlotMap
 import Redis.Value
 import System.Random (randomRIO)
+
+-- | A node that could answer a read.
+data Candidate node = Candidate
+  { candidateNode :: node,
+    candidateIsPrimary :: Bool,
+    -- | Whether the node does not count as down.
+    candidateUp :: Bool,
+    candidateStats :: NodeStats
+  }
+  deriving stock (Eq, Show)
+
+-- | The latency probe's knowledge about a node.
+data NodeStats = NodeStats
+  { -- | The availability zone; 'Nothing' if it was not asked for, or the node has none.
+    sightedZone :: Maybe ByteString,
+    -- | How long the node takes to answer, smoothed; 'Nothing' if it did not answer.
+    sightedLatency :: Maybe Nanos,
+    -- | Whether it is one of the quickest nodes with its data.
+    sightedNear :: Bool
+  }
+  deriving stock (Eq, Show)
+
+-- | The node stats of a node that was never asked.
+unseen :: NodeStats
+unseen = NodeStats {sightedZone = Nothing, sightedLatency = Nothing, sightedNear = False}
+
+-- | The candidates in tiers, in the order of preference. Every candidate is in one of them,
+-- unless only the primary is allowed.
+-- \(O(n)\).
+tiers :: ReadFrom -> [Candidate node] -> [[Candidate node]]
+tiers wanted candidates = case wanted of
+  ReadPrimary -> [primary]
+  PreferReplica -> [replicasUp, primary, candidates]
+  ReadAny -> [up, primary, candidates]
+  SameZone zone ->
+    let inZone = (== Just zone) . sightedZone . candidateStats
+     in [filter inZone replicasUp, filter inZone (filter candidateUp primary), replicasUp, primary, candidates]
+  LowestLatency -> [filter (sightedNear . candidateStats) up, up, primary, candidates]
+  where
+    primary = filter candidateIsPrimary candidates
+    up = filter candidateUp candidates
+    replicasUp = filter (not . candidateIsPrimary) up
+
+-- | The candidate that is drawn, given any number. 'Nothing' only if there is no candidate,
+-- or no primary where only the primary is allowed.
+chooseReader :: ReadFrom -> Int -> [Candidate node] -> Maybe (Candidate node)
+chooseReader wanted drawn candidates = case filter (not . null) (tiers wanted candidates) of
+  best@(first : _) : _ -> case drop (drawn `mod` length best) best of
+    chosen : _ -> Just chosen
+    [] -> Just first
+  _ -> Nothing
+
+-- | A node's answers in one round of questions.
+data Answer = Answer
+  { -- | How long the quickest answer took; 'Nothing' if none came.
+    answerLatency :: Maybe Nanos,
+    -- | The zone; the outer 'Nothing' if it was not asked for.
+    answerZone :: Maybe (Maybe ByteString)
+  }
+  deriving stock (Eq, Show)
+
+-- | No answers.
+silence :: Answer
+silence = Answer {answerLatency = Nothing, answerZone = Nothing}
+
+-- | The node stats after a round: of the nodes of these groups, each of which has the same
+-- data, and of no others. A node that was not asked keeps its node stats.
+-- \(O(n \log n)\).
+nodeStats :: [[Endpoint]] -> Map Endpoint Answer -> Map Endpoint NodeStats -> Map Endpoint NodeStats
+nodeStats groups answers before = Map.unions (map (judged . updated) groups)
+  where
+    updated group = Map.fromList [(node, maybe id heard (Map.lookup node answers) (Map.findWithDefault unseen node before)) | node <- group]
+
+    heard Answer {answerLatency, answerZone} stats =
+      stats
+        { sightedLatency = smoothed (sightedLatency stats) <$> answerLatency,
+          sightedZone = fromMaybe (sightedZone stats) answerZone
+        }
+
+    -- After a silence, a node starts again with its new latency.
+    smoothed Nothing measured = measured
+    smoothed (Just known) measured = known + (measured - known) * 3 `quot` 10
+
+    judged group = case mapMaybe sightedLatency (Map.elems group) of
+      [] -> Map.map (\stats -> stats {sightedNear = False}) group
+      latencies -> Map.map (near (minimum latencies)) group
+
+    near quickest stats = stats {sightedNear = maybe False (<= limit) (sightedLatency stats)}
+      where
+        limit
+          | sightedNear stats = quickest + quickest `quot` 2 + staysWithin
+          | otherwise = quickest + quickest `quot` 5 + entersWithin
+
+-- | How much slower than the quickest plus a fifth a node may be to become near: 0.2 ms.
+-- Threads wait about that long for each other anyway.
+entersWithin :: Nanos
+entersWithin = 200000
+
+-- | How much slower than the quickest plus a half a node may be to stay near: 0.5 ms.
+staysWithin :: Nanos
+staysWithin = 500000
 
 -- | The latency probe of one client.
 data LatencyProbe = LatencyProbe
@@ -128,7 +260,7 @@ drive probe = loop Map.empty Set.empty
       unless stopped (loop unanswered' told')
 
     groupsOf slotMap = [shardPrimary shard : shardReplicas shard | shard <- slotMapShards slotMap]
-    zonesOf slotMap = Map.map (\zone -> Answer {answerLatency = Nothing, answerZone = Just (Just zone)}) (slotMapZones slotMap)
+    zonesOf slotMap = Map.map (\zone -> silence {answerZone = Just (Just zone)}) (slotMapZones slotMap)
     withZone answer fromMap = answer {answerZone = answerZone fromMap}
 
 -- | The questions of a round, for the nodes that have any.
@@ -156,7 +288,7 @@ askAll setup asked unanswered = do
     check (and heard || stopped) `orElse` late
   results <- atomically (traverse tryReadTMVar waiting)
   -- A silent node is not near.
-  let answers = Map.map (fromMaybe Answer {answerLatency = Nothing, answerZone = Nothing}) results
+  let answers = Map.map (fromMaybe silence) results
   pure (answers, Map.mapMaybeWithKey (\node result -> if isNothing result then Map.lookup node waiting else Nothing) results)
 
 -- | Asks one node on a thread of its own. The thread ends by itself: connecting and commands
@@ -168,18 +300,18 @@ begin setup node question = do
     answer <- try (putQuestion setup node question)
     atomically . putTMVar cell $ case answer of
       Right heard -> heard
-      Left (_ :: SomeException) -> Answer {answerLatency = Nothing, answerZone = Nothing}
+      Left (_ :: SomeException) -> silence
   pure cell
 
 putQuestion :: ProbeSetup -> Endpoint -> Question -> IO Answer
 putQuestion setup node Question {questionReplica, questionPing, questionZone} =
   probePool setup questionReplica node >>= \case
-    Nothing -> pure Answer {answerLatency = Nothing, answerZone = Nothing}
+    Nothing -> pure silence
     Just pool -> do
       -- Connects first, so that the handshake is not measured.
       _ <- connectNode pool
       times <- if questionPing then catMaybes <$> replicateM 3 (timed pool) else pure []
-      zone <- if questionZone then fmap zoneFromInfo <$> ask pool (request ["INFO", "server"]) else pure Nothing
+      zone <- if questionZone then fmap (mfilter (not . ByteString.null) . infoField "availability_zone") <$> ask pool (request ["INFO", "server"]) else pure Nothing
       when (not (null times) || isJust zone) (probeAnswered setup node)
       pure Answer {answerLatency = if null times then Nothing else Just (minimum times), answerZone = zone}
   where
@@ -194,21 +326,7 @@ putQuestion setup node Question {questionReplica, questionPing, questionZone} =
 ask :: MultiplexPool -> Request -> IO (Maybe Value)
 ask pool encoded =
   coarseNanos >>= \now ->
-    submitToNodeAsync pool (deadlineAfter (nanosFromSeconds 1) now) encoded >>= waitSlotResult >>= \case
-      Reply reply -> pure $ case withoutAttributes reply of
-        ErrorReply _ -> Nothing
-        plain -> Just plain
-      Failure _ -> pure Nothing
-
--- | The zone in the text of INFO: @availability_zone:eu-1a@.
-zoneFromInfo :: Value -> Maybe ByteString
-zoneFromInfo value = do
-  text <- case value of
-    BulkString bytes -> Just bytes
-    VerbatimString _ bytes -> Just bytes
-    _ -> Nothing
-  zone <- listToMaybe [Char8.filter (/= '\r') rest | line <- Char8.lines text, Just rest <- [Char8.stripPrefix "availability_zone:" line]]
-  if Char8.null zone then Nothing else Just zone
+    either (const Nothing) Just <$> (submitToNodeAsync pool (deadlineAfter (nanosFromSeconds 1) now) encoded >>= answered)
 
 -- | Reports each wanted zone without a node, once all nodes have told their zones.
 tellOfZones :: Wanted -> SlotMap -> Map Endpoint Answer -> Map Endpoint NodeStats -> Set ByteString -> IO (Set ByteString)
@@ -251,3 +369,29 @@ awaitNext setup wanted news before current = do
           if slotMapShards after /= slotMapShards before || slotMapZones after /= slotMapZones before
             then pure False
             else loop due latest
+
+-- | The slots, each with the time until which it counts as moving.
+newtype MovingSlots = MovingSlots (IORef (Map Slot Nanos))
+
+-- | No slots.
+newMovingSlots :: IO MovingSlots
+newMovingSlots = MovingSlots <$> newIORef Map.empty
+
+-- | Records that a node has redirected for this slot. \(O(n)\) in the slots that move.
+noteMoving :: MovingSlots -> Slot -> IO ()
+noteMoving (MovingSlots known) slot = do
+  now <- coarseNanos
+  atomicModifyIORef' known (\slots -> (Map.insert slot (now + movingFor) (Map.filter (> now) slots), ()))
+
+-- | Whether a node has redirected for this slot of late. One read if no slot ever moved.
+isMoving :: MovingSlots -> Slot -> IO Bool
+isMoving (MovingSlots known) slot = do
+  slots <- readIORef known
+  case Map.lookup slot slots of
+    Nothing -> pure False
+    Just until' -> (< until') <$> coarseNanos
+
+-- | How long a redirect counts: 10 s. Each further one, of which there are many while keys leave,
+-- counts anew.
+movingFor :: Nanos
+movingFor = nanosFromSeconds 10

@@ -3,7 +3,7 @@
 --
 -- The model records where each key is. A process gives cursors that mean something different to
 -- every other process, and a replica reports no keys, which is the worst that it may do.
-module Redis.Internal.Routing.WalkSpec (spec) where
+module Redis.Internal.Routing.ScanSpec (spec) where
 
 import Data.ByteString.Char8 qualified as Char8
 import Data.IntMap.Strict qualified as IntMap
@@ -14,15 +14,14 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe)
 import Data.Set (Set)
 import Data.Set qualified as Set
-import Redis.Internal.Routing.Position
-import Redis.Internal.Routing.Walk
+import Redis.Internal.Routing.Scan
 import Support (node)
 import Test.Hspec
 import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
 import Test.QuickCheck
 
 spec :: Spec
-spec = describe "Redis.Internal.Routing.Walk" $ do
+spec = describe "Redis.Internal.Routing.Scan" $ do
   modifyMaxSuccess (const 4000) . prop "tells every key that is there throughout, whatever moves, fails over and restarts" $
     forAllShrink (resize 120 (listOf happening)) (take 200 . shrinkList (const [])) $ \events ->
       let world = calm (foldl' (flip happens) newWorld events)

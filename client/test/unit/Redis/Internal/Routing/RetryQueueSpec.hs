@@ -1,7 +1,7 @@
-module Redis.Internal.Routing.VacanciesSpec (spec) where
+module Redis.Internal.Routing.RetryQueueSpec (spec) where
 
 import Redis.Internal.Protocol.Slot (slotFromInt)
-import Redis.Internal.Routing.UncoveredSlots
+import Redis.Internal.Routing.RetryQueue
 import Test.Hspec
 
 spec :: Spec

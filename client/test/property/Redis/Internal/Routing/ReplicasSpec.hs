@@ -1,4 +1,4 @@
-module Redis.Internal.Routing.ReadersSpec (spec) where
+module Redis.Internal.Routing.ReplicasSpec (spec) where
 
 import Control.Monad (forM_)
 import Data.ByteString (ByteString)
@@ -9,13 +9,13 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (isJust, isNothing, mapMaybe)
 import Redis.Error (Endpoint (..))
 import Redis.Internal.Config (ReadFrom (..))
-import Redis.Internal.Routing.Readers
+import Redis.Internal.Routing.Replicas
 import Test.Hspec hiding (after)
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 
 spec :: Spec
-spec = describe "Redis.Internal.Routing.Readers" $ do
+spec = describe "Redis.Internal.Routing.Replicas" $ do
   describe "chooses" $ do
     let primary = Candidate {candidateNode = 0 :: Int, candidateIsPrimary = True, candidateUp = True, candidateStats = unseen}
         replica number = primary {candidateNode = number, candidateIsPrimary = False}
