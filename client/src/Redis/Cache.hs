@@ -33,19 +33,38 @@ module Redis.Cache
   )
 where
 
-import Control.Exception (throwIO)
+import Control.Concurrent.MVar
+import Control.Exception (mask_, onException, throwIO)
+import Control.Monad (unless, void, when)
+import Data.ByteString (ByteString)
+import Data.Foldable (for_)
+import Data.IORef
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.List.NonEmpty qualified as NonEmpty
 import Redis.Command
 import Redis.Duration (Duration)
 import Redis.Error
-import Redis.Internal.Client.CacheStore (CacheGauges (..), noCacheGauges, storeGauges)
-import Redis.Internal.Client.Cached
-import Redis.Internal.Client.Core (Client (..), Core (coreCache, coreConfig, coreNotes), keepOpen)
+import Redis.Internal.Client.Cache
+import Redis.Internal.Client.Core
 import Redis.Internal.Client.Execute
+import Redis.Internal.Client.FanOut
+import Redis.Internal.Client.RetryEngine (awaitDestination, newCall, onFailure, tracedBy, waitsForDestination)
 import Redis.Internal.Client.Trace
-import Redis.Internal.Client.TraceNotes (newTraceNotes)
-import Redis.Internal.Config (Config (configHooks))
+import Redis.Internal.Client.TraceNotes
+import Redis.Internal.Command
+import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Runtime (nanosFromDuration)
+import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary))
+import Redis.Internal.Network.InFlight
+import Redis.Internal.Network.MultiplexPool (submitRunToNode)
+import Redis.Internal.Network.Runtime
+import Redis.Internal.Protocol.CommandTable (changesUntold, lookupCommand)
+import Redis.Internal.Protocol.Encode
+import Redis.Internal.Protocol.Slot (keySlot)
+import Redis.Internal.Routing.Nodes
+import Redis.Internal.Routing.Router
+import Redis.Internal.Routing.Target
+import Redis.Value (Value (..))
 
 -- | Runs a read, or answers it from the cache. Throws 'Error'.
 --
@@ -70,12 +89,12 @@ runCached client age command = tryRunCached client age command >>= either throwI
 tryRunCached :: Client -> Duration -> Command a -> IO (Either Error a)
 tryRunCached (Client core) age command = case hookCommand (configHooks (coreConfig core)) of
   Nothing ->
-    glance core (nanosFromDuration age) command >>= \case
+    lookUp core (nanosFromDuration age) command >>= \case
       Answered result -> pure result
       Unanswered begin -> (begin >>= awaitStarted) <* keepOpen core
   Just hook -> do
     notes <- newTraceNotes
-    glance core {coreNotes = Just notes} (nanosFromDuration age) command >>= \case
+    lookUp core {coreNotes = Just notes} (nanosFromDuration age) command >>= \case
       Answered result -> pure result
       Unanswered begin -> do
         trace <- beginTraceOf core hook (oneCommand (commandArguments command)) notes
@@ -85,12 +104,12 @@ tryRunCached (Client core) age command = case hookCommand (configHooks (coreConf
 submitCached :: Client -> Duration -> Command a -> IO (Pending a)
 submitCached (Client core) age command = case hookCommand (configHooks (coreConfig core)) of
   Nothing ->
-    glance core (nanosFromDuration age) command >>= \case
+    lookUp core (nanosFromDuration age) command >>= \case
       Answered result -> pure (settled result)
       Unanswered begin -> heldOpen core <$> begin
   Just hook -> do
     notes <- newTraceNotes
-    glance core {coreNotes = Just notes} (nanosFromDuration age) command >>= \case
+    lookUp core {coreNotes = Just notes} (nanosFromDuration age) command >>= \case
       Answered result -> pure (settled result)
       Unanswered begin -> do
         trace <- beginTraceOf core hook (oneCommand (commandArguments command)) notes
@@ -99,3 +118,220 @@ submitCached (Client core) age command = case hookCommand (configHooks (coreConf
 -- | What the cache holds now, and how reads have gone so far. Never blocks.
 cacheGauges :: Client -> IO CacheGauges
 cacheGauges (Client core) = maybe (pure noCacheGauges) storeGauges (coreCache core)
+
+-- | The result of a look at the cache.
+--
+-- A miss sends two commands as one run, CLIENT CACHING YES and the read, to the primary of the key's
+-- slot; the reply is kept before any caller has it. A failure goes to the retry engine as usual, once
+-- for all callers that wait together. The result of a recovery is not kept.
+data LookUp a
+  = Answered (Either Error a)
+  | -- | The action that runs the command. Blocks like 'start'.
+    Unanswered (IO (Pending a))
+
+-- | Looks for a kept reply to a read, no older than this. Never blocks.
+lookUp :: Core -> Nanos -> Command a -> IO (LookUp a)
+lookUp core askedAge given = coarseNanos >>= \askedAt -> lookUpFrom core Asked {askedAt, askedAge} given
+{-# INLINE lookUp #-}
+
+-- | Like 'lookUp', for a command that began before.
+lookUpFrom :: Core -> Asked -> Command a -> IO (LookUp a)
+lookUpFrom core asked given = case coreCache core of
+  Just store
+    | askedAge asked > 0 -> case routeOf given of
+      OneKey key -> lookUpAt core asked given (store, key) (fetch core asked given)
+      Splittable 1 keys | factReadOnly (commandFacts given), all (mayBeKept store) keys -> lookUpParts core asked given keys
+      AskServer (Just keys@[key]) Nothing -> lookUpAt core asked given (store, key) (\_ -> learning keys)
+      _ -> pure (Unanswered (noteUncached store *> startFrom core (askedAt asked) given))
+  _ -> pure (Unanswered (startFrom core (askedAt asked) given))
+  where
+    learning keys =
+      learned core (askedAt asked) given (Just keys) >>= \case
+        Left failed -> pure (settled (Left (naming given failed)))
+        Right known ->
+          lookUpFrom core asked known >>= \case
+            Answered result -> pure (settled result)
+            Unanswered begin -> begin
+{-# INLINE lookUpFrom #-}
+
+-- | A miss of a command on one key.
+data Missed = Missed
+  { missedStore :: CacheStore,
+    missedDestination :: Destination,
+    missedSource :: Source
+  }
+
+-- | Drops the kept reply: the caller has an answer that was not kept and may be newer.
+outdo :: Missed -> IO ()
+outdo Missed {missedStore, missedSource} = forgetAll missedStore missedSource
+
+-- | Looks for the reply to a command on one key. The last argument runs on a miss.
+lookUpAt :: Core -> Asked -> Command a -> (CacheStore, ByteString) -> (Missed -> IO (Pending a)) -> IO (LookUp a)
+lookUpAt core asked given (store, key) miss =
+  destinationFor (coreCluster core) (commandFacts given) (TargetPrimary (keySlot key)) >>= \case
+    Just destination | ForPrimary <- destinationRole destination -> do
+      let source =
+            Source
+              { sourceNode = nodeEndpoint (destinationNode destination),
+                sourceHash = hashFor store (commandRequest given),
+                sourceRequest = commandRequest given,
+                sourceKey = key
+              }
+      lookFor store source asked >>= \case
+        Just value -> pure $! Answered $! decoded given value
+        Nothing -> pure (Unanswered (miss Missed {missedStore = store, missedDestination = destination, missedSource = source}))
+    _ -> pure (Unanswered (noteUncached store *> startFrom core (askedAt asked) given))
+{-# INLINE lookUpAt #-}
+
+-- | Looks for the reply to a read of several keys. Each key is read and kept by itself.
+lookUpParts :: Core -> Asked -> Command a -> NonEmpty ByteString -> IO (LookUp a)
+lookUpParts core asked given keys = do
+  looks <- traverse (\part -> (,) part <$> lookUpFrom (untraced core) asked (partCommand part)) (NonEmpty.toList (NonEmpty.zipWith ofKey (0 :| [1 ..]) keys))
+  case sequence [(,) part <$> answered look | (part, look) <- looks] of
+    Just results -> pure (Answered (together results))
+    Nothing -> pure . Unanswered $ do
+      started <- traverse (traverse begun) looks
+      pure (resultOf (together <$> traverse (traverse awaitStarted) started))
+  where
+    answered = \case
+      Answered result -> Just result
+      Unanswered _ -> Nothing
+    begun = \case
+      Answered result -> pure (settled result)
+      Unanswered begin -> begin
+    together results = decodedFrom given (aggregateParts (commandFacts given) results)
+    name = take 1 (commandArguments given)
+    ofKey position key =
+      Part
+        { partPositions = position :| [],
+          partCommand =
+            Command
+              { commandRequest = request (name <> [key]),
+                commandRoute = OneKey key,
+                commandFacts = commandFacts given,
+                commandDecode = Right
+              }
+        }
+
+-- | Reads a key, or joins the caller that reads it.
+fetch :: Core -> Asked -> Command a -> Missed -> IO (Pending a)
+fetch core asked given missed@Missed {missedStore = store, missedSource}
+  | not (isKeepable store given (sourceKey missedSource)) = noteUncached store *> startFrom core (askedAt asked) given
+  | otherwise = do
+    -- A read must not overtake commands that wait for a node.
+    behind <- waitsForDestination (coreRetryEngine core)
+    if behind then past else entry
+  where
+    entry = mask_ $ do
+      fetchResult <- newEmptyMVar
+      fetchStrayed <- newIORef False
+      let fetchDeadline = deadlineFor core (commandFacts given) (askedAt asked)
+          mine = Fetch {fetchDeadline, fetchStrayed, fetchResult}
+      placeFor store missedSource asked mine >>= \case
+        Has kept -> pure (settled (decoded given (expanded (keptReply kept))))
+        Joins other
+          | limitOf other <= limitOf mine -> once (joining core asked given missed other)
+          | otherwise -> past
+        Leads entryVersion -> do
+          lead core missed entryVersion mine given
+          pure (resultOf (decodedFrom given <$> landed core missed mine))
+
+    limitOf = deadlineLimit . fetchDeadline
+
+    past = do
+      noteUncached store
+      started <- startFrom core (askedAt asked) (toPrimary missedSource given)
+      pure (resultOf (awaitStarted started <* outdo missed))
+
+-- | The command for the primary of its key, whatever node the client's reads prefer.
+toPrimary :: Source -> Command a -> Command a
+toPrimary source given = given {commandRoute = OneSlot (keySlot (sourceKey source))}
+
+-- | Waits for the reply to a fetch.
+landed :: Core -> Missed -> Fetch -> IO (Either Error Value)
+landed core missed Fetch {fetchResult, fetchStrayed} = do
+  outcome <- readMVar fetchResult
+  keepOpen core
+  strayed <- readIORef fetchStrayed
+  outcome <$ when strayed (outdo missed)
+
+-- | Waits for a read of another caller. If the reply is too old when it comes, or if the
+-- read timed out while this caller has time left, the caller runs the command itself.
+joining :: Core -> Asked -> Command a -> Missed -> Fetch -> IO (Either Error a)
+joining core asked given missed other =
+  landed core missed other >>= \case
+    Right value -> do
+      now <- coarseNanos
+      if now - deadlineBegan (fetchDeadline other) <= askedAge asked then pure (decoded given value) else again
+    Left failed@(TimeoutError _) -> do
+      now <- coarseNanos
+      if now >= deadlineAt (deadlineFor core (commandFacts given) (askedAt asked)) then pure (Left (naming given failed)) else again
+    Left failed -> pure (Left (naming given failed))
+  where
+    again = executeFrom core (askedAt asked) (toPrimary (missedSource missed) given) <* outdo missed
+
+-- | A started command with the result of an action that may run the command. The action has one
+-- result, however often and by whomever it is awaited. If a caller is interrupted, the next one runs
+-- the action.
+once :: IO (Either Error a) -> IO (Pending a)
+once action = do
+  known <- newMVar Nothing
+  pure . resultOf . modifyMVar known $ \case
+    Just result -> pure (Just result, result)
+    Nothing -> (\result -> (Just result, result)) <$> action
+
+-- | Submits the read on behalf of all callers that want it. Runs masked; blocks while there is no
+-- connection, or no room on it. If the caller is interrupted then, the retry engine takes the read
+-- over for the other callers.
+lead :: Core -> Missed -> EntryVersion -> Fetch -> Command a -> IO ()
+lead core Missed {missedStore, missedDestination, missedSource} entryVersion mine given = do
+  permitted <- newTellingSlot $ \outcome -> unless (isPlainReply outcome) lost
+  slot <- newTellingSlot $ \case
+    Reply value | isPlain value -> do
+      keep missedStore missedSource entryVersion mine value
+      void (tryPutMVar (fetchResult mine) (Right value))
+    outcome -> do
+      call <- astray
+      onFailure (coreRetryEngine core) call missedDestination outcome
+  for_ (coreNotes core) (`noteTarget` nodeEndpoint (destinationNode missedDestination))
+  submitRunToNode pool (fetchDeadline mine) ([(cachingYes, permitted) | readsAreTracked] <> [(encoded, slot)])
+    `onException` (astray >>= awaitDestination (coreRetryEngine core))
+  for_ (coreNotes core) $ \notes -> preciseNanos >>= noteEntered notes
+  where
+    encoded = commandRequest given
+    facts = commandFacts given
+    pool = destinationPool missedDestination
+    lost = forget missedStore missedSource entryVersion
+    astray = do
+      lost
+      writeIORef (fetchStrayed mine) True
+      newCall encoded facts (TargetPrimary (keySlot (sourceKey missedSource))) (fetchDeadline mine) (fetchResult mine) >>= tracedBy (coreNotes core)
+    readsAreTracked = case cachingTracking <$> configCaching (coreConfig core) of
+      Just (TrackPrefixes _) -> False
+      _ -> True
+    isPlainReply = \case
+      Reply value -> isPlain value
+      Failure _ -> False
+
+-- | Tells the server to track the keys of the next command.
+cachingYes :: Request
+cachingYes = request ["CLIENT", "CACHING", "YES"]
+
+-- | Whether the reply to a command on this key may be kept: the command only reads, and the
+-- server reports every change of what it read.
+isKeepable :: CacheStore -> Command a -> ByteString -> Bool
+isKeepable store given key =
+  factReadOnly facts
+    && factBlocking facts == NonBlocking
+    && factScope facts == SharedConnection
+    && not (requestIsShortened encoded)
+    && requestSize encoded <= largestRequest
+    && mayBeKept store key
+    && maybe True (not . changesUntold) (lookupCommand (requestArguments encoded))
+  where
+    facts = commandFacts given
+    encoded = commandRequest given
+
+-- | Requests of more bytes are not kept.
+largestRequest :: Int
+largestRequest = 64 * 1024

@@ -66,7 +66,7 @@ import Redis.Commands.Connection (ping)
 import Redis.Config (ConfigError, validateConfig)
 import Redis.Duration (Duration, inSeconds)
 import Redis.Error
-import Redis.Internal.Client.CacheStore (CacheStore, heardPush, lostConnection, newCacheStore, ownersChanged)
+import Redis.Internal.Client.Cache (CacheStore, heardPush, lostConnection, newCacheStore, ownersChanged)
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.EventDispatcher
 import Redis.Internal.Client.Execute

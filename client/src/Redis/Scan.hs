@@ -53,9 +53,7 @@ import Redis.Commands.Hash
 import Redis.Commands.Keys
 import Redis.Commands.Set
 import Redis.Commands.SortedSet
-import Redis.Internal.Client.ItemsWalker
-import Redis.Internal.Client.KeysWalker
-import Redis.Internal.Client.Walker
+import Redis.Internal.Client.Scan
 import Redis.Internal.Routing.Scan
 
 -- | Folds over the keys of a server's database, or of a whole cluster.

@@ -78,7 +78,6 @@ import Data.List.NonEmpty (NonEmpty)
 import Redis.Internal.Client.Core (Client (..), Core (coreSubscriptions), keepOpen)
 import Redis.Internal.Client.EventQueue
 import Redis.Internal.Client.Subscriptions
-import Redis.Internal.Client.Topic
 
 -- | A channel, by its name (SUBSCRIBE). In a cluster its messages arrive whichever node they are
 -- published at.

@@ -8,7 +8,6 @@ import Data.Foldable (toList)
 import Data.Time.Clock (UTCTime (..), addUTCTime)
 import Redis.Error
 import Redis.Internal.Client.EventQueue
-import Redis.Internal.Client.Topic
 import Test.Hspec hiding (before)
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck

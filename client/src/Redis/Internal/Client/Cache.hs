@@ -1,4 +1,8 @@
--- | The replies that are kept, and when they are dropped: a pure machine.
+{-# LANGUAGE MagicHash #-}
+{-# LANGUAGE UnboxedTuples #-}
+
+-- | The cache of one client: the replies that are kept, and when they are dropped, as a pure machine;
+-- the cell in which any thread steps it; and the form in which a reply is kept.
 --
 -- A reply is kept under the words of its command, in the part of the node that it came
 -- from. A caller that finds nothing places a /placeholder/ there, reads, and fills it;
@@ -45,59 +49,102 @@
 --
 -- Eviction: the part that holds the most bytes gives up its oldest reply. If that reply was
 -- used since the last look at it, it becomes the youngest instead ('spare').
+--
+-- A hit reads the cell, the clock and the reply's mark, and adds to a count that few threads share.
+-- It waits for no thread and makes no system call.
+--
+-- A string that comes from a connection is pinned: it keeps alive the block of memory in
+-- which it was allocated, with everything else in that block. For a moment that does not
+-- matter, but every string that is kept could hold 4 KiB. So short strings are kept where
+-- the collector can move them, and copied at each use. Long strings have memory of their own
+-- anyway.
 module Redis.Internal.Client.Cache
-  ( Cache,
+  ( -- * The machine
+    Cache,
     newCache,
-    Wanted (..),
+    Source (..),
     Hash,
     EntryVersion,
-
-    -- * Looking
     Found (..),
     find,
-    readsOf,
-
-    -- * Reading
     Placed (..),
     place,
-    Filling (..),
     Filled (..),
     fill,
     abandon,
     supersede,
-
-    -- * Losing
     invalidate,
     flush,
     moved,
-
-    -- * Making room
     Oldest (..),
     oldest,
     evict,
     spare,
-
-    -- * Looking at it
-    Counts (..),
+    Counts (countEvicted),
     cacheCounts,
     cacheBytes,
     cacheEntries,
     CacheState (..),
     cacheState,
+
+    -- * The client's cache
+    CacheStore,
+    newCacheStore,
+    Kept (..),
+    Fetch (..),
+    Asked (..),
+    hashFor,
+    lookFor,
+    placeFor,
+    keep,
+    forget,
+    forgetAll,
+    mayBeKept,
+    noteUncached,
+    heardPush,
+    lostConnection,
+    ownersChanged,
+    CacheGauges (..),
+    noCacheGauges,
+    storeGauges,
+
+    -- * Compact replies
+    Compact,
+    compacted,
+    expanded,
+    compactBytes,
   )
 where
 
+import Control.Concurrent (myThreadId)
+import Control.Concurrent.MVar (MVar)
+import Control.Monad (unless, when)
+import Control.Monad.Primitive (RealWorld)
+import Data.Bits (shiftR, (.&.))
 import Data.ByteString (ByteString)
-import Data.ByteString.Short (ShortByteString, toShort)
-import Data.Foldable (foldl')
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Short (ShortByteString, fromShort, toShort)
+import Data.ByteString.Short qualified as Short
+import Data.Foldable (foldl', for_)
+import Data.IORef
 import Data.IntMap.Strict (IntMap)
 import Data.IntMap.Strict qualified as IntMap
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Ord (comparing)
-import Redis.Error (Endpoint)
-import Redis.Internal.Protocol.Encode (Request, requestIs, requestKept)
+import Data.Primitive.ByteArray
+import GHC.Exts (Int (I#), fetchAddIntArray#)
+import GHC.IO (IO (IO))
+import Redis.Error
+import Redis.Internal.Config
+import Redis.Internal.Network.InFlight (orderKeyOf)
+import Redis.Internal.Network.Runtime
+import Redis.Internal.Protocol.Encode (Request, requestHash, requestIs, requestKept, requestSize)
+import Redis.Internal.Protocol.Slot (allSlots, keySlot, slotNumber)
+import Redis.Internal.Routing.SlotMap
+import Redis.Value
+import System.Random (randomIO)
 
 -- | A hash of the words of a command.
 type Hash = Int
@@ -141,7 +188,7 @@ data CacheEntry kept fetch = CacheEntry
 data State kept fetch
   = Fetching fetch
   | -- | The position in the queue, and the bytes.
-    Kept Int Int kept
+    Stored Int Int kept
 
 -- | The counts of what has happened so far.
 data Counts = Counts
@@ -174,7 +221,7 @@ emptyPart = Part {partEntryMap = IntMap.empty, partKeys = Map.empty, partQueue =
 
 -- | How many replies are kept.
 cacheEntries :: Cache kept fetch -> Int
-cacheEntries = foldl' (\count part -> count + partEntries part) 0 . cacheParts
+cacheEntries = foldl' (\sum' part -> sum' + partEntries part) 0 . cacheParts
 
 -- | Everything that further steps depend on, for one command: two caches with equal states
 -- behave alike.
@@ -196,19 +243,18 @@ cacheState Cache {cacheParts, cacheMinimalVersions, cacheNext} =
             entry <- entries,
             let state = case entryState entry of
                   Fetching fetch -> Left fetch
-                  Kept position _ kept -> Right (position, kept)
+                  Stored position _ kept -> Right (position, kept)
         ],
       stateMinimalVersions = IntMap.toList cacheMinimalVersions,
       stateNext = cacheNext
     }
 
--- | A command that a caller wants the reply to.
-data Wanted = Wanted
-  { wantedFrom :: Endpoint,
-    wantedHash :: Hash,
-    wantedRequest :: Request,
-    wantedKey :: ByteString,
-    wantedSlot :: Int
+-- | A node, and the command on one key whose reply is looked for there.
+data Source = Source
+  { sourceNode :: Endpoint,
+    sourceHash :: Hash,
+    sourceRequest :: Request,
+    sourceKey :: ByteString
   }
 
 -- | The result of a look-up.
@@ -218,19 +264,19 @@ data Found kept fetch
   | OnItsWay fetch
 
 -- | Looks up the entry of a command from a node.
-find :: Endpoint -> Hash -> Request -> Cache kept fetch -> Found kept fetch
-find from hash wanted cache = case Map.lookup from (cacheParts cache) of
+find :: Source -> Cache kept fetch -> Found kept fetch
+find Source {sourceNode, sourceHash, sourceRequest} cache = case Map.lookup sourceNode (cacheParts cache) of
   Nothing -> Nowhere
-  Just part -> maybe Nowhere go (IntMap.lookup hash (partEntryMap part))
+  Just part -> maybe Nowhere go (IntMap.lookup sourceHash (partEntryMap part))
   where
     go = \case
       [] -> Nowhere
       entry : rest
-        | requestIs (entryArguments entry) wanted ->
+        | requestIs (entryArguments entry) sourceRequest ->
           if isGone cache entry
             then Nowhere
             else case entryState entry of
-              Kept _ _ kept -> Here kept
+              Stored _ _ kept -> Here kept
               Fetching fetch -> OnItsWay fetch
         | otherwise -> go rest
 {-# INLINE find #-}
@@ -257,41 +303,29 @@ data Placed kept fetch
   | Leads EntryVersion
 
 -- | Places a placeholder, unless there is one, or a kept reply will do.
-place :: Wanted -> (kept -> Bool) -> fetch -> Cache kept fetch -> (Cache kept fetch, Placed kept fetch)
-place Wanted {wantedFrom, wantedHash, wantedRequest, wantedKey, wantedSlot} willDo fetch cache =
-  case find wantedFrom wantedHash wantedRequest cache of
-    Here kept | willDo kept -> (cache, Has kept)
+place :: Source -> (kept -> Bool) -> fetch -> Cache kept fetch -> (Cache kept fetch, Placed kept fetch)
+place source@Source {sourceNode, sourceHash, sourceRequest, sourceKey} willDo' fetch cache =
+  case find source cache of
+    Here kept | willDo' kept -> (cache, Has kept)
     OnItsWay other -> (cache, Joins other)
-    _ -> (counted (onPart wantedFrom added (withoutOld cache)) {cacheNext = entryVersion + 1}, Leads entryVersion)
+    _ -> (counted (onPart sourceNode added (supersede source cache)) {cacheNext = entryVersion + 1}, Leads entryVersion)
   where
     entryVersion = cacheNext cache
-    key = toShort wantedKey
-    withoutOld = supersede wantedFrom wantedHash wantedRequest
+    key = toShort sourceKey
     entry =
       CacheEntry
         { entryTicket = entryVersion,
-          entryArguments = requestKept wantedRequest,
+          entryArguments = requestKept sourceRequest,
           entryKey = key,
-          entrySlot = wantedSlot,
+          entrySlot = slotNumber (keySlot sourceKey),
           entryState = Fetching fetch
         }
     added part =
       part
-        { partEntryMap = IntMap.insertWith (<>) wantedHash [entry] (partEntryMap part),
-          partKeys = Map.insertWith IntMap.union key (IntMap.singleton entryVersion wantedHash) (partKeys part)
+        { partEntryMap = IntMap.insertWith (<>) sourceHash [entry] (partEntryMap part),
+          partKeys = Map.insertWith IntMap.union key (IntMap.singleton entryVersion sourceHash) (partKeys part)
         }
     counted = counting (\counts -> counts {countMisses = countMisses counts + 1})
-
--- | A reply for the placeholder with this version.
-data Filling kept = Filling
-  { fillingFrom :: Endpoint,
-    fillingHash :: Hash,
-    fillingRequest :: Request,
-    fillingVersion :: EntryVersion,
-    -- | The reply's bytes, including the overhead of keeping it.
-    fillingBytes :: Int,
-    fillingKept :: kept
-  }
 
 -- | The result of 'fill'.
 data Filled
@@ -302,41 +336,42 @@ data Filled
     NoRoom
   deriving stock (Eq, Show)
 
--- | Keeps a reply, if its placeholder stands and there is room.
-fill :: Filling kept -> Cache kept fetch -> (Cache kept fetch, Filled)
-fill Filling {fillingFrom, fillingHash, fillingRequest, fillingVersion, fillingBytes, fillingKept} cache =
-  case List.find isFetching (entriesAt fillingFrom fillingHash cache) of
+-- | Keeps a reply of so many bytes, including the overhead of keeping it, if the placeholder with this
+-- version stands and there is room.
+fill :: Source -> EntryVersion -> Int -> kept -> Cache kept fetch -> (Cache kept fetch, Filled)
+fill source@Source {sourceNode, sourceHash} entryVersion bytes reply cache =
+  case List.find isFetching (entriesAt sourceNode sourceHash cache) of
     Just entry
       | isGone cache entry -> (late, Late)
-      | cacheBytes cache + fillingBytes > cacheLimit cache -> (cache, NoRoom)
-      | otherwise -> ((onPart fillingFrom kept cache) {cacheBytes = cacheBytes cache + fillingBytes, cacheNext = position + 1}, Filled)
+      | cacheBytes cache + bytes > cacheLimit cache -> (cache, NoRoom)
+      | otherwise -> ((onPart sourceNode kept cache) {cacheBytes = cacheBytes cache + bytes, cacheNext = position + 1}, Filled)
     Nothing -> (late, Late)
   where
     position = cacheNext cache
-    isIt entry = entryTicket entry == fillingVersion
+    isIt entry = entryTicket entry == entryVersion
     isFetching entry =
       isIt entry && case entryState entry of
         Fetching _ -> True
-        Kept {} -> False
-    late = counting (\counts -> counts {countLate = countLate counts + 1}) (supersede fillingFrom fillingHash fillingRequest cache)
+        Stored {} -> False
+    late = counting (\counts -> counts {countLate = countLate counts + 1}) (supersede source cache)
     kept part =
       part
-        { partEntryMap = IntMap.adjust (eachNow become) fillingHash (partEntryMap part),
-          partQueue = IntMap.insert position (fillingHash, fillingVersion) (partQueue part),
-          partBytes = partBytes part + fillingBytes,
+        { partEntryMap = IntMap.adjust (eachNow become) sourceHash (partEntryMap part),
+          partQueue = IntMap.insert position (sourceHash, entryVersion) (partQueue part),
+          partBytes = partBytes part + bytes,
           partEntries = partEntries part + 1
         }
     become entry
-      | isIt entry = entry {entryState = Kept position fillingBytes fillingKept}
+      | isIt entry = entry {entryState = Stored position bytes reply}
       | otherwise = entry
 
 -- | Takes a placeholder away.
-abandon :: Endpoint -> Hash -> EntryVersion -> Cache kept fetch -> Cache kept fetch
-abandon from hash entryVersion = dropEntry from hash ((== entryVersion) . entryTicket)
+abandon :: Source -> EntryVersion -> Cache kept fetch -> Cache kept fetch
+abandon Source {sourceNode, sourceHash} entryVersion = dropEntry sourceNode sourceHash ((== entryVersion) . entryTicket)
 
 -- | Takes away the entry of a command.
-supersede :: Endpoint -> Hash -> Request -> Cache kept fetch -> Cache kept fetch
-supersede from hash wanted = dropEntry from hash ((`requestIs` wanted) . entryArguments)
+supersede :: Source -> Cache kept fetch -> Cache kept fetch
+supersede Source {sourceNode, sourceHash, sourceRequest} = dropEntry sourceNode sourceHash ((`requestIs` sourceRequest) . entryArguments)
 
 -- | Drops the entries of these keys, which have changed according to the node.
 invalidate :: Endpoint -> [ByteString] -> Cache kept fetch -> Cache kept fetch
@@ -376,7 +411,7 @@ oldest cache = do
   (from, part) <- largest
   ((hash, entryVersion), _) <- IntMap.minView (partQueue part)
   let kept = case List.find ((== entryVersion) . entryTicket) (IntMap.findWithDefault [] hash (partEntryMap part)) of
-        Just entry | not (isGone cache entry), Kept _ _ one <- entryState entry -> Just one
+        Just entry | not (isGone cache entry), Stored _ _ one <- entryState entry -> Just one
         _ -> Nothing
   pure Oldest {oldestFrom = from, oldestHash = hash, oldestVersion = entryVersion, oldestKept = kept}
   where
@@ -395,7 +430,7 @@ evict Oldest {oldestFrom, oldestHash, oldestVersion} cache
 -- | Makes a reply the youngest instead of evicting it.
 spare :: Oldest kept -> Cache kept fetch -> Cache kept fetch
 spare Oldest {oldestFrom, oldestHash, oldestVersion} cache =
-  case [position | CacheEntry {entryTicket, entryState = Kept position _ _} <- entriesAt oldestFrom oldestHash cache, entryTicket == oldestVersion] of
+  case [position | CacheEntry {entryTicket, entryState = Stored position _ _} <- entriesAt oldestFrom oldestHash cache, entryTicket == oldestVersion] of
     position : _ -> (onPart oldestFrom (requeued position) cache) {cacheNext = youngest + 1}
     [] -> cache
   where
@@ -406,7 +441,7 @@ spare Oldest {oldestFrom, oldestHash, oldestVersion} cache =
           partEntryMap = IntMap.adjust (eachNow become) oldestHash (partEntryMap part)
         }
     become entry = case entryState entry of
-      Kept _ size kept | entryTicket entry == oldestVersion -> entry {entryState = Kept youngest size kept}
+      Stored _ size kept | entryTicket entry == oldestVersion -> entry {entryState = Stored youngest size kept}
       _ -> entry
 
 -- | Maps over a list and evaluates every element at once: an unevaluated element would hold
@@ -416,14 +451,14 @@ eachNow change = foldr (\one rest -> let one' = change one in one' `seq` rest `s
 
 isKept :: CacheEntry kept fetch -> Bool
 isKept entry = case entryState entry of
-  Kept {} -> True
+  Stored {} -> True
   Fetching _ -> False
 
 entriesAt :: Endpoint -> Hash -> Cache kept fetch -> [CacheEntry kept fetch]
 entriesAt from hash cache = maybe [] (IntMap.findWithDefault [] hash . partEntryMap) (Map.lookup from (cacheParts cache))
 
 counting :: (Counts -> Counts) -> Cache kept fetch -> Cache kept fetch
-counting count cache = cache {cacheCounts = count (cacheCounts cache)}
+counting change cache = cache {cacheCounts = change (cacheCounts cache)}
 
 onPart :: Endpoint -> (Part kept fetch -> Part kept fetch) -> Cache kept fetch -> Cache kept fetch
 onPart from change cache = cache {cacheParts = Map.alter (Just . change . fromPart) from (cacheParts cache)}
@@ -437,12 +472,12 @@ dropEntry :: Endpoint -> Hash -> (CacheEntry kept fetch -> Bool) -> Cache kept f
 dropEntry from hash unwanted cache = case List.partition unwanted (entriesAt from hash cache) of
   ([], _) -> cache
   (gone, stay) ->
-    let size = sum [bytes | CacheEntry {entryState = Kept _ bytes _} <- gone]
+    let size = sum [bytes | CacheEntry {entryState = Stored _ bytes _} <- gone]
         without part =
           Part
             { partEntryMap = if null stay then IntMap.delete hash (partEntryMap part) else IntMap.insert hash stay (partEntryMap part),
               partKeys = foldl' unlisted (partKeys part) gone,
-              partQueue = foldl' (flip IntMap.delete) (partQueue part) [position | CacheEntry {entryState = Kept position _ _} <- gone],
+              partQueue = foldl' (flip IntMap.delete) (partQueue part) [position | CacheEntry {entryState = Stored position _ _} <- gone],
               partBytes = partBytes part - size,
               partEntries = partEntries part - length (filter isKept gone)
             }
@@ -450,3 +485,336 @@ dropEntry from hash unwanted cache = case List.partition unwanted (entriesAt fro
   where
     unlisted keys CacheEntry {entryKey, entryTicket} = Map.update (nonEmpty . IntMap.delete entryTicket) entryKey keys
     nonEmpty entryVersions = if IntMap.null entryVersions then Nothing else Just entryVersions
+
+-- | A kept reply.
+data Kept = Kept
+  { keptReply :: Compact,
+    -- | When the command began: the server has not read earlier than that.
+    keptBegan :: Nanos,
+    -- | Whether the reply was used since eviction last looked at it.
+    keptUsed :: IORef Bool
+  }
+
+-- | A reply that is on its way to be kept.
+data Fetch = Fetch
+  { fetchDeadline :: Deadline,
+    -- | Whether the retry engine has taken over the command.
+    fetchStrayed :: IORef Bool,
+    fetchResult :: MVar (Either Error Value)
+  }
+
+-- | The cache of a client.
+data CacheStore = CacheStore
+  { storeCache :: IORef (Cache Kept Fetch),
+    storeTracking :: Tracking,
+    storeLimit :: Int,
+    -- | A secret seed for the hashes, so that nobody outside can choose keys that collide.
+    storeSeed :: Int,
+    storeOwners :: IORef SlotMap,
+    storeCounters :: CacheCounters
+  }
+
+-- | An empty cache.
+newCacheStore :: Caching -> IO CacheStore
+newCacheStore Caching {cachingBytes, cachingTracking} = do
+  storeCache <- newIORef (newCache cachingBytes)
+  storeSeed <- randomIO
+  storeOwners <- newIORef emptySlotMap
+  storeCounters <- newCacheCounters
+  pure CacheStore {storeCache, storeTracking = cachingTracking, storeLimit = cachingBytes, storeSeed, storeOwners, storeCounters}
+
+-- | Runs one step of the machine.
+stepping :: CacheStore -> (Cache Kept Fetch -> (Cache Kept Fetch, a)) -> IO a
+stepping = atomicModifyIORef' . storeCache
+
+stepping_ :: CacheStore -> (Cache Kept Fetch -> Cache Kept Fetch) -> IO ()
+stepping_ store step = stepping store (\cache -> (step cache, ()))
+
+-- | The number under which the replies to a command are kept. \(O(n)\).
+hashFor :: CacheStore -> Request -> Hash
+hashFor store = requestHash (storeSeed store)
+{-# INLINE hashFor #-}
+
+-- | When a command asks, and for a reply of which greatest age.
+data Asked = Asked
+  { askedAt :: {-# UNPACK #-} !Nanos,
+    askedAge :: {-# UNPACK #-} !Nanos
+  }
+
+willDo :: Asked -> Kept -> Bool
+willDo Asked {askedAt, askedAge} Kept {keptBegan} = askedAt - keptBegan <= askedAge
+{-# INLINE willDo #-}
+
+-- | Looks for a kept reply that is fresh enough. \(O(\log n)\), never blocks.
+lookFor :: CacheStore -> Source -> Asked -> IO (Maybe Value)
+lookFor store source asked = do
+  cache <- readIORef (storeCache store)
+  case find source cache of
+    Here kept@Kept {keptReply, keptUsed}
+      | willDo asked kept -> do
+        used <- readIORef keptUsed
+        -- An unneeded write would take the cache line from the other cores.
+        unless used (writeIORef keptUsed True)
+        count (storeCounters store) countersHits
+        pure (Just (expanded keptReply))
+    _ -> pure Nothing
+{-# INLINE lookFor #-}
+
+-- | Places a placeholder, unless another caller has.
+placeFor :: CacheStore -> Source -> Asked -> Fetch -> IO (Placed Kept Fetch)
+placeFor store source asked fetch = do
+  placed <- stepping store (place source (willDo asked) fetch)
+  case placed of
+    Joins _ -> count (storeCounters store) countersWaits
+    Has _ -> count (storeCounters store) countersHits
+    Leads _ -> pure ()
+  pure placed
+
+-- | Keeps the reply to the read behind a placeholder, if the placeholder still stands. The
+-- connection's reader calls it, in the order in which replies and pushes come. Takes at
+-- most a few evictions' time.
+keep :: CacheStore -> Source -> EntryVersion -> Fetch -> Value -> IO ()
+keep store source@Source {sourceRequest} entryVersion fetch value
+  | bytes > storeLimit store = forgetAll store source
+  | otherwise = do
+    keptUsed <- newIORef False
+    let kept = Kept {keptReply = compact, keptBegan = deadlineBegan (fetchDeadline fetch), keptUsed}
+        go spares =
+          stepping store (fill source entryVersion bytes kept) >>= \case
+            NoRoom -> makeRoom spares >>= go
+            Filled -> pure ()
+            Late -> pure ()
+    go mostSpared
+  where
+    compact = compacted value
+    -- The words, which contain the key, and the key once more.
+    bytes = entryBytes + 2 * requestSize sourceRequest + compactBytes compact
+
+    -- The argument is how many more replies may be spared.
+    makeRoom spares =
+      readIORef (storeCache store) >>= \cache -> case oldest cache of
+        -- Other threads have made room.
+        Nothing -> pure spares
+        Just first -> do
+          used <- maybe (pure False) (readIORef . keptUsed) (oldestKept first)
+          if used && spares > (0 :: Int)
+            then do
+              for_ (oldestKept first) $ \kept -> writeIORef (keptUsed kept) False
+              stepping_ store (spare first)
+              pure (spares - 1)
+            else spares <$ stepping_ store (evict first)
+
+-- | How many used replies are spared before one is evicted in any case.
+mostSpared :: Int
+mostSpared = 16
+
+-- | Takes a placeholder away.
+forget :: CacheStore -> Source -> EntryVersion -> IO ()
+forget store source = stepping_ store . abandon source
+
+-- | Takes away the entry of a command whose caller has an answer that was not kept.
+forgetAll :: CacheStore -> Source -> IO ()
+forgetAll store = stepping_ store . supersede
+
+-- | Whether servers report changes to this key after it was read.
+mayBeKept :: CacheStore -> ByteString -> Bool
+mayBeKept store key = case storeTracking store of
+  TrackReads -> True
+  TrackPrefixes prefixes -> any (`ByteString.isPrefixOf` key) prefixes
+
+-- | The bytes for keeping a reply besides its own: the size of the objects on a 64-bit heap.
+entryBytes :: Int
+entryBytes = 420
+
+-- | Handles a push of a server: drops the entries that it invalidates. Quick, never blocks.
+heardPush :: CacheStore -> Endpoint -> Value -> IO ()
+heardPush store from = \case
+  Push [kind, what]
+    | isInvalidate kind -> case what of
+      Array names -> do
+        let keys = [name | BulkString name <- names]
+        -- A placeholder placed after this look belongs to a read behind this change.
+        concerned <- readsOf from keys <$> readIORef (storeCache store)
+        when concerned (stepping_ store (invalidate from keys))
+      _ -> stepping_ store (flush from)
+  _ -> pure ()
+  where
+    isInvalidate kind = kind == BulkString "invalidate" || kind == SimpleString "invalidate"
+
+-- | Drops everything from a node, because a connection on which it reported changes has ended.
+lostConnection :: CacheStore -> Endpoint -> IO ()
+lostConnection store from = stepping_ store (flush from)
+
+-- | Drops the entries of slots that have other owners in the new slot map.
+ownersChanged :: CacheStore -> SlotMap -> IO ()
+ownersChanged store owners = do
+  before <- atomicModifyIORef' (storeOwners store) ((,) owners)
+  unless (sameOwners before owners) $ do
+    let changed = [slotNumber slot | slot <- allSlots, Just owner <- [slotOwner before slot], slotOwner owners slot /= Just owner]
+    unless (null changed) (stepping_ store (moved changed))
+
+-- | Counts that threads add to with little contention.
+newtype CacheCounters = CacheCounters (MutableByteArray RealWorld)
+
+-- | Each stripe is two cache lines of the processor.
+stripes, stripeWords :: Int
+stripes = 16
+stripeWords = 16
+
+countersHits, countersWaits, countersUncached :: Int
+countersHits = 0
+countersWaits = 1
+countersUncached = 2
+
+newCacheCounters :: IO CacheCounters
+newCacheCounters = do
+  counts <- newAlignedPinnedByteArray (stripes * stripeWords * 8) 128
+  setByteArray counts 0 (stripes * stripeWords) (0 :: Int)
+  pure (CacheCounters counts)
+
+-- | Adds one to the count at this position, in the stripe of this thread.
+count :: CacheCounters -> Int -> IO ()
+count (CacheCounters (MutableByteArray counts)) which = do
+  thread <- myThreadId
+  let !(I# at) = (orderKeyOf thread .&. (stripes - 1)) * stripeWords + which
+  IO $ \world -> case fetchAddIntArray# counts at 1# world of (# world', _ #) -> (# world', () #)
+{-# INLINE count #-}
+
+-- | The sum over all stripes.
+tallied :: CacheCounters -> Int -> IO Int
+tallied (CacheCounters counts) which = sum <$> mapM (\stripe -> readByteArray counts (stripe * stripeWords + which)) [0 .. stripes - 1]
+
+-- | Counts a read that ran as it is, past the cache.
+noteUncached :: CacheStore -> IO ()
+noteUncached store = count (storeCounters store) countersUncached
+
+-- | The gauges and counters of a client's cache. Counters are since the client was made.
+data CacheGauges = CacheGauges
+  { -- | Reads that were answered without asking the server.
+    cacheHits :: Int,
+    -- | Reads that were sent to the server, to be kept.
+    cacheMisses :: Int,
+    -- | Reads that waited for a reply that another caller had requested.
+    cacheWaits :: Int,
+    -- | Reads that ran as they are, past the cache, because their replies cannot be kept.
+    cacheUncached :: Int,
+    -- | Replies, kept or on their way, that were dropped because their key had changed.
+    cacheInvalidated :: Int,
+    -- | How often everything from a node was dropped: the node said so, or a connection ended.
+    cacheFlushes :: Int,
+    -- | Replies that were evicted to make room.
+    cacheEvicted :: Int,
+    -- | Replies that were not kept, because a change was reported before they came.
+    cacheLate :: Int,
+    -- | Replies that are kept now.
+    cacheKept :: Int,
+    -- | The bytes of the kept replies, as they count towards the limit.
+    cacheKeptBytes :: Int
+  }
+  deriving stock (Eq, Show)
+
+-- | The gauges of a client without a cache.
+noCacheGauges :: CacheGauges
+noCacheGauges =
+  CacheGauges
+    { cacheHits = 0,
+      cacheMisses = 0,
+      cacheWaits = 0,
+      cacheUncached = 0,
+      cacheInvalidated = 0,
+      cacheFlushes = 0,
+      cacheEvicted = 0,
+      cacheLate = 0,
+      cacheKept = 0,
+      cacheKeptBytes = 0
+    }
+
+-- | The gauges and counters now. \(O(nodes)\), never blocks.
+storeGauges :: CacheStore -> IO CacheGauges
+storeGauges CacheStore {storeCache, storeCounters} = do
+  cache <- readIORef storeCache
+  cacheHits <- tallied storeCounters countersHits
+  cacheWaits <- tallied storeCounters countersWaits
+  cacheUncached <- tallied storeCounters countersUncached
+  let Counts {countMisses, countInvalidated, countFlushes, countEvicted, countLate} = cacheCounts cache
+  pure
+    CacheGauges
+      { cacheHits,
+        cacheMisses = countMisses,
+        cacheWaits,
+        cacheUncached,
+        cacheInvalidated = countInvalidated,
+        cacheFlushes = countFlushes,
+        cacheEvicted = countEvicted,
+        cacheLate = countLate,
+        cacheKept = cacheEntries cache,
+        cacheKeptBytes = cacheBytes cache
+      }
+
+-- | A reply as it is kept.
+data Compact
+  = -- | A reply without strings, or with a long one.
+    AsItIs Value
+  | CompactBulk ShortByteString
+  | CompactSimple ShortByteString
+  | CompactVerbatim ShortByteString Compact
+  | CompactArray [Compact]
+  | CompactSet [Compact]
+  | CompactMap [(Compact, Compact)]
+
+-- | Turns a reply into the form for keeping. \(O(n)\).
+compacted :: Value -> Compact
+compacted value = case value of
+  BulkString bytes | isShort bytes -> CompactBulk (toShort bytes)
+  SimpleString bytes | isShort bytes -> CompactSimple (toShort bytes)
+  VerbatimString format bytes -> CompactVerbatim (toShort format) (compacted (BulkString bytes))
+  Array elements -> CompactArray (compact elements)
+  Set elements -> CompactSet (compact elements)
+  Map pairs -> CompactMap (compactPairs pairs)
+  _ -> AsItIs value
+  where
+    isShort bytes = ByteString.length bytes < ownMemory
+    -- Evaluates everything now: an unevaluated part would hold the whole reply.
+    compact = foldr (\element rest -> let one = compacted element in one `seq` rest `seq` (one : rest)) []
+    compactPairs = foldr (\(key, element) rest -> let one = compacted key; other = compacted element in one `seq` other `seq` rest `seq` ((one, other) : rest)) []
+
+-- | The bytes from which an object has memory of its own.
+ownMemory :: Int
+ownMemory = 3277
+
+-- | Turns a kept reply back into a value. \(O(n)\).
+expanded :: Compact -> Value
+expanded = \case
+  AsItIs value -> value
+  CompactBulk bytes -> BulkString (fromShort bytes)
+  CompactSimple bytes -> SimpleString (fromShort bytes)
+  CompactVerbatim format text -> VerbatimString (fromShort format) (bytesOf (expanded text))
+  CompactArray elements -> Array (map expanded elements)
+  CompactSet elements -> Set (map expanded elements)
+  CompactMap pairs -> Map [(expanded key, expanded element) | (key, element) <- pairs]
+  where
+    bytesOf :: Value -> ByteString
+    bytesOf = \case
+      BulkString bytes -> bytes
+      _ -> ByteString.empty
+
+-- | The memory that a kept reply takes on a 64-bit heap. \(O(n)\) in its elements.
+compactBytes :: Compact -> Int
+compactBytes = \case
+  AsItIs value -> 16 + ofValue value
+  CompactBulk bytes -> 16 + short bytes
+  CompactSimple bytes -> 16 + short bytes
+  CompactVerbatim format text -> 24 + short format + compactBytes text
+  CompactArray elements -> 16 + each elements
+  CompactSet elements -> 16 + each elements
+  CompactMap pairs -> 16 + sum [48 + compactBytes key + compactBytes element | (key, element) <- pairs]
+  where
+    short bytes = 40 + Short.length bytes
+    each elements = sum [24 + compactBytes element | element <- elements]
+    ofValue = \case
+      BulkString bytes -> own bytes
+      SimpleString bytes -> own bytes
+      BigNumber number -> 32 + 8 * length (takeWhile (/= 0) (iterate (`shiftR` 64) (abs number)))
+      _ -> 16
+    -- A long string occupies whole blocks of memory.
+    own bytes = 4096 + ByteString.length bytes

@@ -15,7 +15,7 @@ import Control.Monad.Primitive (touch)
 import Data.ByteString (ByteString)
 import Data.IORef
 import Data.Map.Strict (Map)
-import Redis.Internal.Client.CacheStore (CacheStore)
+import Redis.Internal.Client.Cache (CacheStore)
 import Redis.Internal.Client.Deadline
 import Redis.Internal.Client.EventDispatcher
 import Redis.Internal.Client.RetryEngine

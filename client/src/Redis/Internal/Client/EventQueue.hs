@@ -1,15 +1,29 @@
--- | The events that came for a subscription and were not taken yet: bounded, in order, and
--- usable from STM.
+-- | The topics of subscriptions, and the events that came for a subscription and were not taken yet:
+-- bounded, in order, and usable from STM.
 --
 -- Events are put in by batches, one transaction for everything that one read brought; they
 -- are taken one by one. The two sides use different variables: the front counts the events
 -- that were taken, the back those that came, and the difference waits.
 module Redis.Internal.Client.EventQueue
-  ( Event (..),
+  ( -- * Topics
+    Topic (..),
+    Topics,
+    topic,
+    topicList,
+    topicsWithout,
+    topicsAmong,
+    Kind (..),
+    topicKind,
+    topicName,
+
+    -- * Events
+    Event (..),
     Message (..),
     Gap (..),
     GapReason (..),
     joinGaps,
+
+    -- * The queue
     WhenFull (..),
     EventQueue,
     newEventQueue,
@@ -31,9 +45,65 @@ import Control.Monad (unless)
 import Data.ByteString (ByteString)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Maybe (isJust)
+import Data.Set (Set)
+import Data.Set qualified as Set
 import Data.Time.Clock (UTCTime)
 import Redis.Error
-import Redis.Internal.Client.Topic
+
+-- | One thing to listen to.
+data Topic
+  = -- | The messages published to this channel (SUBSCRIBE).
+    Channel ByteString
+  | -- | The messages published to channels that match this glob (PSUBSCRIBE).
+    Pattern ByteString
+  | -- | The messages published to this shard channel (SSUBSCRIBE).
+    ShardChannel ByteString
+  | -- | The key notifications of every primary, on channels that match this glob.
+    KeyEvents ByteString
+  deriving stock (Eq, Ord, Show)
+
+-- | A set of topics. '<>' joins two sets; a topic counts once.
+newtype Topics = Topics (Set Topic)
+  deriving newtype (Eq, Semigroup, Monoid)
+
+instance Show Topics where
+  showsPrec level = showsPrec level . topicList
+
+-- | The set of one topic. \(O(1)\).
+topic :: Topic -> Topics
+topic = Topics . Set.singleton
+
+-- | All topics of a set, ascending. \(O(n)\).
+topicList :: Topics -> [Topic]
+topicList (Topics topics) = Set.toAscList topics
+
+-- | The topics of the first set that are not in the second.
+topicsWithout :: Topics -> Topics -> Topics
+topicsWithout (Topics topics) (Topics others) = Topics (topics `Set.difference` others)
+
+-- | The topics that both sets have.
+topicsAmong :: Topics -> Topics -> Topics
+topicsAmong (Topics topics) (Topics others) = Topics (topics `Set.intersection` others)
+
+-- | The three kinds of subscriptions that servers know, each with names of its own.
+data Kind = OfChannel | OfPattern | OfShard
+  deriving stock (Eq, Ord, Show)
+
+-- | The kind of subscription that a server is asked for.
+topicKind :: Topic -> Kind
+topicKind = \case
+  Channel _ -> OfChannel
+  Pattern _ -> OfPattern
+  ShardChannel _ -> OfShard
+  KeyEvents _ -> OfPattern
+
+-- | The name of a topic on the server.
+topicName :: Topic -> ByteString
+topicName = \case
+  Channel name -> name
+  Pattern name -> name
+  ShardChannel name -> name
+  KeyEvents name -> name
 
 -- | An event of a subscription.
 data Event

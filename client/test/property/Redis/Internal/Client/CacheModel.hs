@@ -19,7 +19,8 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (catMaybes, isJust)
 import Redis.Error (Endpoint (..))
 import Redis.Internal.Client.Cache
-import Redis.Internal.Protocol.Encode (Request, headerOf, requestOf1)
+import Redis.Internal.Protocol.Encode (headerOf, requestOf1)
+import Redis.Internal.Protocol.Slot (keySlot, slotNumber)
 
 -- | How often each kind of event may happen.
 data Scenario = Scenario
@@ -177,20 +178,19 @@ atEnd world
   | otherwise = Nothing
 
 found :: Server -> World -> Found Version Flight
-found server world = find (endpointOf server) theHash theRequest (worldCache world)
+found server world = find (sourceAt server) (worldCache world)
 
 endpointOf :: Server -> Endpoint
 endpointOf server = UnixEndpoint (show server)
 
-theRequest :: Request
-theRequest = requestOf1 (headerOf ["GET"]) theKey
+sourceAt :: Server -> Source
+sourceAt server = Source {sourceNode = endpointOf server, sourceHash = 7, sourceRequest = requestOf1 (headerOf ["GET"]) theKey, sourceKey = theKey}
 
 theKey :: Char8.ByteString
 theKey = "k"
 
-theHash, theSlot :: Int
-theHash = 7
-theSlot = 3
+theSlot :: Int
+theSlot = slotNumber (keySlot theKey)
 
 -- | All that can happen next.
 actions :: Maybe Rule -> World -> [World]
@@ -222,8 +222,7 @@ actions without world =
                 Nowhere -> [(begun {callerStage = Missed (worldBelieved world)}, world)]
       Missed server ->
         let flight = worldFlights world
-            wanted = Wanted {wantedFrom = endpointOf server, wantedHash = theHash, wantedRequest = theRequest, wantedKey = theKey, wantedSlot = theSlot}
-         in case place wanted (const True) flight (worldCache world) of
+         in case place (sourceAt server) (const True) flight (worldCache world) of
               (_, Has version) -> [caller `sees` version]
               (_, Joins other) -> [(caller {callerStage = Waiting other}, world)]
               (cache, Leads entryVersion) -> [(caller {callerStage = Placing server flight entryVersion}, world {worldCache = cache, worldFlights = flight + 1})]
@@ -239,7 +238,7 @@ actions without world =
           <> [(caller {callerStage = Thinking}, world {worldLeaves = worldLeaves world - 1}) | worldLeaves world > 0]
 
     outdone flight world'
-      | keeps RecoveredSupersedes && Map.member flight (worldStrayed world') = world' {worldCache = foldr (\server -> supersede (endpointOf server) theHash theRequest) (worldCache world') [0, 1]}
+      | keeps RecoveredSupersedes && Map.member flight (worldStrayed world') = world' {worldCache = foldr (\server -> supersede (sourceAt server)) (worldCache world') [0, 1]}
       | otherwise = world'
 
     sees caller version =
@@ -273,8 +272,7 @@ actions without world =
         let ticket'
               | keeps TicketsAreUsedOnce = entryVersion
               | otherwise = head' entryVersion [other | (from, other, Left _) <- stateEntryMap (cacheState (worldCache world')), from == endpointOf server]
-            filling = Filling {fillingFrom = endpointOf server, fillingHash = theHash, fillingRequest = theRequest, fillingVersion = ticket', fillingBytes = 1, fillingKept = version}
-            cache = case fill filling (worldCache world') of
+            cache = case fill (sourceAt server) ticket' 1 version (worldCache world') of
               (_, Late) | not (keeps LateSupersedes) -> worldCache world'
               (after, _) -> after
          in landed flight version world' {worldCache = cache}
@@ -299,7 +297,7 @@ actions without world =
     troubled server (flight, entryVersion) world' =
       world'
         { worldStrayed = Map.insert flight False (worldStrayed world'),
-          worldCache = if keeps TroubleAbandons then abandon (endpointOf server) theHash entryVersion (worldCache world') else worldCache world'
+          worldCache = if keeps TroubleAbandons then abandon (sourceAt server) entryVersion (worldCache world') else worldCache world'
         }
 
     -- The owner's answer comes through recovery.

@@ -10,10 +10,9 @@ import Data.Maybe (isNothing, mapMaybe)
 import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Error (Endpoint (..))
-import Redis.Internal.Client.Cache
+import Redis.Internal.Client.Cache hiding (Asked)
 import Redis.Internal.Client.CacheModel
-import Redis.Internal.Client.Compact
-import Redis.Internal.Protocol.Encode (Request, request)
+import Redis.Internal.Protocol.Encode (request)
 import Redis.Value
 import Test.Hspec
 import Test.QuickCheck
@@ -110,11 +109,9 @@ room = 100
 -- once it is filled, its bytes. Two of three commands share a hash.
 both :: (Cache Int (), [(Asked, EntryVersion, Maybe Int)]) -> Step -> (Cache Int (), [(Asked, EntryVersion, Maybe Int)])
 both (cache, plain) = \case
-  Places asked -> case place wanted (const True) () cache of
+  Places asked -> case place (sourceOf asked) (const True) () cache of
     (cache', Leads entryVersion) -> (cache', (asked, entryVersion, Nothing) : plain)
     (cache', _) -> (cache', plain)
-    where
-      wanted = Wanted {wantedFrom = endpointOf (at asked), wantedHash = hashOf asked, wantedRequest = requestFor asked, wantedKey = keyOf (onKey asked), wantedSlot = onKey asked}
   Fills asked size -> case [entryVersion | (one, entryVersion, Nothing) <- plain, one == asked] of
     entryVersion : _
       | (cache', Filled) <- filled asked entryVersion size -> (cache', [if one == asked then (one, ticket', Just size) else (one, ticket', size') | (one, ticket', size') <- plain])
@@ -122,9 +119,9 @@ both (cache, plain) = \case
   FillsLate asked size -> case filled asked (-1) size of
     (cache', _) -> (cache', without (== asked))
   Abandons asked -> case [entryVersion | (one, entryVersion, _) <- plain, one == asked] of
-    entryVersion : _ -> (abandon (endpointOf (at asked)) (hashOf asked) entryVersion cache, without (== asked))
-    [] -> (abandon (endpointOf (at asked)) (hashOf asked) (-1) cache, plain)
-  Supersedes asked -> (supersede (endpointOf (at asked)) (hashOf asked) (requestFor asked) cache, without (== asked))
+    entryVersion : _ -> (abandon (sourceOf asked) entryVersion cache, without (== asked))
+    [] -> (abandon (sourceOf asked) (-1) cache, plain)
+  Supersedes asked -> (supersede (sourceOf asked) cache, without (== asked))
   Changes from keys -> (invalidate (endpointOf from) (map keyOf keys) cache, without (\asked -> at asked == from && onKey asked `elem` keys))
   Flushes from -> (flush (endpointOf from) cache, without ((== from) . at))
   MakesRoom sparing -> case oldest cache of
@@ -134,7 +131,7 @@ both (cache, plain) = \case
       | otherwise -> (evict one cache, [entry | entry@(_, entryVersion, _) <- plain, entryVersion /= oldestVersion one])
   where
     without gone = [entry | entry@(asked, _, _) <- plain, not (gone asked)]
-    filled asked entryVersion size = fill Filling {fillingFrom = endpointOf (at asked), fillingHash = hashOf asked, fillingRequest = requestFor asked, fillingVersion = entryVersion, fillingBytes = size, fillingKept = size} cache
+    filled asked entryVersion size = fill (sourceOf asked) entryVersion size size cache
 
 endpointOf :: Int -> Endpoint
 endpointOf = UnixEndpoint . show
@@ -142,11 +139,14 @@ endpointOf = UnixEndpoint . show
 keyOf :: Int -> ByteString
 keyOf = Char8.pack . show
 
-hashOf :: Asked -> Int
-hashOf asked = min 1 (onKey asked)
-
-requestFor :: Asked -> Request
-requestFor asked = request [if which asked == 0 then "GET" else "STRLEN", keyOf (onKey asked)]
+sourceOf :: Asked -> Source
+sourceOf asked =
+  Source
+    { sourceNode = endpointOf (at asked),
+      sourceHash = min 1 (onKey asked),
+      sourceRequest = request [if which asked == 0 then "GET" else "STRLEN", keyOf (onKey asked)],
+      sourceKey = keyOf (onKey asked)
+    }
 
 -- | The first problem, if there is one, and the number of states.
 search :: Maybe Rule -> World -> (Maybe String, Int)

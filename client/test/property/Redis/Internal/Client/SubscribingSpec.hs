@@ -17,15 +17,14 @@ import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Config (backoffDefaults)
 import Redis.Error
-import Redis.Internal.Client.Listening
+import Redis.Internal.Client.EventQueue (Kind (..), Topic (..), topicName)
 import Redis.Internal.Client.Subscribing
-import Redis.Internal.Client.Topic
 import Redis.Internal.Config (AddressMapping (..))
 import Redis.Internal.Network.Runtime (Nanos)
 import Redis.Internal.Protocol.Slot (keySlot, slotNumber)
 import System.Random (mkStdGen)
-import Test.Hspec hiding (after, before, it)
 import Test.Hspec qualified as Hspec
+import Test.Hspec hiding (after, before, it)
 import Test.QuickCheck
 
 spec :: Spec
