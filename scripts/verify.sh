@@ -46,6 +46,7 @@ if newer="$(dev/newer-servers.sh "${NEWER:-build/newer-servers}" 2>"$logs/newer-
         bash -c 'cd "$1" && exec "$2" --match "$3"' newer "${folder_of[$suite]}" "$binary" "$tests"
     done <<END
 integration every command
+patterns Worker/with a server
 cluster commands about clusters
 examples among a thousand vectors
 END

@@ -4,7 +4,7 @@ import Control.Concurrent.Async (AsyncCancelled (AsyncCancelled), async, wait, w
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
 import Control.Exception (throwIO, toException)
-import Control.Monad (forM_, replicateM_, void, when)
+import Control.Monad (forM, forM_, replicateM_, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isPrint)
@@ -18,7 +18,8 @@ import Redis.Commands qualified as Redis
 import Redis.Duration (inMicroseconds)
 import Redis.Patterns.Work
 import Redis.Patterns.Worker
-import Redis.TestKit.Server (Server, serverDefaults, serverPort, withServer)
+import Redis.TestKit.Command (callsRun)
+import Redis.TestKit.Server (Server, callsOf, serverDefaults, serverPort, withServer)
 import Redis.TestKit.Wait
 import Redis.Tracing (CommandBegun (begunOperation))
 import Redis.Transaction
@@ -69,6 +70,30 @@ spec = do
       addNumbered client "numbers" [0 .. 9]
       stopping client countingWorker {workerDelete = True} (const (pure ())) $
         eventuallyReturns 20 0 (run client (Redis.xlen "numbers"))
+    it "deletes by the one command that its server has for it, or else by two" $ \server -> connectedTo server $ \client -> do
+      knows <- knowsXackdel client
+      addNumbered client "numbers" [0 .. 9]
+      stopping client countingWorker {workerDelete = True} (const (pure ())) $
+        eventuallyReturns 20 0 (run client (Redis.xlen "numbers"))
+      calls <- forM ["xack", "xdel", "xackdel"] (\name -> callsOf callsRun name server)
+      -- The worker asks by one more.
+      calls `shouldBe` if knows then [0, 0, 11] else [10, 10, 0]
+    it "deletes by two commands for a user who may not use the one" $ \server -> connectedTo server $ \client -> do
+      _ <- run client (raw ["ACL", "SETUSER", "worker", "on", ">secret", "~*", "+@all", "-@stream", "+xadd", "+xgroup", "+xreadgroup", "+xpending", "+xclaim", "+xack", "+xdel", "+xinfo", "+xlen"])
+      addNumbered client "numbers" [0 .. 9]
+      let credentials = Credentials {credentialsUser = Just "worker", credentialsPassword = toSecret "secret"}
+      withClient (setCredentials (Just credentials) (standaloneConfig "127.0.0.1" (fromIntegral (serverPort server)))) $ \limited ->
+        stopping limited countingWorker {workerDelete = True} (const (pure ())) $
+          eventuallyReturns 20 0 (run client (Redis.xlen "numbers"))
+    it "deletes what became a dead letter, and keeps for other groups what they have not acknowledged, if its server can" $ \server -> connectedTo server $ \client -> do
+      knows <- knowsXackdel client
+      let deleting = countingWorker {workerDelete = True, workerMaxAttempts = 1}
+          handle entry = when (numberOf entry == 3) (fail "no such address")
+      addNumbered client "numbers" [0 .. 4]
+      when knows $ run client (Redis.xgroupCreate "numbers" "others" (Redis.GroupAfter (Redis.StreamId 0 0)))
+      stopping client deleting handle $ eventuallyReturns 20 (0, 1) ((,) <$> pendingCount client "numbers" "counters" <*> run client (Redis.xlen "{numbers}:dead"))
+      run client (Redis.xlen "numbers") `shouldReturn` (if knows then 5 else 0)
+      stopping client deleting {workerGroup = "others"} handle $ eventuallyReturns 20 0 (run client (Redis.xlen "numbers"))
     it "takes no more than it has hands, and acknowledges nothing before its handler returns" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [0 .. 19]
       gate <- newTVarIO (0 :: Int)
@@ -349,6 +374,9 @@ spec = do
     noting :: IORef [a] -> a -> IO ()
     noting ref one = atomicModifyIORef' ref (\all' -> (one : all', ()))
     forgetful = atomically retry :: IO ()
+
+knowsXackdel :: Client -> IO Bool
+knowsXackdel client = (/= [Nothing]) <$> run client (Redis.commandInfo ("xackdel" :| []))
 
 inHand :: Client -> IO Int
 inHand client = fromIntegral . Redis.pendingSummaryCount <$> run client (Redis.xpending "numbers" "counters")

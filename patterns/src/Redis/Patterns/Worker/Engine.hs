@@ -81,9 +81,9 @@ tell engine event = void (try @SomeException (workerReport (settings engine) eve
 -- | Runs the worker until it should stop, or throws an error that would come again. When this ends,
 -- no handler runs any more.
 runEngine :: Client -> Worker -> Handling -> IO ()
-runEngine client placeSettings engineHandling = do
-  placeConsumer <- maybe (("worker-" <>) <$> newToken 10) pure (workerConsumer placeSettings)
-  let enginePlace = Place {placeClient = client, placeSettings, placeConsumer}
+runEngine client chosen engineHandling = do
+  name <- maybe (("worker-" <>) <$> newToken 10) pure (workerConsumer chosen)
+  enginePlace <- newPlace client chosen name
   engineHands <- newTVarIO Map.empty
   engineHeld <- newTVarIO Map.empty
   engineSaying <- newMVar ()

@@ -1,6 +1,10 @@
 -- | A worker's requests to the server: each is one command, or several at once.
 module Redis.Patterns.Worker.Group
-  ( Place (..),
+  ( Place,
+    placeClient,
+    placeSettings,
+    placeConsumer,
+    newPlace,
     ensureGroup,
     takeNext,
     Taken (..),
@@ -22,10 +26,11 @@ module Redis.Patterns.Worker.Group
 where
 
 import Control.Exception (throwIO)
-import Control.Monad (void)
+import Control.Monad (void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (partitionEithers)
+import Data.IORef (IORef, newIORef, readIORef, writeIORef)
 import Data.Int (Int64)
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Maybe (listToMaybe)
@@ -43,8 +48,21 @@ import Redis.Transaction
 data Place = Place
   { placeClient :: Client,
     placeSettings :: Worker,
-    placeConsumer :: ByteString
+    placeConsumer :: ByteString,
+    placeDeletion :: IORef Deletion
   }
+
+-- | What becomes of an entry that is acknowledged.
+data Deletion
+  = Kept
+  | -- | XDEL deletes it, whatever other groups need.
+    DeletedBeside
+  | -- | XACKDEL does both, and deletes it once all groups of the stream have acknowledged it.
+    DeletedWithin
+
+-- | A worker with this name as a consumer.
+newPlace :: Client -> Worker -> ByteString -> IO Place
+newPlace client settings name = Place client settings name <$> newIORef (if workerDelete settings then DeletedBeside else Kept)
 
 group :: Place -> ByteString
 group = workerGroup . placeSettings
@@ -52,9 +70,12 @@ group = workerGroup . placeSettings
 consumer :: Place -> Redis.Consumer
 consumer place = Redis.Consumer (group place) (placeConsumer place)
 
--- | Creates the group in each stream, and the streams, if they do not exist.
+-- | Creates the group in each stream, and the streams, if they do not exist; and asks how their server
+-- deletes entries, if the worker does that.
 ensureGroup :: Place -> IO ()
-ensureGroup place = mapM_ one (workerStreams (placeSettings place))
+ensureGroup place = do
+  mapM_ one (workerStreams (placeSettings place))
+  when (workerDelete (placeSettings place)) (learnDeletion place)
   where
     one stream =
       tryRun (placeClient place) (idempotent (create stream)) >>= \case
@@ -66,6 +87,17 @@ ensureGroup place = mapM_ one (workerStreams (placeSettings place))
         stream
         (group place)
         (workerFrom (placeSettings place))
+
+-- | Tries XACKDEL with an id that no entry has. So the server of the streams answers, not any node of the
+-- cluster, and a user without the right to the command is no worse off than on a server without it.
+learnDeletion :: Place -> IO ()
+learnDeletion place@Place {placeClient, placeSettings = Worker {workerStreams = stream :| _}, placeDeletion} =
+  tryRun placeClient (acknowledgeAndDelete place stream (StreamId 0 0)) >>= \case
+    Left failed | isPassing failed -> throwIO failed
+    answer -> writeIORef placeDeletion (either (const DeletedBeside) (const DeletedWithin) answer)
+
+acknowledgeAndDelete :: Place -> ByteString -> StreamId -> Command [Redis.EntryDeletion]
+acknowledgeAndDelete place stream entry = idempotent (Redis.xackdel stream (group place) Redis.OnlyAcknowledged (entry :| []))
 
 -- | The answer to a request for entries. What was taken must be handled, also if the request then
 -- failed for another stream or entry: the server counts it as delivered.
@@ -169,10 +201,11 @@ sayInHand place stream ids =
 
 -- | Acknowledges an entry.
 acknowledge :: Place -> Entry -> IO ()
-acknowledge place Entry {entryStream, entryId}
-  | workerDelete (placeSettings place) =
-    void (runTransaction (placeClient place) ((,) <$> queued ack <*> queued (Redis.xdel entryStream (entryId :| []))))
-  | otherwise = void (run (placeClient place) ack)
+acknowledge place@Place {placeClient, placeDeletion} Entry {entryStream, entryId} =
+  readIORef placeDeletion >>= \case
+    Kept -> void (run placeClient ack)
+    DeletedWithin -> void (run placeClient (acknowledgeAndDelete place entryStream entryId))
+    DeletedBeside -> void (runTransaction placeClient ((,) <$> queued ack <*> queued (Redis.xdel entryStream (entryId :| []))))
   where
     ack = idempotent (Redis.xack entryStream (group place) (entryId :| []))
 
@@ -216,9 +249,10 @@ data Letter = Letter
 -- A script cannot give more than some 8000 words to one command. So the worker sends the letter
 -- itself, and a script after it, in the same transaction, decides whether it stays.
 bury :: Place -> Letter -> IO Bool
-bury place@Place {placeClient, placeSettings, placeConsumer} Letter {letterEntry, letterReason, letterIdle} = do
+bury place@Place {placeClient, placeSettings, placeConsumer, placeDeletion} Letter {letterEntry, letterReason, letterIdle} = do
   letter <- either throwIO pure (letterFields facts (entryFields letterEntry))
-  snd <$> runTransaction placeClient ((,) <$> queued (idempotent (Redis.xadd dead letter)) <*> queued (idempotent settle))
+  deletion <- readIORef placeDeletion
+  snd <$> runTransaction placeClient ((,) <$> queued (idempotent (Redis.xadd dead letter)) <*> queued (idempotent (settle deletion)))
   where
     Entry {entryStream, entryId, entryDeliveries} = letterEntry
     dead = deadLettersOf placeSettings entryStream
@@ -230,13 +264,16 @@ bury place@Place {placeClient, placeSettings, placeConsumer} Letter {letterEntry
              ("dead:id", idWord),
              ("dead:worker", placeConsumer)
            ]
-    settle = evalScript buryScript [entryStream, dead] (arguments <> concat [[name, content] | (name, content) <- NonEmpty.toList facts]) `decodedBy` Decode.boolean
+    settle deletion = evalScript buryScript [entryStream, dead] (arguments deletion <> concat [[name, content] | (name, content) <- NonEmpty.toList facts]) `decodedBy` Decode.boolean
     idWord = Char8.pack (show (streamIdMilliseconds entryId) <> "-" <> show (streamIdSequence entryId))
-    arguments =
+    arguments deletion =
       [ group place,
         idWord,
         maybe "" (Char8.pack . show) (workerDeadLimit placeSettings),
-        if workerDelete placeSettings then "1" else "0",
+        case deletion of
+          Kept -> ""
+          DeletedBeside -> "XDEL"
+          DeletedWithin -> "XACKDEL",
         Char8.pack (show (inMilliseconds letterIdle))
       ]
 
@@ -264,7 +301,11 @@ buryScript =
     \  return 0\n\
     \end\n\
     \if ARGV[3] ~= '' then redis.call('XTRIM', KEYS[2], 'MAXLEN', '~', ARGV[3]) end\n\
-    \if ARGV[4] == '1' then redis.call('XDEL', KEYS[1], ARGV[2]) end\n\
+    \if ARGV[4] == 'XACKDEL' then\n\
+    \  redis.call('XACKDEL', KEYS[1], ARGV[1], 'ACKED', 'IDS', 1, ARGV[2])\n\
+    \  return 1\n\
+    \end\n\
+    \if ARGV[4] == 'XDEL' then redis.call('XDEL', KEYS[1], ARGV[2]) end\n\
     \redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])\n\
     \return 1"
 

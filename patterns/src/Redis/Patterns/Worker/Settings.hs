@@ -60,7 +60,9 @@ data Worker = Worker
     -- | About how many dead letters are kept; 'Nothing', the default, keeps all.
     workerDeadLimit :: Maybe Int64,
     -- | Whether entries are also deleted from their stream when they have been handled. Default:
-    -- 'False'. If 'True', no other group should read the stream.
+    -- 'False'. If 'True' and the server knows XACKDEL (Redis since 8.2), an entry goes when the last
+    -- group of the stream has acknowledged it, so the workers of all groups should delete. On other
+    -- servers no other group should read the stream.
     workerDelete :: Bool,
     -- | How often the worker looks for entries whose rest is over or that others left. Default:
     -- 1 s. If it found more than it had hands for, it looks again at once.
