@@ -16,6 +16,7 @@ import Redis.Commands qualified as Redis
 import Redis.Duration (hours, minutes)
 import Redis.Patterns.Jobs
 import Redis.Patterns.Work
+import Redis.Patterns.Worker (Entry (..))
 import Redis.TestKit.Address (Address (TcpAddress))
 import Redis.TestKit.Cluster (clusterAddresses, clusterDefaults, clusterPrimaryCount, withCluster)
 import Redis.TestKit.Process qualified as Process
@@ -107,6 +108,42 @@ spec = around (\test -> withServer serverDefaults (\server -> connected (serverP
       finally' client job JobDone
       failedJobs client mails 10 `shouldReturn` []
       retryJob client mails job `shouldReturn` False
+  it "tells what becomes of a job whose handler threw, and not before the server has said so" $ \(_, client) -> do
+    told <- newIORef []
+    let handler running = do
+          when (runningPayload running == "cancelled") . void $ cancelJob client mails (runningId running)
+          fail "it is broken"
+        report = \case
+          HandlerFailed entry _ next -> do
+            job <- maybe (failure "an entry without a job") (pure . JobId) (lookup "job" (entryFields entry))
+            state <- fmap jobInfoState <$> jobInfo client mails job
+            note told (job, entryDeliveries entry, next, state)
+          _ -> pure ()
+        ended = mapM_ (uncurry (finally' client))
+    twice <- new client jobDefaults {jobMaxAttempts = 2} ""
+    cancelled <- new client jobDefaults "cancelled"
+    gone <- new client jobDefaults {jobMaxAttempts = 1, jobFailedRetention = mempty} ""
+    -- One hand, so that no job moves on while the worker tells of another.
+    working client quick {workerConcurrency = 1, workerReport = report} handler $ do
+      ended [(twice, JobFailed), (cancelled, JobCancelled)]
+      eventually 20 "all told" ((>= 4) . length <$> readIORef told)
+    events <- readIORef told
+    [(try', next, state) | (job, try', next, state) <- reverse events, job == twice]
+      `shouldSatisfy` \case
+        [(1, Just rests, Just ready), (2, Nothing, Just JobFailed)] -> rests == milliseconds 30 && ready `elem` [JobDelayed, JobWaiting]
+        _ -> False
+    [(next, state) | (job, _, next, state) <- events, job == cancelled] `shouldBe` [(Nothing, Just JobCancelled)]
+    [(next, state) | (job, _, next, state) <- events, job == gone] `shouldBe` [(Nothing, Nothing)]
+  it "tells of a job that has failed for good because its worker died with it" $ \(_, client) -> do
+    job <- new client jobDefaults {jobMaxAttempts = 1} ""
+    run client (Redis.xgroupCreate "{mails}:jobs:normal" "workers" (Redis.GroupAfter (Redis.StreamId 0 0)))
+    _ <- run client (Redis.xreadgroup (Redis.Consumer "workers" "dead") ("{mails}:jobs:normal" :| []))
+    told <- newIORef []
+    let report = \case
+          DeadLettered stream _ why -> note told (stream, why)
+          _ -> pure ()
+    working client quick {workerReport = report} (const (pure "")) $ finally' client job JobFailed
+    readIORef told `shouldReturn` [("{mails}:jobs:normal", "its worker did not come back")]
   it "does not list a failed job that is not kept any more" $ \(_, client) -> do
     let handler _ = fail "it is broken"
     kept <- new client jobDefaults {jobMaxAttempts = 1} ""

@@ -41,7 +41,7 @@ spec = do
       let bytes = Char8.pack words'
           entry = Redis.StreamId 1 0
           events =
-            [ HandlerFailed (Entry bytes entry [(bytes, bytes)] 2) (toException (userError (words' <> "\r\n" <> words'))) (seconds 4),
+            [ HandlerFailed (Entry bytes entry [(bytes, bytes)] 2) (toException (userError (words' <> "\r\n" <> words'))) (Just (seconds 4)),
               DeadLettered bytes entry bytes,
               TriedAgain bytes entry,
               TookOver bytes entry bytes,
@@ -50,8 +50,10 @@ spec = do
             ]
        in conjoin [counterexample text (length (lines text) === 1 .&&. length text <= 1000 .&&. all isPrint text) | text <- map renderWorkerEvent events]
     it "names the entry, what happened and why, in UTF-8" $ do
-      renderWorkerEvent (HandlerFailed (Entry "m\195\188ll" (Redis.StreamId 5 1) [] 2) (toException (userError "no such\naddress")) (seconds 4))
+      renderWorkerEvent (HandlerFailed (Entry "m\195\188ll" (Redis.StreamId 5 1) [] 2) (toException (userError "no such\naddress")) (Just (seconds 4)))
         `shouldBe` "m\252ll 5-1: try 2 failed, the next one follows after 4.0 s: user error (no such address)"
+      renderWorkerEvent (HandlerFailed (Entry "mail" (Redis.StreamId 5 1) [] 3) (toException (userError "no such address")) Nothing)
+        `shouldBe` "mail 5-1: try 3 failed, and was the last: user error (no such address)"
       renderWorkerEvent (WorkerTrouble ClientClosed) `shouldBe` "the client is closed"
   it "has its dead letters in the slot of its stream, whatever braces are in the stream's name" . property $
     forAll (resize 6 (listOf (elements "ab{}"))) $ \name ->
@@ -131,8 +133,13 @@ spec = do
     it "makes a dead letter of what was tried often enough, with the reason" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [7]
       tries <- newIORef []
-      stopping client countingWorker {workerMaxAttempts = 3} (\entry -> noting tries (entryDeliveries entry) >> fail "no such address") $
+      told <- newIORef []
+      let report = \case
+            HandlerFailed _ _ next -> noting told (void next)
+            _ -> pure ()
+      stopping client countingWorker {workerMaxAttempts = 3, workerReport = report} (\entry -> noting tries (entryDeliveries entry) >> fail "no such address") $
         eventuallyReturns 20 1 (run client (Redis.xlen "{numbers}:dead"))
+      readIORef told `shouldReturn` [Nothing, Just (), Just ()]
       readIORef tries `shouldReturn` [3, 2, 1]
       letters <- run client (Redis.xrange "{numbers}:dead" Redis.LowestId Redis.HighestId)
       [entry | Redis.StreamEntry _ entry <- letters]

@@ -64,18 +64,19 @@ runJobs client queue settings handler =
       Just turn ->
         -- A server that cannot be reached does not cost the job a try.
         untilAnswered report (begin client queue turn) >>= \case
-          Nothing -> pure (SettledBy (pure ()))
-          Just running ->
+          NotToRun -> pure (SettledBy (pure ()))
+          FailedForGood why -> SettledBy (pure ()) <$ report (DeadLettered (entryStream entry) (entryId entry) why)
+          Begun running ->
             tryUnlessLeaving (handler running) >>= \case
-              Right result -> pure (SettledBy (settle doneScript turn [result]))
-              Left failed -> do
+              Right result -> pure (SettledBy (settle doneScript turn [result] Decode.ignored))
+              Left failed -> pure . SettledBy $ do
                 let pause = retryDelay (workerBackoff settings) (runningAttempt running)
-                report (HandlerFailed entry failed pause)
-                pure (SettledBy (settle failedScript turn [number (runningAttempt running), number (inMilliseconds pause), reason failed]))
+                goesOn <- settle failedScript turn [number (runningAttempt running), number (inMilliseconds pause), reason failed] Decode.boolean
+                report (HandlerFailed entry {entryDeliveries = runningAttempt running} failed (if goesOn then Just pause else Nothing))
     report event = void (try @SomeException (workerReport settings event))
     -- If two workers settle the same job, the second one has no effect.
-    settle :: Script -> Turn -> [ByteString] -> IO ()
-    settle text turn others = run client (idempotent (callScriptWith queue text [jobKey queue (turnJob turn)] (turnWords turn <> others)) `decodedBy` Decode.ignored)
+    settle :: Script -> Turn -> [ByteString] -> Decode.Decoder a -> IO a
+    settle text turn others decoder = run client (idempotent (callScriptWith queue text [jobKey queue (turnJob turn)] (turnWords turn <> others)) `decodedBy` decoder)
 
 -- | An entry of a queue's stream.
 data Turn = Turn
@@ -103,10 +104,22 @@ priorityWord = number . (+ 1) . fromEnum
 number :: Show number => number -> ByteString
 number = Char8.pack . show
 
--- | Begins the job; 'Nothing' if it should not run.
-begin :: Client -> Queue -> Turn -> IO (Maybe Running)
-begin client queue turn = run client (idempotent (callScriptWith queue beginScript [jobKey queue (turnJob turn)] (turnWords turn <> [number (turnDeliveries turn)])) `decodedBy` Decode.nullable running)
+-- | What a worker should do with a job.
+data Beginning
+  = NotToRun
+  | -- | Its workers died with it in all of its tries.
+    FailedForGood ByteString
+  | Begun Running
+
+-- | Begins the job, if it should run.
+begin :: Client -> Queue -> Turn -> IO Beginning
+begin client queue turn = run client (idempotent (callScriptWith queue beginScript [jobKey queue (turnJob turn)] (turnWords turn <> [number (turnDeliveries turn)])) `decodedBy` beginning)
   where
+    beginning reply =
+      Decode.nullable (Decode.list Decode.value) reply >>= \case
+        Nothing -> Right NotToRun
+        Just [why] -> FailedForGood <$> Decode.bytes why
+        Just _ -> Begun <$> running reply
     running reply = do
       (runningPayload, runningAttempt, runningTries) <- Decode.triple Decode.bytes Decode.integer Decode.integer reply
       pure Running {runningId = turnJob turn, runningPayload, runningAttempt, runningTries, runningQueue = queue, runningClient = client}

@@ -167,7 +167,7 @@ settling text =
       <> text
 
 -- | Arguments: @… deliveries@. Returns the payload, the number of this try and the number of all
--- tries; or nothing, if the job should not run. A job that was cancelled while another worker had it
+-- tries; or nothing, if the job should not run; or only the reason, if it has failed for good by that. A job that was cancelled while another worker had it
 -- ends here.
 beginScript :: Script
 beginScript =
@@ -184,8 +184,10 @@ beginScript =
     \local attempt = tonumber(at[3]) + tonumber(ARGV[5])\n\
     \if attempt > tonumber(at[4]) then\n\
     \  intact(ARGV[3])\n\
-    \  if settle() then fail(id, 'its worker did not come back') end\n\
-    \  return false\n\
+    \  if not settle() then return false end\n\
+    \  local why = 'its worker did not come back'\n\
+    \  fail(id, why)\n\
+    \  return {why}\n\
     \end\n\
     \redis.call('HSET', job, 'state', 'running', 'started', now)\n\
     \return {at[5], attempt, tonumber(at[4])}"
@@ -200,21 +202,24 @@ doneScript =
     \redis.call('INCR', done)\n\
     \return 1"
 
--- | Arguments: @… attempt rest why@. Returns whether this call settled the entry.
+-- | Arguments: @… attempt rest why@. Returns whether the job is tried again, by this worker's doing or,
+-- if another one has settled the entry, by that one's.
 failedScript :: Script
 failedScript =
   settling
     "intact(ARGV[3])\n\
-    \if not settle() then return 0 end\n\
-    \local at = redis.call('HMGET', job, 'tries', 'cancel')\n\
-    \if at[2] then\n\
-    \  redis.call('HSET', job, 'error', ARGV[7])\n\
-    \  cancelled()\n\
-    \elseif at[1] then\n\
-    \  redis.call('HSET', job, 'attempts', ARGV[5], 'error', ARGV[7])\n\
-    \  if tonumber(ARGV[5]) >= tonumber(at[1]) then fail(id, ARGV[7]) else delay(id, now + tonumber(ARGV[6])) end\n\
+    \if settle() then\n\
+    \  local at = redis.call('HMGET', job, 'tries', 'cancel')\n\
+    \  if at[2] then\n\
+    \    redis.call('HSET', job, 'error', ARGV[7])\n\
+    \    cancelled()\n\
+    \  elseif at[1] then\n\
+    \    redis.call('HSET', job, 'attempts', ARGV[5], 'error', ARGV[7])\n\
+    \    if tonumber(ARGV[5]) >= tonumber(at[1]) then fail(id, ARGV[7]) else delay(id, now + tonumber(ARGV[6])) end\n\
+    \  end\n\
     \end\n\
-    \return 1"
+    \local state = redis.call('HGET', job, 'state')\n\
+    \return (state == 'delayed' or state == 'waiting' or state == 'running') and 1 or 0"
 
 -- | Key: the job's. Arguments: @progress note@. Returns whether the job should go on.
 progressScript :: Script

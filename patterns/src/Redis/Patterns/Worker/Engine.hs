@@ -291,11 +291,14 @@ handleEntry engine key entry =
     -- An interruption while the entry is settled is none of the handler, which has returned.
     interrupted = tell engine (HandlerInterrupted (entryStream entry) (entryId entry))
     failing failed
-      | isSpent (settings engine) (entryDeliveries entry) = settle (buryAs engine (letter failed)) >> letGo
+      | isSpent (settings engine) (entryDeliveries entry) = do
+        tell engine (HandlerFailed entry failed Nothing)
+        settle (buryAs engine (letter failed))
+        letGo
       | otherwise = do
         -- From here on the entry is not in hand: reporting it would end its rest.
         withMVar (engineSaying engine) (const letGo)
-        tell engine (HandlerFailed entry failed (retryDelay (workerBackoff (settings engine)) (entryDeliveries entry)))
+        tell engine (HandlerFailed entry failed (Just (retryDelay (workerBackoff (settings engine)) (entryDeliveries entry))))
         settle (rest place entry)
     place = enginePlace engine
     letGo = atomically (modifyTVar' (engineHeld engine) (Map.delete key))

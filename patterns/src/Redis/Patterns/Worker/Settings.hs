@@ -115,9 +115,13 @@ data Entry = Entry
 
 -- | An event of a worker. 'renderWorkerEvent' gives it in words.
 data WorkerEvent
-  = -- | A handler threw, and its entry rests for this long.
-    HandlerFailed Entry SomeException Duration
-  | -- | The entry of this stream and id became a dead letter, for this reason.
+  = -- | A handler threw. Its entry, or its job, rests for this long and is tried again; 'Nothing': it is
+    -- not tried again. An entry becomes a dead letter then ('DeadLettered' follows); a job has failed for
+    -- good, was cancelled, or was settled by another worker. Of a job, 'entryDeliveries' is the number of
+    -- its try.
+    HandlerFailed Entry SomeException (Maybe Duration)
+  | -- | The entry of this stream and id became a dead letter, for this reason; or a worker found that
+    -- its job has failed for good, because workers died with it.
     DeadLettered ByteString StreamId ByteString
   | -- | The rest of the entry of this stream and id is over, and a handler gets it again.
     TriedAgain ByteString StreamId
@@ -136,14 +140,15 @@ data WorkerEvent
 -- > (worker "mail" "senders") {workerReport = putStrLn . renderWorkerEvent}
 renderWorkerEvent :: WorkerEvent -> String
 renderWorkerEvent = \case
-  HandlerFailed Entry {entryStream, entryId, entryDeliveries} failed pause ->
-    about entryStream entryId ("try " <> show entryDeliveries <> " failed, the next one follows after " <> show (inSeconds pause) <> " s: " <> displayException failed)
+  HandlerFailed Entry {entryStream, entryId, entryDeliveries} failed next ->
+    about entryStream entryId ("try " <> show entryDeliveries <> " failed, " <> maybe "and was the last: " following next <> displayException failed)
   DeadLettered stream entry why -> about stream entry ("is a dead letter now: " <> inUtf8 why)
   TriedAgain stream entry -> about stream entry "is tried again"
   TookOver stream entry consumer -> about stream entry ("was left by " <> inUtf8 consumer <> ", and is taken over")
   WorkerTrouble failed -> oneLine (displayException failed)
   HandlerInterrupted stream entry -> about stream entry "was interrupted, because the worker stops"
   where
+    following pause = "the next one follows after " <> show (inSeconds pause) <> " s: "
     about stream (StreamId time count) text = oneLine (inUtf8 stream <> " " <> show time <> "-" <> show count <> ": " <> text)
     inUtf8 = Text.unpack . Text.decodeUtf8With Text.lenientDecode
     oneLine = take 1000 . unwords . words . map (\c -> if isPrint c then c else ' ')
