@@ -21,7 +21,7 @@ import Redis.Patterns.Worker
 import Redis.TestKit.Command (callsRun)
 import Redis.TestKit.Server (Server, callsOf, serverDefaults, serverPort, withServer)
 import Redis.TestKit.Wait
-import Redis.Tracing (CommandBegun (begunOperation))
+import Redis.Tracing (CommandBegun (begunBatch, begunOperation))
 import Redis.Transaction
 import Test.Hspec
 import Test.QuickCheck hiding (within)
@@ -285,6 +285,16 @@ spec = do
         putMVar gate ()
         eventually 20 "one more" ((== 6) . length <$> readIORef seen)
       map snd . reverse <$> readIORef seen `shouldReturn` [1, 4, 5, 2, 3, 6]
+    it "looks through what is pending in all of its streams by one pipeline" $ \server -> do
+      looks <- newIORef []
+      let note begun = do
+            when ("XPENDING" `Char8.isSuffixOf` begunOperation begun) (noting looks (begunOperation begun, begunBatch begun))
+            pure (const (pure ()))
+          config = setHooks noHooks {hookCommand = Just note} (standaloneConfig "127.0.0.1" (fromIntegral (serverPort server)))
+      withClient config $ \client ->
+        stopping client countingWorker {workerStreams = "{n}high" :| ["{n}middle", "{n}low"]} (const (pure ())) $
+          eventually 20 "three looks" ((>= 3) . length <$> readIORef looks)
+      readIORef looks >>= (`shouldSatisfy` all (== ("PIPELINE XPENDING", Just 3)))
     it "stops when it is told, lets handlers finish, and leaves the rest" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [0 .. 9]
       stop <- newTVarIO False

@@ -27,6 +27,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString.Builder qualified as Builder
 import Data.ByteString.Lazy qualified as Lazy
 import Data.Either (isRight)
+import Data.Functor.Identity (Identity (Identity))
 import Data.IORef
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
@@ -191,24 +192,29 @@ pauseUnless stop time = do
 -- again, at most this many; entries that were given out often enough become dead letters. Returns
 -- how many it started.
 lookThrough :: Engine -> Int -> IO Int
-lookThrough engine hands = go 0 (NonEmpty.toList (workerStreams (settings engine)))
+lookThrough engine hands = do
+  cursors <- readIORef (engineCursors engine)
+  let looks = fmap (\stream -> (stream, Map.findWithDefault LowestId stream cursors)) (workerStreams (settings engine))
+  pages <- nextPages engine looks
+  go 0 (zip (NonEmpty.toList (workerStreams (settings engine))) (NonEmpty.toList pages))
   where
     go started = \case
-      stream : others | started < hands -> do
-        more <- lookAt engine stream (hands - started)
+      (stream, found) : others | started < hands -> do
+        more <- lookAt engine stream found (hands - started)
         go (started + more) others
       _ -> pure started
 
--- | Looks through one stream's pending entries, and returns how many it started. Looks at a
--- thousand at most, and continues there the next time.
-lookAt :: Engine -> ByteString -> Int -> IO Int
-lookAt engine stream = \hands -> do
-  cursor <- Map.findWithDefault LowestId stream <$> readIORef (engineCursors engine)
-  page (10 :: Int) cursor hands
+-- | A hundred pending entries of each stream at most.
+nextPages :: Traversable t => Engine -> t (ByteString, StreamBound) -> IO (t [PendingEntry])
+nextPages engine = lookAtPending (enginePlace engine) (shortestWait (settings engine)) 100
+
+-- | Looks through one stream's pending entries, given the first of them, and returns how many it
+-- started. Looks at a thousand at most, and continues there the next time.
+lookAt :: Engine -> ByteString -> [PendingEntry] -> Int -> IO Int
+lookAt engine stream = page (10 :: Int)
   where
     place = enginePlace engine
-    page pages cursor free = do
-      found <- lookAtPending place stream (shortestWait (settings engine)) cursor 100
+    page pages found free = do
       held <- readTVarIO (engineHeld engine)
       let judged = [(one, verdict (settings engine) (Map.member (stream, pendingEntryId one) held) one) | one <- found]
           wanted = take free [(one, idle) | (one, TakeOver idle) <- judged]
@@ -224,7 +230,11 @@ lookAt engine stream = \hands -> do
             lastOne : _ | length found == 100 -> ExcludingId (pendingEntryId lastOne)
             _ -> LowestId
       case next of
-        ExcludingId _ | left > 0, pages > 1 -> (length taken +) <$> page (pages - 1) next left
+        ExcludingId _
+          | left > 0,
+            pages > 1 -> do
+            Identity more <- nextPages engine (Identity (stream, next))
+            (length taken +) <$> page (pages - 1) more left
         _ -> length taken <$ modifyIORef' (engineCursors engine) (Map.insert stream (if left > 0 then next else LowestId))
 
 -- | Makes a dead letter of an entry that no worker has touched for this long; one that the stream

@@ -176,12 +176,17 @@ awaitNext place limit ends = void (run (placeClient place) (Redis.xreadWith opti
   where
     options = Redis.xreadDefaults {Redis.xreadCount = Just 1, Redis.xreadBlock = Redis.WaitFor limit}
 
--- | The pending entries of a stream that nobody has touched for this long; at most this many.
-lookAtPending :: Place -> ByteString -> Duration -> Redis.StreamBound -> Int64 -> IO [Redis.PendingEntry]
-lookAtPending place stream idle start count =
-  run (placeClient place) (Redis.xpendingRangeWith options stream (group place) count)
+-- | The pending entries that nobody has touched for this long, of each of these streams at most so many
+-- from there on. One round trip.
+lookAtPending :: Traversable t => Place -> Duration -> Int64 -> t (ByteString, Redis.StreamBound) -> IO (t [Redis.PendingEntry])
+lookAtPending place idle count = runPipeline (placeClient place) . traverse (pipelined . one)
   where
-    options = Redis.xpendingRangeDefaults {Redis.xpendingRangeIdle = Just idle, Redis.xpendingRangeStart = start}
+    one (stream, start) =
+      Redis.xpendingRangeWith
+        Redis.xpendingRangeDefaults {Redis.xpendingRangeIdle = Just idle, Redis.xpendingRangeStart = start}
+        stream
+        (group place)
+        count
 
 -- | Takes over these entries, each only if nobody has touched it for its time. Returns the entries
 -- that were taken over, with their fields, and the first error of the others.
