@@ -28,6 +28,8 @@
 #define FAILED (-3)
 /* The same, and it is the connection that is broken. */
 #define BROKEN (-4)
+/* The same, and the peer has said that this client's certificate will not do. */
+#define REFUSED (-5)
 
 #define ATTEMPT 65536
 #define REASON 256
@@ -56,6 +58,30 @@ static void explain_queue(char *reason)
 		ERR_error_string_n(code, reason, REASON);
 	else
 		snprintf(reason, REASON, "unknown error");
+}
+
+/* What an alert says of the client's certificate; NULL if it is none, or about something else. In TLS 1.3
+   the client's handshake is over before the server has judged the certificate, so this may be the
+   answer to the first read. */
+static const char *refused_certificate(void)
+{
+	unsigned long code = ERR_peek_last_error();
+	if (ERR_GET_LIB(code) != ERR_LIB_SSL)
+		return NULL;
+	switch (ERR_GET_REASON(code) - SSL_AD_REASON_OFFSET) {
+	case SSL_AD_CERTIFICATE_REQUIRED:
+		return "the server demands a client certificate, and this client has none";
+	case SSL_AD_BAD_CERTIFICATE:
+	case SSL_AD_UNSUPPORTED_CERTIFICATE:
+	case SSL_AD_CERTIFICATE_REVOKED:
+	case SSL_AD_CERTIFICATE_EXPIRED:
+	case SSL_AD_CERTIFICATE_UNKNOWN:
+	case SSL_AD_UNKNOWN_CA:
+	case SSL_AD_ACCESS_DENIED:
+		return "the server does not accept the client certificate";
+	default:
+		return NULL;
+	}
 }
 
 /* A password on a key would otherwise be asked for at the terminal. */
@@ -204,6 +230,7 @@ const char *redis_client_tls_write_reason(const struct session *session)
 static HsInt outcome(SSL *ssl, int result, int number, char *reason)
 {
 	long verified;
+	const char *refused;
 
 	switch (SSL_get_error(ssl, result)) {
 	case SSL_ERROR_WANT_READ:
@@ -229,6 +256,11 @@ static HsInt outcome(SSL *ssl, int result, int number, char *reason)
 			return END;
 		}
 #endif
+		refused = refused_certificate();
+		if (refused != NULL) {
+			snprintf(reason, REASON, "%s (%s)", refused, ERR_reason_error_string(ERR_peek_last_error()));
+			return REFUSED;
+		}
 		verified = SSL_get_verify_result(ssl);
 		if (verified != X509_V_OK && SSL_get_verify_mode(ssl) != SSL_VERIFY_NONE)
 			snprintf(reason, REASON, "certificate verify failed: %s",

@@ -138,7 +138,7 @@ data ConnectionCause
     ConnectFailed String
   | -- | The host name has no address.
     NameNotResolved String
-  | -- | The certificate or the TLS protocol was refused, or a certificate file cannot be used.
+  | -- | A certificate, the server's or this client's, or the TLS protocol was refused, or a certificate file cannot be used.
     TlsFailed String
   | -- | The server refused a command of the handshake, such as HELLO, AUTH or SELECT.
     HandshakeRefused ServerError

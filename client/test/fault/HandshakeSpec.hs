@@ -4,7 +4,7 @@ module HandshakeSpec (spec) where
 import Control.Concurrent.Async (replicateConcurrently, withAsync)
 import Control.Concurrent.STM (atomically)
 import Control.Exception (displayException, try)
-import Control.Monad (forM_, replicateM, void)
+import Control.Monad (forM_, replicateM, void, when)
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (isInfixOf, nub)
 import Data.List.NonEmpty qualified as NonEmpty
@@ -208,11 +208,39 @@ spec = do
         tally <- underLoadOf 2 server (setTls (Just tls) (quick (standaloneConfig "127.0.0.1" (portOf port)))) (\_ _ -> pure ())
         tallyMaybe tally `shouldBe` 0
 
-    it "without the client certificate that the server wants is an error" $
-      withTls ClientCertificatesRequired certificatesServer $ \certificates _ port ->
-        leavingNothing . withClient (setMaxAttempts 3 (setTls (Just (trusting certificates)) (quick (standaloneConfig "127.0.0.1" (portOf port))))) $ \client -> do
-          result <- tryRun client Commands.ping
-          deliveryOf result `shouldBe` Just NotSent
+    -- In TLS 1.3 the server judges the certificate after the client's handshake.
+    forM_ ["TLSv1.2", "TLSv1.3"] $ \version -> describe ("of " <> version) $ do
+      let demanding pair action =
+            withTlsOf (\options -> options {optionsConfig = ["tls-protocols " <> version]}) ClientCertificatesRequired certificatesServer $ \certificates _ port -> do
+              let shown KeyPair {keyPairCertificate, keyPairKey} = (keyPairCertificate, keyPairKey)
+              action ((trusting certificates) {tlsCertificate = shown . ($ certificates) <$> pair}) port
+          -- Without a proxy: one whose peer has ended the connection may drop what the peer said last.
+          reasonOfOne tls port = do
+            (journal, config) <- journalled (setTls (Just tls) (quick (standaloneConfig "127.0.0.1" (portOf port))))
+            reason <- withClient config $ \client ->
+              tryRun client Commands.ping >>= \case
+                Left (ConnectionError (ConnectionFailure _ NotSent _ (TlsFailed reason))) -> pure reason
+                other -> failure (show other)
+            attempts <- filter failedAttempt <$> journalEntries journal
+            reason <$ (length attempts `shouldBe` 1)
+      it "without the client certificate that the server demands is refused once, and says so" $
+        demanding Nothing $ \tls port -> do
+          reason <- reasonOfOne tls port
+          when (version == "TLSv1.3") $ reason `shouldContain` "the server demands a client certificate"
+      it "with a client certificate of a stranger is refused once, and says so" $
+        demanding (Just certificatesUntrusted) $ \tls port -> do
+          reason <- reasonOfOne tls port
+          reason `shouldContain` "the server does not accept the client certificate"
+      it "without the client certificate is refused on every kind of connection" $
+        demanding Nothing $ \tls port -> do
+          let config = setTls (Just tls) (quick (standaloneConfig "127.0.0.1" (portOf port)))
+              isRefused = \case
+                Left (ConnectionError (ConnectionFailure _ NotSent _ (TlsFailed _))) -> True
+                _ -> False
+          leavingNothing . withClient config $ \client -> do
+            try (withDedicated client AnyPrimary (`runOn` Commands.ping)) >>= (`shouldSatisfy` isRefused)
+            tryRun client (Commands.blpop (pure "list") Nothing) >>= (`shouldSatisfy` isRefused . void)
+          try (withWire config (firstOf (getEndpoints config)) (const (pure ()))) >>= (`shouldSatisfy` isRefused)
 
     it "to a server that speaks plain text is an error, in time" $
       withCertificates $ \certificates ->

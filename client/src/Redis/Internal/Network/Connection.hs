@@ -60,14 +60,14 @@ where
 
 import Control.Concurrent.MVar
 import Control.Concurrent.STM (TMVar, atomically, newEmptyTMVarIO, tryPutTMVar)
-import Control.Exception (IOException, SomeException, mask_, try, uninterruptibleMask_)
+import Control.Exception (SomeException, mask_, try, uninterruptibleMask_)
 import Control.Monad (void, when)
 import Control.Monad.Primitive (RealWorld)
 import Data.Foldable (for_)
 import Data.IORef (IORef, modifyIORef', newIORef, readIORef, writeIORef)
 import Data.Primitive.ByteArray
 import Foreign.Ptr (plusPtr)
-import Redis.Error (ConnectionCause (BrokenConnection, ClosedByPeer, ClosedLocally, HandshakeRefused), ConnectionFailure (..), Delivery (NotSent), Error (ConnectionError), renderEndpoint)
+import Redis.Error (ConnectionCause (BrokenConnection, ClosedByPeer, ClosedLocally, HandshakeRefused, TlsFailed), ConnectionFailure (..), Delivery (NotSent), Error (ConnectionError), renderEndpoint)
 import Redis.Internal.Config (Polling)
 import Redis.Internal.Network.Counters (Counters)
 import Redis.Internal.Network.InFlight
@@ -222,8 +222,14 @@ killMultiplexer mux cause = do
 
 -- | Of an earlier cause and a later one, the more precise one.
 unlessRefused :: ConnectionCause -> ConnectionCause -> ConnectionCause
-unlessRefused earlier refusal@(HandshakeRefused _) | endedByPeer earlier = refusal
-unlessRefused earlier _ = earlier
+unlessRefused earlier later
+  | endedByPeer earlier && says later = later
+  | otherwise = earlier
+  where
+    says = \case
+      HandshakeRefused _ -> True
+      TlsFailed _ -> True
+      _ -> False
 
 -- | Whether it was noticed while sending, and the peer may have said why before.
 endedByPeer :: ConnectionCause -> Bool
@@ -477,7 +483,7 @@ attemptAll mux block = go
       | sent >= size = pure AllSent
       | otherwise =
         try (withBlock block $ \start -> transportTryWrite (muxTransport mux) (start `plusPtr` sent) (size - sent)) >>= \case
-          Left (reason :: IOException) -> pure (Broken (BrokenConnection (show reason)))
+          Left failure -> pure (Broken (causeOfFailure failure))
           Right attempt
             | attempt > 0 -> do
               before <- readWord mux WordSent

@@ -49,7 +49,7 @@ where
 import Control.Concurrent (yield)
 import Control.Concurrent.MVar
 import Control.Concurrent.STM (atomically, putTMVar)
-import Control.Exception (IOException, SomeException, try)
+import Control.Exception (SomeException, try)
 import Control.Monad (unless, void, when)
 import Control.Monad.Primitive (RealWorld, touch)
 import Data.ByteString qualified as ByteString
@@ -201,7 +201,7 @@ readSome mux input = case placeOfRest (inFrames input) of
     noted result input' (\count -> input' {inEnd = inEnd input' + count})
   where
     noted result before after = case result of
-      Left (reason :: IOException) -> pure (Left (BrokenConnection (show reason)))
+      Left failure -> pure (Left (causeOfFailure failure))
       Right attempt
         | attempt > 0 -> do
           reads' <- readWord mux WordReads

@@ -49,7 +49,6 @@ import Redis.Internal.Protocol.Encode (requestBytes)
 import Redis.Internal.Protocol.Exact
 import Redis.Internal.Protocol.Repeated
 import Redis.Value (Value (Push))
-import System.IO.Error (ioeGetErrorString)
 
 -- | An open connection. One thread may send and another receive at the same time.
 data Wire = Wire
@@ -166,7 +165,7 @@ receiveReply wire = mask_ (received [] >>= go startExact)
 
 -- | Throws the library's error in place of the system's.
 unbroken :: Transport -> IO a -> IO a
-unbroken transport = handle (throwBroken transport . BrokenConnection . ioeGetErrorString)
+unbroken transport = handle (throwBroken transport . causeOfFailure)
 
 -- Nobody knows how much of what was sent has arrived, and which of the commands have run.
 throwBroken :: Transport -> ConnectionCause -> IO a
@@ -235,7 +234,7 @@ listen listener handOn = do
     transport = wireTransport (listenerWire listener)
 
 causeOf :: SomeException -> ConnectionCause
-causeOf problem = BrokenConnection (maybe (displayException problem) ioeGetErrorString (fromException problem))
+causeOf problem = maybe (BrokenConnection (displayException problem)) causeOfFailure (fromException problem)
 
 -- | Sends the queued bytes until the connection ends.
 speak :: Listener -> IO ()

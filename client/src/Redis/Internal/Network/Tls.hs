@@ -162,10 +162,15 @@ handshake plain session = go
 answerBroken :: Attempt
 answerBroken = -4
 
+-- | The answer of a call when the peer refuses the client's certificate.
+answerRefused :: Attempt
+answerRefused = -5
+
 -- | Anything below 'attemptWouldWrite', the least of the answers, is a failure.
 orThrow :: IO CString -> Attempt -> IO Attempt
 orThrow reason answer
   | answer >= attemptWouldWrite = pure answer
+  | answer == answerRefused = reason >>= peekCString >>= ioError . refusedByPeer
   | otherwise = do
     text <- reason >>= peekCString
     ioError

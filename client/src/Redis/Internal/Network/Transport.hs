@@ -33,6 +33,8 @@ module Redis.Internal.Network.Transport
     attemptWouldRead,
     attemptWouldWrite,
     awaitAttempt,
+    refusedByPeer,
+    causeOfFailure,
 
     -- * Sockets
     socketTransport,
@@ -43,16 +45,17 @@ where
 
 import Control.Concurrent (killThread, threadWaitRead, threadWaitWrite)
 import Control.Concurrent.MVar (MVar, modifyMVar_, newMVar, withMVar)
-import Control.Exception (IOException, mask_, try, uninterruptibleMask_)
+import Control.Exception (mask_, try, uninterruptibleMask_)
 import Control.Monad (void, when)
 import Data.Word (Word8)
 import Foreign.C.Error (throwErrno)
 import Foreign.C.Types (CInt (..))
 import Foreign.Ptr (Ptr)
 import GHC.Event (Lifetime (OneShot), evtRead, getSystemEventManager, registerFd, unregisterFd_)
+import GHC.IO.Exception (IOErrorType (PermissionDenied), IOException (..))
 import Network.Socket (Socket)
 import Network.Socket qualified as Socket
-import Redis.Error (Endpoint)
+import Redis.Error (ConnectionCause (BrokenConnection, TlsFailed), Endpoint)
 import Redis.Internal.Network.Runtime (spawn)
 import System.Posix.Types (Fd (Fd))
 
@@ -78,6 +81,27 @@ awaitAttempt :: Transport -> Attempt -> IO ()
 awaitAttempt transport attempt
   | attempt == attemptWouldWrite = transportWaitWritable transport
   | otherwise = transportWaitReadable transport
+
+-- | What an attempt throws when the peer has said that it refuses this client, for this reason.
+refusedByPeer :: String -> IOException
+refusedByPeer why =
+  IOError
+    { ioe_handle = Nothing,
+      ioe_type = PermissionDenied,
+      ioe_location = refusal,
+      ioe_description = why,
+      ioe_errno = Nothing,
+      ioe_filename = Nothing
+    }
+
+-- | Why the connection has ended of which an attempt threw this.
+causeOfFailure :: IOException -> ConnectionCause
+causeOfFailure failure
+  | ioe_location failure == refusal = TlsFailed (ioe_description failure)
+  | otherwise = BrokenConnection (show failure)
+
+refusal :: String
+refusal = "TLS alert"
 
 -- | One connected byte stream.
 data Transport = Transport
