@@ -39,8 +39,6 @@ if newer="$(dev/newer-servers.sh "${NEWER:-build/newer-servers}" 2>"$logs/newer-
   while read -r server; do
     name="$("$server" --version | grep -oE '^[A-Za-z]+|v=[0-9.]+' | tr '\n' ' ')"
     while read -r suite tests; do
-      # The replicas of a test's cluster of Valkey 9.1 are not online within the tests' 20 s.
-      [ "$suite" != cluster ] || [[ "$name" == Redis* ]] || continue
       binary="$(cabal list-bin -v0 "$(target_of "$suite")")"
       check "$suite on $name: $tests" env REDIS_TESTKIT_SERVER="$server" \
         bash -c 'cd "$1" && exec "$2" --match "$3"' newer "${folder_of[$suite]}" "$binary" "$tests"

@@ -22,17 +22,20 @@ import Text.Printf (printf)
 -- order, in a cluster of this epoch.
 replicaOfStandIn :: Int -> [SlotRange] -> IO String
 replicaOfStandIn epoch slots = do
-  self <- withBinaryFile "/dev/urandom" ReadMode (`ByteString.hGet` 20)
+  random <- withBinaryFile "/dev/urandom" ReadMode (`ByteString.hGet` 20)
+  let self = concatMap (printf "%02x") (ByteString.unpack random)
+      -- Valkey 9.1 leaves a node out of its own CLUSTER SHARDS whose file names no shard.
+      inShard = ":0@0,,shard-id=" <> self
   pure . unlines $
-    [ concatMap (printf "%02x") (ByteString.unpack self) <> " :0@0 myself,slave " <> Char8.unpack replaced <> " 0 0 0 connected",
-      standIn replaced slots,
-      standIn others (slotsBeside slots),
+    [ unwords [self, inShard, "myself,slave", Char8.unpack replaced, "0 0 0 connected"],
+      standIn replaced inShard slots,
+      standIn others ":0@0" (slotsBeside slots),
       "vars currentEpoch " <> show epoch <> " lastVoteEpoch 0"
     ]
   where
     -- A node without an address is never suspected, and no other hears of it.
-    standIn name ranges =
-      unwords ((Char8.unpack name <> " :0@0 master,noaddr - 0 0 0 disconnected") : [show from <> "-" <> show to | (from, to) <- ranges])
+    standIn name address ranges =
+      unwords (Char8.unpack name : address : "master,noaddr - 0 0 0 disconnected" : [show from <> "-" <> show to | (from, to) <- ranges])
 
 -- | The names of the stand-ins.
 standIns :: [NodeId]
