@@ -11,6 +11,10 @@
 subcommand's name after a bar. "generate" writes the two modules below from all
 files in dev/commands; "check" fails if they are not what it would write.
 
+dev/commands/published has, in the same form, facts from the documentation of servers that
+were not run, of new commands and of those with new options: written down by hand, the
+complexity in our own words. A server's own answers replace such a file.
+
 The modules have the union of the commands. Where servers differ:
 
 - A command is read-only only if every server that has it says so, and blocking,
@@ -140,7 +144,7 @@ def version_of(server):
 def servers():
     """By name, such as redis-7.0, in the order of families and versions."""
     found = {}
-    for path in sorted(DATA.glob("*.jsonl"), key=lambda each: version_of(each.stem)):
+    for path in sorted(DATA.glob("**/*.jsonl"), key=lambda each: version_of(each.stem)):
         with open(path, encoding="utf-8") as file:
             found[path.stem] = {command["name"]: command for command in map(json.loads, file)}
     return found

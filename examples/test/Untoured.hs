@@ -3,6 +3,7 @@
 module Untoured (untoured) where
 
 import Data.ByteString (ByteString)
+import Data.Word (Word64)
 import Redis
 import Redis.Commands qualified as Redis
 
@@ -10,6 +11,8 @@ untoured :: Client -> Endpoint -> IO ()
 untoured client replica = do
   hottest client replica >>= print
   similar client >>= print
+  sparse client >>= print
+  imported client
   run client (onNode replica Redis.clusterFailover)
   _ <- run client (onEvery Primaries Redis.bgsave)
   everyKey client Redis.clusterscanStart >>= print
@@ -32,3 +35,14 @@ similar client = do
   _ <- run client (Redis.vadd "example:vectors" "apple" (Redis.embeddingOf [1, 0.2, 0]))
   near <- run client (Redis.vsimWithscores "example:vectors" (Redis.VsimElement "apple"))
   pure (map fst near)
+
+sparse :: Client -> IO [(Word64, ByteString)]
+sparse client = do
+  _ <- run client (Redis.arset "example:arrays" 1000000 ("first" :| ["second"]))
+  run client (Redis.arscan "example:arrays" 0 2000000)
+
+imported :: Client -> IO ()
+imported client =
+  withDedicated client AnyPrimary $ \connection -> do
+    runOn connection (Redis.himportPrepare "people" ("name" :| ["born"]))
+    runOn connection (Redis.himportSet "example:himport" "people" ("Ada" :| ["1815"]))

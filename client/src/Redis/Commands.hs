@@ -7,6 +7,7 @@
 -- for a command of a server's module "Redis.Command.Build".
 module Redis.Commands
   ( module Redis.Commands.Acl,
+    module Redis.Commands.Array,
     module Redis.Commands.Bitmap,
     module Redis.Commands.Client,
     module Redis.Commands.Cluster,
@@ -19,6 +20,7 @@ module Redis.Commands
     module Redis.Commands.Geo,
     module Redis.Commands.Hash,
     module Redis.Commands.HashField,
+    module Redis.Commands.Himport,
     module Redis.Commands.Hotkeys,
     module Redis.Commands.HyperLogLog,
     module Redis.Commands.Keys,
@@ -49,6 +51,7 @@ module Redis.Commands
 where
 
 import Redis.Commands.Acl
+import Redis.Commands.Array
 import Redis.Commands.Bitmap
 import Redis.Commands.Client
 import Redis.Commands.Cluster
@@ -61,6 +64,7 @@ import Redis.Commands.Function
 import Redis.Commands.Geo
 import Redis.Commands.Hash
 import Redis.Commands.HashField
+import Redis.Commands.Himport
 import Redis.Commands.Hotkeys
 import Redis.Commands.HyperLogLog
 import Redis.Commands.Keys

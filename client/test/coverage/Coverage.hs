@@ -16,6 +16,9 @@ module Coverage
     otherwiseOffered,
     sameOptions,
     withoutOption,
+    documentedServers,
+    onlyDocumented,
+    withoutReply,
   )
 where
 
@@ -115,6 +118,20 @@ missing those = [entryName (coveredEntry one) | one <- those, coveredOffer one =
 byGroup :: [Covered] -> [(ByteString, [Covered])]
 byGroup those = Map.toList (Map.fromListWith (flip (<>)) [(maybe "unknown" docGroup (coveredDocs one), [one]) | one <- those])
 
+-- | The servers of which only the documentation is known: none was run.
+documentedServers :: [ByteString]
+documentedServers = ["redis-8.10"]
+
+-- | Whether only such servers have a command.
+onlyDocumented :: Covered -> Bool
+onlyDocumented Covered {coveredDocs} = maybe False (all (`elem` documentedServers) . docServers) coveredDocs
+
+-- | The typed commands of such servers of which no case has a documented reply.
+withoutReply :: [ByteString]
+withoutReply = [name | one <- covered, onlyDocumented one, let name = entryName (coveredEntry one), name `Map.member` typed, name `Set.notMember` replied]
+  where
+    replied = Set.fromList [entryName entry | Case {caseWords, caseReplies} <- cases, not (null caseReplies), Just entry <- [lookupCommand caseWords]]
+
 -- | The refused commands, with the reasons.
 refused :: [(ByteString, String)]
 refused =
@@ -150,12 +167,13 @@ withoutOption =
   concat
     [ without "The default: no word says the same, also to older servers." $
         [(name, "BYTE") | name <- ["BITCOUNT", "BITPOS"]]
+          <> [("ARGREP", "OR")]
           <> [("FUNCTION|RESTORE", "APPEND")]
           <> [(name, "ASC") | name <- ["SORT", "SORT_RO"]]
           <> [(name, word) | name <- ["XADD", "XTRIM"], word <- ["=", "KEEPREF"]]
           <> [(name, "SUM") | name <- ["ZINTER", "ZINTERSTORE", "ZUNION", "ZUNIONSTORE"]],
       without "Another name of MASTER or REPLICA, which all servers know." [("CLIENT|KILL", word) | word <- ["PRIMARY", "SLAVE"]],
-      without "PXAT says the same, to the millisecond." [(name, "EXAT") | name <- ["GETEX", "HGETEX", "HSETEX", "MSETEX", "SET"]],
+      without "PXAT says the same, to the millisecond." [(name, "EXAT") | name <- ["GETEX", "HGETEX", "HSETEX", "INCREX", "MSETEX", "SET"]],
       without "The ranges of a match tell its length." [("LCS", "WITHMATCHLEN")]
     ]
   where
@@ -170,7 +188,7 @@ sameOptions =
     ["EXPIRE", "EXPIREAT", "PEXPIRE", "PEXPIREAT"],
     ["FLUSHALL", "FLUSHDB", "FUNCTION|FLUSH", "SCRIPT|FLUSH"],
     ["GEORADIUS", "GEORADIUSBYMEMBER", "GEORADIUSBYMEMBER_RO", "GEORADIUS_RO", "GEOSEARCH", "GEOSEARCHSTORE"],
-    ["GETEX", "HGETEX", "HSETEX", "MSETEX", "SET"],
+    ["GETEX", "HGETEX", "HSETEX", "INCREX", "MSETEX", "SET"],
     ["HEXPIRE", "HEXPIREAT", "HPEXPIRE", "HPEXPIREAT"],
     ["SORT", "SORT_RO"],
     ["ZINTER", "ZINTERSTORE", "ZUNION", "ZUNIONSTORE"]

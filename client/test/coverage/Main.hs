@@ -48,6 +48,9 @@ spec = do
   it "has no command in a list by hand that the servers lack" $
     filter (not . inTable) (map fst (refused <> otherwiseOffered)) `shouldBe` []
 
+  it "has a case with a documented reply for each command that only servers have which were not run" $
+    withoutReply `shouldBe` []
+
   it "refuses none that is typed" $
     [name | one <- covered, isTyped (coveredOffer one), let { name = entryName (coveredEntry one) }, name `elem` map fst refused] `shouldBe` []
 

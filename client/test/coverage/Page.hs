@@ -23,8 +23,11 @@ summary those =
   [row (Char8.unpack group : counts inside) | (group, inside) <- byGroup those]
     <> [row ("all" : counts those)]
     <> ["missing: " <> Char8.unpack (spaced name) | name <- missing those]
-    <> [show (length those - length (missing those)) <> " of " <> show (length those)]
+    <> [count' run <> ", and " <> count' beyond <> " that only servers have which were not run"]
   where
+    run = filter (not . onlyDocumented) those
+    beyond = filter onlyDocumented those
+    count' some = show (length some - length (missing some)) <> " of " <> show (length some)
     columns = ["commands", "typed", "blocking", "connection", "refused", "missing"]
     counts inside = map show [length inside, count isTyped inside, count isBlocking inside, count isScoped inside, count isRefused inside, length (missing inside)]
     count which = length . filter (which . coveredOffer)
@@ -37,15 +40,18 @@ summary those =
 
 -- | The whole text of @docs/commands.md@.
 page :: [Covered] -> String
-page those = unlines (introduction <> concatMap section (byGroup those))
+page those = unlines (introduction those <> concatMap section (byGroup those))
 
-introduction :: [String]
-introduction =
+introduction :: [Covered] -> [String]
+introduction covers =
   [ "# Commands",
     "",
     "Every command and subcommand that Redis 7.0, 8.0 and 8.6 and Valkey 9.1 know, and the functions of",
-    "`Redis.Commands` that make it. `make coverage` writes this page from the tests' cases and from what",
-    "the servers say of their commands.",
+    "`Redis.Commands` that make it: " <> counted run <> ". `make coverage` writes this page from the",
+    "tests' cases and from what the servers say of their commands.",
+    "",
+    "There are " <> show (length beyond) <> " more, of Redis 8.8 and 8.10. They are made from the documentation of these servers, and were",
+    "*not run on a server*: the tests compare their words and the documented replies.",
     "",
     "- *Since* is the first version of the server that has the command. One version is that of both",
     "  families; a family that is not named lacks it.",
@@ -64,6 +70,14 @@ introduction =
            let those = [one | (one, why) <- withoutOption, why == reason]
        ]
     <> [""]
+  where
+    run = filter (not . onlyDocumented) covers
+    beyond = filter onlyDocumented covers
+    counted some = "the client offers " <> show (length (filter (offered . coveredOffer) some)) <> " of " <> show (length some)
+    offered = \case
+      Refused _ -> False
+      Missing -> False
+      _ -> True
 
 section :: (ByteString, [Covered]) -> [String]
 section (group, inside) =
@@ -77,7 +91,8 @@ section (group, inside) =
   where
     title name = fromMaybe name (lookup name titles)
     titles =
-      [ ("bitmap", "Bitmaps"),
+      [ ("array", "Arrays"),
+        ("bitmap", "Bitmaps"),
         ("cluster", "Clusters"),
         ("connection", "Connections"),
         ("generic", "Keys"),
@@ -97,8 +112,8 @@ section (group, inside) =
       ]
 
 line :: Covered -> String
-line Covered {coveredEntry, coveredDocs, coveredOffer} =
-  "| " <> intercalate " | " (map cell [Char8.unpack (spaced (entryName coveredEntry)), function, maybe "" since coveredDocs, maybe "" newest coveredDocs, place, maybe "" (Char8.unpack . docComplexity) coveredDocs]) <> " |"
+line one@Covered {coveredEntry, coveredDocs, coveredOffer} =
+  "| " <> intercalate " | " (map cell [Char8.unpack (spaced (entryName coveredEntry)), function, maybe "" since coveredDocs, if onlyDocumented one then "*not run*" else maybe "" newest coveredDocs, place, maybe "" (Char8.unpack . docComplexity) coveredDocs]) <> " |"
   where
     function = case coveredOffer of
       Typed names -> functions names <> held

@@ -45,6 +45,9 @@ module Redis.Commands.List
 
     -- * From one list to another
     lmove,
+    lmovem,
+    LmovemCount (..),
+    LmovemOrder (..),
     rpoplpush,
     ListEnd (..),
 
@@ -54,6 +57,7 @@ module Redis.Commands.List
     blmpop,
     blmpopWith,
     blmove,
+    blmovem,
     brpoplpush,
   )
 where
@@ -293,6 +297,44 @@ lmove (source, from) (destination, to) =
     [key source, key destination, listEnd from, listEnd to]
     (Decode.nullable Decode.bytes)
 
+-- | How many elements to move. Numbers below 1 are refused before they are sent.
+data LmovemCount
+  = -- | COUNT: at most this many.
+    LmovemAtMost Int64
+  | -- | EXACTLY: this many, or none if there are fewer.
+    LmovemExactly Int64
+  deriving stock (Eq, Show)
+
+-- | The order in which elements arrive.
+data LmovemOrder
+  = -- | OBO: one after the other, as with so many 'lmove's.
+    LmovemOneByOne
+  | -- | BULK: all at once, in the order that they had.
+    LmovemBulk
+  deriving stock (Eq, Show)
+
+-- | @LMOVEM source destination LEFT|RIGHT LEFT|RIGHT COUNT|EXACTLY n OBO|BULK@: moves elements from one
+-- end of the source to one end of the destination, which may be the same list; those elements, in the
+-- order in which they stand at the destination, or none. In a cluster both keys must share a slot.
+-- \(O(n)\) on the server in the number of elements moved,
+-- [since Redis 8.10.0](https://redis.io/docs/latest/commands/lmovem/); Valkey lacks it.
+lmovem :: (ByteString, ListEnd) -> (ByteString, ListEnd) -> LmovemCount -> LmovemOrder -> Command [ByteString]
+lmovem (source, from) (destination, to) count order =
+  command
+    "LMOVEM"
+    ([key source, key destination, listEnd from, listEnd to] <> lmovemArguments count order)
+    elementsOrNone
+
+lmovemArguments :: LmovemCount -> LmovemOrder -> [Argument]
+lmovemArguments count order = howMany <> [inOrder]
+  where
+    howMany = case count of
+      LmovemAtMost most -> [arg "COUNT", positive most]
+      LmovemExactly number -> [arg "EXACTLY", positive number]
+    inOrder = case order of
+      LmovemOneByOne -> arg "OBO"
+      LmovemBulk -> arg "BULK"
+
 -- | @RPOPLPUSH source destination@: like 'lmove' from the right end of the source to the left end
 -- of the destination. \(O(1)\) on the server, [since 1.2.0](https://valkey.io/commands/rpoplpush/);
 -- Redis calls it deprecated since 6.2.0.
@@ -348,6 +390,17 @@ blmove (source, from) (destination, to) limit =
     "BLMOVE"
     [key source, key destination, listEnd from, listEnd to, timeout limit]
     (Decode.nullable Decode.bytes)
+
+-- | @BLMOVEM source destination LEFT|RIGHT LEFT|RIGHT seconds COUNT|EXACTLY n OBO|BULK@: like 'lmovem',
+-- but waits like 'blpop': for one element or, with EXACTLY, for as many as that; none when the time is
+-- over. [Since Redis 8.10.0](https://redis.io/docs/latest/commands/blmovem/); Valkey lacks it.
+blmovem ::
+  (ByteString, ListEnd) -> (ByteString, ListEnd) -> LmovemCount -> LmovemOrder -> Maybe Duration -> Command [ByteString]
+blmovem (source, from) (destination, to) count order limit =
+  command
+    "BLMOVEM"
+    ([key source, key destination, listEnd from, listEnd to, timeout limit] <> lmovemArguments count order)
+    elementsOrNone
 
 -- | @BRPOPLPUSH source destination seconds@: like 'blmove' from the right end of the source to the
 -- left end of the destination. \(O(1)\) on the server,

@@ -13,9 +13,21 @@ module Redis.Commands.Persistence
     bgrewriteaof,
     BackgroundWork (..),
     lastsave,
+
+    -- * Backups
+    backupStart,
+    backupSeal,
+    backupAbort,
+    backupCleanup,
+    backupList,
+    backupStatus,
+    BackupStatus (..),
+    BackupState (..),
+    backupHelp,
   )
 where
 
+import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Time.Clock (UTCTime)
 import Redis.Command (Command)
@@ -67,3 +79,93 @@ bgrewriteaof = command "BGREWRITEAOF" [] backgroundWork
 -- [since 1.0.0](https://valkey.io/commands/lastsave/).
 lastsave :: Command UTCTime
 lastsave = command "LASTSAVE" [] Decode.unixSeconds
+
+-- | @BACKUP START@: the server begins a backup, in the folder that its setting @backupdirname@ names and
+-- that must be empty: it writes all data to a file, in the background, and then what changes. An error
+-- while another backup is under way. \(O(1)\) on the server,
+-- [since Redis 8.10.0](https://redis.io/docs/latest/commands/backup-start/); Valkey lacks it.
+backupStart :: Command ()
+backupStart = command "BACKUP START" [] Decode.okay
+
+-- | @BACKUP SEAL@: ends the backup: its files have the data of now, and change no more. \(O(1)\) on
+-- the server, [since Redis 8.10.0](https://redis.io/docs/latest/commands/backup-seal/).
+backupSeal :: Command ()
+backupSeal = command "BACKUP SEAL" [] Decode.okay
+
+-- | @BACKUP ABORT@: gives up a backup that is not sealed. \(O(1)\) on the server,
+-- [since Redis 8.10.0](https://redis.io/docs/latest/commands/backup-abort/).
+backupAbort :: Command ()
+backupAbort = command "BACKUP ABORT" [] Decode.okay
+
+-- | @BACKUP CLEANUP@: removes the files of a backup that is sealed or has failed. \(O(1)\) on the
+-- server, [since Redis 8.10.0](https://redis.io/docs/latest/commands/backup-cleanup/).
+backupCleanup :: Command ()
+backupCleanup = command "BACKUP CLEANUP" [] Decode.okay
+
+-- | @BACKUP LIST@: the paths of the backup's files that change no more, on the server's machine.
+-- \(O(1)\) on the server, [since Redis 8.10.0](https://redis.io/docs/latest/commands/backup-list/).
+backupList :: Command [ByteString]
+backupList = command "BACKUP LIST" [] (Decode.list Decode.bytes)
+
+-- | How far a backup is.
+data BackupState
+  = -- | There is none.
+    BackupIdle
+  | -- | It waits until other work of the server is done.
+    BackupPending
+  | -- | The server writes all data to a file.
+    BackupSnapshotting
+  | -- | It writes down what changes, until the backup is sealed.
+    BackupIncrementing
+  | BackupSealed
+  | -- | It has failed, or was given up.
+    BackupFailed
+  | BackupOther ByteString
+  deriving stock (Eq, Show)
+
+-- | The state of the backup.
+data BackupStatus = BackupStatus
+  { backupStatusState :: BackupState,
+    -- | The reason, if it has failed.
+    backupStatusError :: Maybe ByteString,
+    -- | When it began, to the second.
+    backupStatusStartTime :: Maybe UTCTime,
+    -- | When it was sealed, to the second.
+    backupStatusEndTime :: Maybe UTCTime
+  }
+  deriving stock (Eq, Show)
+
+-- | @BACKUP STATUS@: the state of the backup. \(O(1)\) on the server,
+-- [since Redis 8.10.0](https://redis.io/docs/latest/commands/backup-status/).
+backupStatus :: Command BackupStatus
+backupStatus = command "BACKUP STATUS" [] $ \reply -> do
+  fields <- Decode.record reply
+  backupStatusState <- stateOf <$> Decode.field "state" Decode.bytes fields
+  failure <- Decode.field "error" Decode.bytes fields
+  backupStatusStartTime <- Decode.field "start_time" unlessZero fields
+  backupStatusEndTime <- Decode.field "end_time" unlessZero fields
+  pure
+    BackupStatus
+      { backupStatusState,
+        backupStatusError = if Char8.null failure then Nothing else Just failure,
+        backupStatusStartTime,
+        backupStatusEndTime
+      }
+  where
+    stateOf = \case
+      "idle" -> BackupIdle
+      "pending" -> BackupPending
+      "snapshotting" -> BackupSnapshotting
+      "incrementing" -> BackupIncrementing
+      "sealed" -> BackupSealed
+      "failed" -> BackupFailed
+      other -> BackupOther other
+    unlessZero reply =
+      Decode.integer reply >>= \case
+        0 -> Right Nothing
+        _ -> Just <$> Decode.unixSeconds reply
+
+-- | @BACKUP HELP@: the server's help text for these commands.
+-- [Since Redis 8.10.0](https://redis.io/docs/latest/commands/backup-help/).
+backupHelp :: Command [ByteString]
+backupHelp = command "BACKUP HELP" [] (Decode.list Decode.bytes)

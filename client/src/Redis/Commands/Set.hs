@@ -36,6 +36,14 @@ module Redis.Commands.Set
     sintercardWith,
     SintercardOptions (sintercardLimit),
     sintercardDefaults,
+    sunioncard,
+    sunioncardWith,
+    SunioncardOptions (sunioncardApprox, sunioncardLimit),
+    sunioncardDefaults,
+    sdiffcard,
+    sdiffcardWith,
+    SdiffcardOptions (sdiffcardLimit),
+    sdiffcardDefaults,
 
     -- * Scanning
     sscan,
@@ -176,6 +184,57 @@ sintercardWith SintercardOptions {sintercardLimit} names =
     "SINTERCARD"
     (countedKeys names <> option "LIMIT" natural sintercardLimit)
     Decode.integer
+
+-- | @SUNIONCARD n key …@: how many members 'sunion' would return. In a cluster the keys must share a
+-- slot. \(O(n)\) on the server in the number of members of all sets,
+-- [since Redis 8.10.0](https://redis.io/docs/latest/commands/sunioncard/); Valkey lacks it.
+sunioncard :: NonEmpty ByteString -> Command Int64
+sunioncard = sunioncardWith sunioncardDefaults
+
+-- | How, and how far, to count the members of a union.
+data SunioncardOptions = SunioncardOptions
+  { -- | APPROX: an estimate, which is mostly less than a hundredth off, and costs less memory.
+    sunioncardApprox :: Bool,
+    -- | LIMIT: stop counting at this number; 0 is no limit. A negative limit is refused before it
+    -- is sent.
+    sunioncardLimit :: Maybe Int64
+  }
+  deriving stock (Eq, Show)
+
+-- | Exactly, without a limit.
+sunioncardDefaults :: SunioncardOptions
+sunioncardDefaults = SunioncardOptions {sunioncardApprox = False, sunioncardLimit = Nothing}
+
+-- | @SUNIONCARD n key … [APPROX] [LIMIT l]@: like 'sunioncard', with options.
+sunioncardWith :: SunioncardOptions -> NonEmpty ByteString -> Command Int64
+sunioncardWith SunioncardOptions {sunioncardApprox, sunioncardLimit} names =
+  command
+    "SUNIONCARD"
+    (countedKeys names <> flag "APPROX" sunioncardApprox <> option "LIMIT" natural sunioncardLimit)
+    Decode.integer
+
+-- | @SDIFFCARD n key …@: how many members 'sdiff' would return. In a cluster the keys must share a
+-- slot. \(O(n)\) on the server in the number of members of all sets,
+-- [since Redis 8.10.0](https://redis.io/docs/latest/commands/sdiffcard/); Valkey lacks it.
+sdiffcard :: NonEmpty ByteString -> Command Int64
+sdiffcard = sdiffcardWith sdiffcardDefaults
+
+-- | How far to count the members of a difference.
+newtype SdiffcardOptions = SdiffcardOptions
+  { -- | LIMIT: stop counting at this number; 0 is no limit. A negative limit is refused before it
+    -- is sent.
+    sdiffcardLimit :: Maybe Int64
+  }
+  deriving stock (Eq, Show)
+
+-- | No limit.
+sdiffcardDefaults :: SdiffcardOptions
+sdiffcardDefaults = SdiffcardOptions {sdiffcardLimit = Nothing}
+
+-- | @SDIFFCARD n key … [LIMIT l]@: like 'sdiffcard', with options.
+sdiffcardWith :: SdiffcardOptions -> NonEmpty ByteString -> Command Int64
+sdiffcardWith SdiffcardOptions {sdiffcardLimit} names =
+  command "SDIFFCARD" (countedKeys names <> option "LIMIT" natural sdiffcardLimit) Decode.integer
 
 -- | Which members to walk over, and in what steps.
 data SscanOptions = SscanOptions

@@ -58,6 +58,9 @@ data Aggregate
     AggregateMin
   | -- | MAX: the highest of them.
     AggregateMax
+  | -- | COUNT (Redis since 8.8.0): the number of the sorted sets or, with weights, the sum of theirs;
+    -- the scores do not matter.
+    AggregateCount
   deriving stock (Eq, Show)
 
 -- | @ZUNION n key …@: the members that are in any of the sorted sets, ordered by the sums of their
@@ -81,14 +84,14 @@ newtype ZunionOptions = ZunionOptions
 zunionDefaults :: ZunionOptions
 zunionDefaults = ZunionOptions {zunionAggregate = AggregateSum}
 
--- | @ZUNION n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX]@: like 'zunion', but each key comes
+-- | @ZUNION n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX|COUNT]@: like 'zunion', but each key comes
 -- with a weight, by which its scores are multiplied first.
 --
 -- > zunionWith zunionDefaults (("{week}1", 1) :| [("{week}2", 0.5)])
 zunionWith :: ZunionOptions -> NonEmpty (ByteString, Double) -> Command [ByteString]
 zunionWith ZunionOptions {zunionAggregate} names = command "ZUNION" (weighted zunionAggregate names) (Decode.list Decode.bytes)
 
--- | @ZUNION n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX] WITHSCORES@: like 'zunionWith', with
+-- | @ZUNION n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX|COUNT] WITHSCORES@: like 'zunionWith', with
 -- the scores.
 zunionWithscoresWith :: ZunionOptions -> NonEmpty (ByteString, Double) -> Command [(ByteString, Double)]
 zunionWithscoresWith ZunionOptions {zunionAggregate} names = command "ZUNION" (weighted zunionAggregate names <> [arg "WITHSCORES"]) Decode.scored
@@ -100,7 +103,7 @@ zunionWithscoresWith ZunionOptions {zunionAggregate} names = command "ZUNION" (w
 zunionstore :: ByteString -> NonEmpty ByteString -> Command Int64
 zunionstore destination names = command "ZUNIONSTORE" (key destination : countedKeys names) Decode.integer
 
--- | @ZUNIONSTORE destination n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX]@: like
+-- | @ZUNIONSTORE destination n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX|COUNT]@: like
 -- 'zunionstore', but stores the result of 'zunionWith'.
 zunionstoreWith :: ZunionOptions -> ByteString -> NonEmpty (ByteString, Double) -> Command Int64
 zunionstoreWith ZunionOptions {zunionAggregate} destination names =
@@ -127,12 +130,12 @@ newtype ZinterOptions = ZinterOptions
 zinterDefaults :: ZinterOptions
 zinterDefaults = ZinterOptions {zinterAggregate = AggregateSum}
 
--- | @ZINTER n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX]@: like 'zinter', but each key comes
+-- | @ZINTER n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX|COUNT]@: like 'zinter', but each key comes
 -- with a weight, by which its scores are multiplied first.
 zinterWith :: ZinterOptions -> NonEmpty (ByteString, Double) -> Command [ByteString]
 zinterWith ZinterOptions {zinterAggregate} names = command "ZINTER" (weighted zinterAggregate names) (Decode.list Decode.bytes)
 
--- | @ZINTER n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX] WITHSCORES@: like 'zinterWith', with
+-- | @ZINTER n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX|COUNT] WITHSCORES@: like 'zinterWith', with
 -- the scores.
 zinterWithscoresWith :: ZinterOptions -> NonEmpty (ByteString, Double) -> Command [(ByteString, Double)]
 zinterWithscoresWith ZinterOptions {zinterAggregate} names = command "ZINTER" (weighted zinterAggregate names <> [arg "WITHSCORES"]) Decode.scored
@@ -142,7 +145,7 @@ zinterWithscoresWith ZinterOptions {zinterAggregate} names = command "ZINTER" (w
 zinterstore :: ByteString -> NonEmpty ByteString -> Command Int64
 zinterstore destination names = command "ZINTERSTORE" (key destination : countedKeys names) Decode.integer
 
--- | @ZINTERSTORE destination n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX]@: like
+-- | @ZINTERSTORE destination n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX|COUNT]@: like
 -- 'zinterstore', but stores the result of 'zinterWith'.
 zinterstoreWith :: ZinterOptions -> ByteString -> NonEmpty (ByteString, Double) -> Command Int64
 zinterstoreWith ZinterOptions {zinterAggregate} destination names =
@@ -199,3 +202,4 @@ weighted aggregate names = countedKeys (fmap fst names) <> weights <> how
       AggregateSum -> []
       AggregateMin -> [arg "AGGREGATE", arg "MIN"]
       AggregateMax -> [arg "AGGREGATE", arg "MAX"]
+      AggregateCount -> [arg "AGGREGATE", arg "COUNT"]

@@ -36,7 +36,7 @@ module Redis.Commands.Stream
     xlen,
     xread,
     xreadWith,
-    XreadOptions (xreadCount, xreadBlock),
+    XreadOptions (xreadCount, xreadMaxcount, xreadMaxsize, xreadBlock),
     xreadDefaults,
     ReadFrom (..),
     StreamWait (..),
@@ -72,6 +72,7 @@ import Redis.Decode qualified as Decode
 import Redis.Duration (Duration)
 import Redis.Internal.Command.Groups
 import Redis.Internal.Command.Stream
+import Redis.Internal.Command.Unsigned (decimalWord64)
 
 -- | @XADD key * field value …@: adds an entry at the end, and creates the stream if there is none;
 -- returns the id that the server gave the entry. \(O(1)\) on the server,
@@ -308,22 +309,30 @@ data XreadOptions = XreadOptions
   { -- | COUNT: at most this many entries of each stream; 'Nothing' means all, and so does a number
     -- below 1.
     xreadCount :: Maybe Int64,
+    -- | MAXCOUNT (Redis since 8.10.0): at most this many entries of all streams together, those of the
+    -- first streams first; not fewer than 'xreadCount'. A number below 1 is refused before it is sent.
+    xreadMaxcount :: Maybe Int64,
+    -- | MAXSIZE (Redis since 8.10.0): at most so many bytes of all streams together, but at least one
+    -- entry. A number below 1 is refused before it is sent.
+    xreadMaxsize :: Maybe Int64,
     xreadBlock :: StreamWait
   }
   deriving stock (Eq, Show)
 
 -- | All entries that are there, without waiting.
 xreadDefaults :: XreadOptions
-xreadDefaults = XreadOptions {xreadCount = Nothing, xreadBlock = DoNotWait}
+xreadDefaults = XreadOptions {xreadCount = Nothing, xreadMaxcount = Nothing, xreadMaxsize = Nothing, xreadBlock = DoNotWait}
 
--- | @XREAD [COUNT n] [BLOCK milliseconds] STREAMS key … id …@: like 'xread', with options. With
+-- | @XREAD [COUNT n] [MAXCOUNT n] [MAXSIZE bytes] [BLOCK milliseconds] STREAMS key … id …@: like 'xread', with options. With
 -- BLOCK the server waits until one of the streams has an entry; the result is empty if none has one
 -- within the time.
 xreadWith :: XreadOptions -> NonEmpty (ByteString, ReadFrom) -> Command [(ByteString, [StreamEntry])]
-xreadWith XreadOptions {xreadCount, xreadBlock} streams =
+xreadWith XreadOptions {xreadCount, xreadMaxcount, xreadMaxsize, xreadBlock} streams =
   command
     "XREAD"
     ( option "COUNT" int xreadCount
+        <> option "MAXCOUNT" positive xreadMaxcount
+        <> option "MAXSIZE" positive xreadMaxsize
         <> block xreadBlock
         <> (arg "STREAMS" : keys (fmap fst streams))
         <> map (from . snd) (toList streams)

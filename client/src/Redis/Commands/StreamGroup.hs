@@ -14,7 +14,7 @@ module Redis.Commands.StreamGroup
     Consumer (..),
     xreadgroup,
     xreadgroupWith,
-    XreadgroupOptions (xreadgroupCount, xreadgroupBlock, xreadgroupNoack),
+    XreadgroupOptions (xreadgroupCount, xreadgroupMaxcount, xreadgroupMaxsize, xreadgroupBlock, xreadgroupNoack),
     xreadgroupDefaults,
     xreadgroupFrom,
     xreadgroupFromWith,
@@ -25,6 +25,11 @@ module Redis.Commands.StreamGroup
     ClaimedEntry (..),
     xack,
     xackdel,
+    xnack,
+    xnackWith,
+    XnackMode (..),
+    XnackOptions (xnackRetrycount, xnackForce),
+    xnackDefaults,
 
     -- * Pending entries
     xpending,
@@ -105,6 +110,13 @@ data XreadgroupOptions = XreadgroupOptions
   { -- | COUNT: at most this many entries of each stream; 'Nothing' means all, and so does a number
     -- below 1.
     xreadgroupCount :: Maybe Int64,
+    -- | MAXCOUNT (Redis since 8.10.0): at most this many entries of all streams together, those of the
+    -- first streams first; not fewer than 'xreadgroupCount'. A number below 1 is refused before it is
+    -- sent.
+    xreadgroupMaxcount :: Maybe Int64,
+    -- | MAXSIZE (Redis since 8.10.0): at most so many bytes of all streams together, but at least one
+    -- entry; what is left out is not delivered. A number below 1 is refused before it is sent.
+    xreadgroupMaxsize :: Maybe Int64,
     -- | BLOCK: whether to wait for entries. It has an effect only where undelivered entries are
     -- read.
     xreadgroupBlock :: StreamWait,
@@ -117,9 +129,15 @@ data XreadgroupOptions = XreadgroupOptions
 -- | All entries that are there, without waiting; they become pending.
 xreadgroupDefaults :: XreadgroupOptions
 xreadgroupDefaults =
-  XreadgroupOptions {xreadgroupCount = Nothing, xreadgroupBlock = DoNotWait, xreadgroupNoack = False}
+  XreadgroupOptions
+    { xreadgroupCount = Nothing,
+      xreadgroupMaxcount = Nothing,
+      xreadgroupMaxsize = Nothing,
+      xreadgroupBlock = DoNotWait,
+      xreadgroupNoack = False
+    }
 
--- | @XREADGROUP GROUP group consumer [COUNT n] [BLOCK milliseconds] [NOACK] STREAMS key … > …@:
+-- | @XREADGROUP GROUP group consumer [COUNT n] [MAXCOUNT n] [MAXSIZE bytes] [BLOCK milliseconds] [NOACK] STREAMS key … > …@:
 -- like 'xreadgroup', with options.
 xreadgroupWith :: XreadgroupOptions -> Consumer -> NonEmpty ByteString -> Command [(ByteString, [StreamEntry])]
 xreadgroupWith options reader names =
@@ -149,7 +167,7 @@ data DeliveredEntry
 xreadgroupFrom :: Consumer -> NonEmpty (ByteString, GroupRead) -> Command [(ByteString, [DeliveredEntry])]
 xreadgroupFrom = xreadgroupFromWith xreadgroupDefaults
 
--- | @XREADGROUP GROUP group consumer [COUNT n] [BLOCK milliseconds] [NOACK] STREAMS key … id …@:
+-- | @XREADGROUP GROUP group consumer [COUNT n] [MAXCOUNT n] [MAXSIZE bytes] [BLOCK milliseconds] [NOACK] STREAMS key … id …@:
 -- like 'xreadgroupFrom', with options.
 xreadgroupFromWith ::
   XreadgroupOptions -> Consumer -> NonEmpty (ByteString, GroupRead) -> Command [(ByteString, [DeliveredEntry])]
@@ -174,7 +192,7 @@ data ClaimedEntry = ClaimedEntry
 xreadgroupClaim :: Duration -> Consumer -> NonEmpty ByteString -> Command [(ByteString, [ClaimedEntry])]
 xreadgroupClaim = xreadgroupClaimWith xreadgroupDefaults
 
--- | @XREADGROUP GROUP group consumer [COUNT n] [BLOCK milliseconds] [CLAIM milliseconds] [NOACK] STREAMS key … > …@:
+-- | @XREADGROUP GROUP group consumer [COUNT n] [MAXCOUNT n] [MAXSIZE bytes] [BLOCK milliseconds] [CLAIM milliseconds] [NOACK] STREAMS key … > …@:
 -- like 'xreadgroupClaim', with options. BLOCK also ends when an entry has been pending for long
 -- enough. NOACK concerns the unread entries only: a
 -- claimed one stays pending.
@@ -196,9 +214,11 @@ delivered reply = do
   pure (maybe (DeletedEntry entryId) (Delivered . StreamEntry entryId) fields)
 
 xreadgroupArguments :: XreadgroupOptions -> Maybe Duration -> Consumer -> NonEmpty (ByteString, GroupRead) -> [Argument]
-xreadgroupArguments XreadgroupOptions {xreadgroupCount, xreadgroupBlock, xreadgroupNoack} claim reader streams =
+xreadgroupArguments XreadgroupOptions {xreadgroupCount, xreadgroupMaxcount, xreadgroupMaxsize, xreadgroupBlock, xreadgroupNoack} claim reader streams =
   (arg "GROUP" : consumer reader)
     <> option "COUNT" int xreadgroupCount
+    <> option "MAXCOUNT" positive xreadgroupMaxcount
+    <> option "MAXSIZE" positive xreadgroupMaxsize
     <> block xreadgroupBlock
     <> option "CLAIM" wholeMilliseconds claim
     <> flag "NOACK" xreadgroupNoack
@@ -221,6 +241,54 @@ xack name group ids = command "XACK" (key name : arg group : map idArgument (toL
 xackdel :: ByteString -> ByteString -> StreamReferences -> NonEmpty StreamId -> Command [EntryDeletion]
 xackdel name group refs ids =
   command "XACKDEL" (key name : arg group : arg (referencesWord refs) : countedIds ids) (readDeletions ids)
+
+-- | What a released entry says of its deliveries.
+data XnackMode
+  = -- | SILENT: the last delivery does not count. For a consumer that stops.
+    XnackSilent
+  | -- | FAIL: it counts. For a consumer that could not handle the entry.
+    XnackFail
+  | -- | FATAL: the entry has been delivered as often as can be counted. For an entry that no consumer
+    -- will handle.
+    XnackFatal
+  deriving stock (Eq, Show)
+
+-- | @XNACK key group SILENT|FAIL|FATAL IDS n id …@: releases pending entries, so that they are pending
+-- with no consumer, and whoever claims entries gets them first, however short the time since their
+-- delivery; returns how many were pending. \(O(1)\) per entry on the server,
+-- [since Redis 8.8.0](https://redis.io/docs/latest/commands/xnack/); Valkey lacks it.
+xnack :: ByteString -> ByteString -> XnackMode -> NonEmpty StreamId -> Command Int64
+xnack = xnackWith xnackDefaults
+
+-- | The options of 'xnackWith', which servers send to each other.
+data XnackOptions = XnackOptions
+  { -- | RETRYCOUNT: how often the entries count as delivered, whatever the mode says.
+    xnackRetrycount :: Maybe Int64,
+    -- | FORCE: also entries of the stream that are not pending.
+    xnackForce :: Bool
+  }
+  deriving stock (Eq, Show)
+
+-- | No options.
+xnackDefaults :: XnackOptions
+xnackDefaults = XnackOptions {xnackRetrycount = Nothing, xnackForce = False}
+
+-- | @XNACK key group SILENT|FAIL|FATAL IDS n id … [RETRYCOUNT n] [FORCE]@: like 'xnack', with options.
+xnackWith :: XnackOptions -> ByteString -> ByteString -> XnackMode -> NonEmpty StreamId -> Command Int64
+xnackWith XnackOptions {xnackRetrycount, xnackForce} name group mode ids =
+  command
+    "XNACK"
+    ( [key name, arg group, arg modeWord]
+        <> countedIds ids
+        <> option "RETRYCOUNT" int xnackRetrycount
+        <> flag "FORCE" xnackForce
+    )
+    Decode.integer
+  where
+    modeWord = case mode of
+      XnackSilent -> "SILENT"
+      XnackFail -> "FAIL"
+      XnackFatal -> "FATAL"
 
 -- | A summary of a group's pending entries.
 data PendingSummary = PendingSummary
@@ -251,9 +319,9 @@ xpending name group = command "XPENDING" [key name, arg group] $ \reply -> do
 -- | A pending entry.
 data PendingEntry = PendingEntry
   { pendingEntryId :: StreamId,
-    -- | The name of the consumer with which it is pending.
+    -- | The name of the consumer with which it is pending; empty after 'xnack'.
     pendingEntryConsumer :: ByteString,
-    -- | The time since it was last delivered to that consumer.
+    -- | The time since it was last delivered to that consumer; negative after 'xnack'.
     pendingEntryIdle :: Duration,
     -- | How often it was delivered.
     pendingEntryDeliveries :: Int64

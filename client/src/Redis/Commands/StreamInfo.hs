@@ -200,6 +200,9 @@ data GroupDetails = GroupDetails
     groupDetailsLag :: Maybe Int64,
     -- | The number of pending entries.
     groupDetailsPelCount :: Int64,
+    -- | The number of pending entries that were released ('Redis.Commands.StreamGroup.xnack'); Redis since
+    -- 8.8.0.
+    groupDetailsNackedCount :: Maybe Int64,
     -- | The first pending entries, as many as the options say.
     groupDetailsPending :: [PendingDelivery],
     groupDetailsConsumers :: [ConsumerDetails],
@@ -294,6 +297,7 @@ groupDetails reply = do
   groupDetailsEntriesRead <- maybeField "entries-read" (Decode.nullable Decode.integer) fields
   groupDetailsLag <- maybeField "lag" (Decode.nullable Decode.integer) fields
   groupDetailsPelCount <- Decode.field "pel-count" Decode.integer fields
+  groupDetailsNackedCount <- Decode.optionalField "nacked-count" Decode.integer fields
   groupDetailsPending <- Decode.field "pending" (Decode.list pendingInGroup) fields
   groupDetailsConsumers <- Decode.field "consumers" (Decode.list consumerDetails) fields
   pure
@@ -303,10 +307,11 @@ groupDetails reply = do
         groupDetailsEntriesRead,
         groupDetailsLag,
         groupDetailsPelCount,
+        groupDetailsNackedCount,
         groupDetailsPending,
         groupDetailsConsumers,
         groupDetailsOthers =
-          otherThan ["name", "last-delivered-id", "entries-read", "lag", "pel-count", "pending", "consumers"] fields
+          otherThan ["name", "last-delivered-id", "entries-read", "lag", "pel-count", "nacked-count", "pending", "consumers"] fields
       }
 
 consumerDetails :: Decoder ConsumerDetails

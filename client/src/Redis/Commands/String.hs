@@ -42,6 +42,13 @@ module Redis.Commands.String
     incr,
     incrby,
     incrbyfloat,
+    increx,
+    increxWith,
+    increxByfloat,
+    increxByfloatWith,
+    IncrexOptions (increxLbound, increxUbound, increxSaturate, increxExpiry, increxEnx),
+    increxDefaults,
+    IncrexResult (..),
     decr,
     decrby,
 
@@ -74,6 +81,7 @@ import Data.Int (Int64)
 import Data.List.NonEmpty (NonEmpty)
 import Redis.Command (Command)
 import Redis.Command.Build
+import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration)
 import Redis.Internal.Command.Expiry
@@ -285,6 +293,77 @@ incrby name by = command "INCRBY" [key name, int by] Decode.integer
 incrbyfloat :: ByteString -> Double -> Command Double
 incrbyfloat name by =
   command "INCRBYFLOAT" [key name, double by] Decode.double
+
+-- | @INCREX key BYINT increment@: adds the increment. A missing key counts as 0. \(O(1)\) on the
+-- server, [since Redis 8.8.0](https://redis.io/docs/latest/commands/increx/); Valkey lacks it.
+increx :: ByteString -> Int64 -> Command (IncrexResult Int64)
+increx = increxWith increxDefaults
+
+-- | The options of 'increxWith' and 'increxByfloatWith'.
+data IncrexOptions number = IncrexOptions
+  { -- | LBOUND: the lowest value; 'Nothing' is the lowest number that there is.
+    increxLbound :: Maybe number,
+    -- | UBOUND: the highest value; 'Nothing' is the highest number that there is.
+    increxUbound :: Maybe number,
+    -- | SATURATE: a value beyond a bound becomes the bound. Without it nothing is changed.
+    increxSaturate :: Bool,
+    -- | The new expiry. 'NoExpiry' sends PERSIST, which removes it.
+    increxExpiry :: Expiry,
+    -- | ENX: the expiry is set only if there is none. Only together with 'ExpireIn' or 'ExpireAt'.
+    increxEnx :: Bool
+  }
+  deriving stock (Eq, Show)
+
+-- | No bounds; the expiry stays as it is.
+increxDefaults :: IncrexOptions number
+increxDefaults =
+  IncrexOptions
+    { increxLbound = Nothing,
+      increxUbound = Nothing,
+      increxSaturate = False,
+      increxExpiry = KeepExpiry,
+      increxEnx = False
+    }
+
+-- | What INCREX has done.
+data IncrexResult number = IncrexResult
+  { -- | The value now.
+    increxResultValue :: number,
+    -- | What was added: 0 if nothing was changed because of a bound.
+    increxResultAdded :: number
+  }
+  deriving stock (Eq, Show)
+
+-- | @INCREX key BYINT increment [LBOUND n] [UBOUND n] [SATURATE] [EX|PX|PXAT|PERSIST] [ENX]@: like
+-- 'increx', with options: a counter with bounds, which may begin to live when it is created.
+--
+-- > let options = increxDefaults {increxUbound = Just 100, increxExpiry = ExpireIn (seconds 60), increxEnx = True}
+-- > increxWith options "requests:ada" 1
+increxWith :: IncrexOptions Int64 -> ByteString -> Int64 -> Command (IncrexResult Int64)
+increxWith options name by =
+  command "INCREX" (key name : arg "BYINT" : int by : increxArguments int options) (increxResult Decode.integer)
+
+-- | @INCREX key BYFLOAT increment@: like 'increx', for numbers with a fraction. A NaN is refused before
+-- the command is sent. [Since Redis 8.8.0](https://redis.io/docs/latest/commands/increx/).
+increxByfloat :: ByteString -> Double -> Command (IncrexResult Double)
+increxByfloat = increxByfloatWith increxDefaults
+
+-- | @INCREX key BYFLOAT increment [LBOUND n] [UBOUND n] [SATURATE] [EX|PX|PXAT|PERSIST] [ENX]@: like
+-- 'increxByfloat', with options.
+increxByfloatWith :: IncrexOptions Double -> ByteString -> Double -> Command (IncrexResult Double)
+increxByfloatWith options name by =
+  command "INCREX" (key name : arg "BYFLOAT" : double by : increxArguments double options) (increxResult Decode.double)
+
+increxArguments :: (number -> Argument) -> IncrexOptions number -> [Argument]
+increxArguments rendered IncrexOptions {increxLbound, increxUbound, increxSaturate, increxExpiry, increxEnx} =
+  option "LBOUND" rendered increxLbound
+    <> option "UBOUND" rendered increxUbound
+    <> flag "SATURATE" increxSaturate
+    <> changedLifetime increxExpiry
+    <> flag "ENX" increxEnx
+
+increxResult :: Decoder number -> Decoder (IncrexResult number)
+increxResult number = fmap (uncurry IncrexResult) . Decode.pair number number
 
 -- | @DECR key@: subtracts one; returns the new number. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/decr/).

@@ -4,7 +4,8 @@
 --
 -- One list of cases serves several suites. The unit tests compare the words, check the command
 -- against the table, and check that every exported command has a case. The integration tests run
--- every case on a server, with RESP2 and with RESP3.
+-- every case on a server, with RESP2 and with RESP3. A server that lacks the command must refuse it; so
+-- where no server at hand has it, the unit tests compare the outcome with documented replies.
 module Redis.CommandCase
   ( Case (..),
     Outcome (..),
@@ -15,11 +16,13 @@ module Redis.CommandCase
     after,
     needs,
     lent,
+    documented,
   )
 where
 
 import Data.ByteString (ByteString)
 import Redis.Command (Command)
+import Redis.Value (Value)
 
 -- | One use of a command.
 data Case = forall a.
@@ -36,7 +39,10 @@ data Case = forall a.
     -- | Which server versions the command's options need, beyond the command itself.
     caseNeeds :: Needs,
     -- | Whether the command changes its connection, so that it runs on a dedicated one.
-    caseLent :: Bool
+    caseLent :: Bool,
+    -- | Replies with this outcome as the servers' documentation has them, in the forms of both
+    -- protocols: for commands that no server at hand knows.
+    caseReplies :: [Value]
   }
 
 -- | The expected outcome.
@@ -75,7 +81,7 @@ onEmpty = after []
 -- | A case on an empty server, after these commands.
 after :: (Eq a, Show a) => [[ByteString]] -> String -> Command a -> [ByteString] -> Outcome a -> Case
 after caseGiven caseName caseCommand caseWords caseOutcome =
-  Case {caseName, caseCommand, caseWords, caseGiven, caseOutcome, caseNeeds = TheCommand, caseLent = False}
+  Case {caseName, caseCommand, caseWords, caseGiven, caseOutcome, caseNeeds = TheCommand, caseLent = False, caseReplies = []}
 
 -- | Limits a case to these servers.
 needs :: [(Family, Version)] -> Case -> Case
@@ -84,3 +90,7 @@ needs versions one = one {caseNeeds = AtLeast versions}
 -- | Runs a case on a dedicated connection.
 lent :: Case -> Case
 lent one = one {caseLent = True}
+
+-- | Has these replies by the documentation.
+documented :: [Value] -> Case -> Case
+documented replies one = one {caseReplies = replies}

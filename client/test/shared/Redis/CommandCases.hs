@@ -2,6 +2,7 @@
 module Redis.CommandCases (cases) where
 
 import Redis.Cases.Acl
+import Redis.Cases.Array
 import Redis.Cases.Bitmap
 import Redis.Cases.Client
 import Redis.Cases.Cluster
@@ -12,6 +13,7 @@ import Redis.Cases.Function
 import Redis.Cases.Geo
 import Redis.Cases.Hash
 import Redis.Cases.HashField
+import Redis.Cases.Himport
 import Redis.Cases.Hotkeys
 import Redis.Cases.HyperLogLog
 import Redis.Cases.Keys
@@ -43,6 +45,7 @@ cases :: [Case]
 cases =
   concat
     [ aclCases,
+      arrayCases,
       bitmapCases,
       clientCases,
       clusterCases,
@@ -53,6 +56,7 @@ cases =
       geoCases,
       hashCases,
       hashFieldCases,
+      himportCases,
       hotkeysCases,
       hyperLogLogCases,
       keyCases,

@@ -1,7 +1,7 @@
 module Redis.CommandsSpec (spec) where
 
 import Control.Exception (IOException, try)
-import Control.Monad (forM_)
+import Control.Monad (forM_, unless)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isAlphaNum, isAscii, isLower, isPrint, toLower)
@@ -13,7 +13,7 @@ import Data.List.NonEmpty qualified as NonEmpty
 import Data.Maybe (mapMaybe)
 import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
 import Redis.Command.Build qualified as Build
-import Redis.CommandCase (Case (..))
+import Redis.CommandCase (Case (..), Outcome (..))
 import Redis.CommandCases (cases)
 import Redis.Commands
 import Redis.Duration
@@ -50,6 +50,14 @@ spec = describe "Redis.Commands" $ do
           commandName caseCommand `shouldBe` Char8.map bar (entryName entry)
           caseWords `shouldSatisfy` arityFits entry
           Just (commandKeys caseCommand) `shouldBe` Table.commandKeys entry caseWords
+
+  describe "has of a documented reply the outcome of" $
+    forM_ cases $ \Case {caseCommand, caseWords, caseOutcome, caseReplies} ->
+      unless (null caseReplies) . it (sentence caseWords) . forM_ caseReplies $ \reply ->
+        case (decoded caseCommand reply, caseOutcome) of
+          (Right got, Gives expected) -> got `shouldBe` expected
+          (Right got, Such _ holds) -> got `shouldSatisfy` holds
+          (got, _) -> expectationFailure (show got)
 
   it "is written down word for word for every command that is exported, by its name" $ do
     exported <- exportedCommands

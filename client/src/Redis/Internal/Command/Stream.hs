@@ -6,7 +6,6 @@ module Redis.Internal.Command.Stream
     idWord,
     idArgument,
     countedIds,
-    decimalWord64,
     readId,
     StreamEntry (..),
     readEntry,
@@ -28,7 +27,6 @@ import Data.ByteString (ByteString)
 import Data.ByteString.Builder qualified as Builder
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Lazy qualified as Lazy
-import Data.Char (isDigit, ord)
 import Data.Foldable (toList)
 import Data.List.NonEmpty (NonEmpty)
 import Data.Maybe (fromMaybe)
@@ -39,6 +37,7 @@ import Redis.Command.Build (Argument, arg, int)
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, inMilliseconds)
+import Redis.Internal.Command.Unsigned (digits)
 
 -- | The id of an entry, @milliseconds-sequence@. The entries of a stream are ordered by their
 -- ids. An id that the server makes consists of its clock's milliseconds since 1970, and of a
@@ -64,19 +63,13 @@ streamIdTime = posixSecondsToUTCTime . (/ 1000) . fromIntegral . streamIdMillise
 
 idWord :: StreamId -> ByteString
 idWord StreamId {streamIdMilliseconds, streamIdSequence} =
-  strict (Builder.word64Dec streamIdMilliseconds <> Builder.char7 '-' <> Builder.word64Dec streamIdSequence)
+  Lazy.toStrict (Builder.toLazyByteString (Builder.word64Dec streamIdMilliseconds <> Builder.char7 '-' <> Builder.word64Dec streamIdSequence))
 
 idArgument :: StreamId -> Argument
 idArgument = arg . idWord
 
 countedIds :: NonEmpty StreamId -> [Argument]
 countedIds ids = arg "IDS" : int (fromIntegral (length ids)) : map idArgument (toList ids)
-
-decimalWord64 :: Word64 -> ByteString
-decimalWord64 = strict . Builder.word64Dec
-
-strict :: Builder.Builder -> ByteString
-strict = Lazy.toStrict . Builder.toLazyByteString
 
 readId :: Decoder StreamId
 readId reply = do
@@ -85,18 +78,6 @@ readId reply = do
   case (digits milliseconds, digits (Char8.drop 1 rest)) of
     (Just one, Just other) -> Right (StreamId one other)
     _ -> Decode.mismatch "the id of an entry" reply
-
--- | Reads a number of 64 bits.
-digits :: ByteString -> Maybe Word64
-digits text
-  | Char8.null text || Char8.length text > 20 || not (Char8.all isDigit text) = Nothing
-  | Char8.length text < 20 = Just (number (\total digit -> total * 10 + fromIntegral digit))
-  | otherwise =
-    let whole = number (\total digit -> total * 10 + toInteger digit)
-     in if whole > toInteger (maxBound :: Word64) then Nothing else Just (fromInteger whole)
-  where
-    number :: Num a => (a -> Int -> a) -> a
-    number add = Char8.foldl' (\total char -> add total (ord char - ord '0')) 0 text
 
 -- | An entry of a stream.
 data StreamEntry = StreamEntry

@@ -35,6 +35,8 @@ streamOptions = go 1 Nothing . drop 1
         ("STREAMS", _ : _) -> StreamOptions {blockMillisAt = block, streamsAt = Just (position + 1)}
         ("BLOCK", _ : after) -> go (position + 2) (Just (position + 1)) after
         ("COUNT", _ : after) -> go (position + 2) block after
+        ("MAXCOUNT", _ : after) -> go (position + 2) block after
+        ("MAXSIZE", _ : after) -> go (position + 2) block after
         ("CLAIM", _ : after) -> go (position + 2) block after
         ("GROUP", _ : _ : after) -> go (position + 3) block after
         _ -> go (position + 1) block rest

@@ -6,6 +6,7 @@ import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis.CommandCase
 import Redis.Commands.List
 import Redis.Duration
+import Redis.Value (Value (..))
 
 listCases :: [Case]
 listCases =
@@ -161,7 +162,45 @@ moving =
       "blmove"
       (blmove ("{k}a", RightEnd) ("{k}b", LeftEnd) (Just (milliseconds 5)))
       ["BLMOVE", "{k}a", "{k}b", "RIGHT", "LEFT", "0.005000"]
-      (Gives Nothing)
+      (Gives Nothing),
+    documented [Array [BulkString "2", BulkString "1"]] $
+      after
+        [["RPUSH", "{k}a", "1", "2", "3", "4"]]
+        "lmovem"
+        (lmovem ("{k}a", LeftEnd) ("{k}b", LeftEnd) (LmovemAtMost 2) LmovemOneByOne)
+        ["LMOVEM", "{k}a", "{k}b", "LEFT", "LEFT", "COUNT", "2", "OBO"]
+        (Gives ["2", "1"]),
+    documented [Null] $
+      after
+        [["RPUSH", "{k}a", "1", "2"]]
+        "lmovem"
+        (lmovem ("{k}a", RightEnd) ("{k}b", LeftEnd) (LmovemExactly 5) LmovemBulk)
+        ["LMOVEM", "{k}a", "{k}b", "RIGHT", "LEFT", "EXACTLY", "5", "BULK"]
+        (Gives []),
+    documented [Array []] $
+      onEmpty
+        "lmovem"
+        (lmovem ("{k}a", LeftEnd) ("{k}b", RightEnd) (LmovemAtMost 2) LmovemBulk)
+        ["LMOVEM", "{k}a", "{k}b", "LEFT", "RIGHT", "COUNT", "2", "BULK"]
+        (Gives []),
+    onEmpty
+      "lmovem"
+      (lmovem ("{k}a", LeftEnd) ("{k}b", RightEnd) (LmovemAtMost 0) LmovemBulk)
+      ["LMOVEM", "{k}a", "{k}b", "LEFT", "RIGHT", "COUNT", "0", "BULK"]
+      Unfit,
+    documented [Array [BulkString "a", BulkString "b"]] $
+      after
+        [["RPUSH", "{k}a", "a", "b", "c"]]
+        "blmovem"
+        (blmovem ("{k}a", LeftEnd) ("{k}b", RightEnd) (LmovemExactly 2) LmovemBulk (Just (seconds 3)))
+        ["BLMOVEM", "{k}a", "{k}b", "LEFT", "RIGHT", "3", "EXACTLY", "2", "BULK"]
+        (Gives ["a", "b"]),
+    documented [Null] $
+      onEmpty
+        "blmovem"
+        (blmovem ("{k}a", LeftEnd) ("{k}b", RightEnd) (LmovemAtMost 2) LmovemOneByOne (Just (milliseconds 5)))
+        ["BLMOVEM", "{k}a", "{k}b", "LEFT", "RIGHT", "0.005000", "COUNT", "2", "OBO"]
+        (Gives [])
   ]
 
 -- | A list with three elements.

@@ -8,6 +8,7 @@ import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Maybe (isJust)
 import Redis.CommandCase
 import Redis.Commands.Set
+import Redis.Value (Value (..))
 
 setCases :: [Case]
 setCases =
@@ -47,6 +48,22 @@ setCases =
     after two "sinterstore" (sinterstore "{k}c" names) ["SINTERSTORE", "{k}c", "{k}a", "{k}b"] (Gives 1),
     after two "sdiffstore" (sdiffstore "{k}c" names) ["SDIFFSTORE", "{k}c", "{k}a", "{k}b"] (Gives 1),
     after two "sintercard" (sintercard names) ["SINTERCARD", "2", "{k}a", "{k}b"] (Gives 1),
+    documented [Integer 3] $ after two "sunioncard" (sunioncard names) ["SUNIONCARD", "2", "{k}a", "{k}b"] (Gives 3),
+    documented [Integer 2] $
+      after
+        two
+        "sunioncardWith"
+        (sunioncardWith sunioncardDefaults {sunioncardApprox = True, sunioncardLimit = Just 2} names)
+        ["SUNIONCARD", "2", "{k}a", "{k}b", "APPROX", "LIMIT", "2"]
+        (Gives 2),
+    documented [Integer 1] $ after two "sdiffcard" (sdiffcard names) ["SDIFFCARD", "2", "{k}a", "{k}b"] (Gives 1),
+    documented [Integer 1] $
+      after
+        two
+        "sdiffcardWith"
+        (sdiffcardWith sdiffcardDefaults {sdiffcardLimit = Just 1} names)
+        ["SDIFFCARD", "2", "{k}a", "{k}b", "LIMIT", "1"]
+        (Gives 1),
     after
       two
       "sintercardWith"

@@ -2,9 +2,12 @@
 module Redis.Cases.SortedSetAlgebra (sortedSetAlgebraCases) where
 
 import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Int (Int64)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis.CommandCase
 import Redis.Commands.SortedSetAlgebra
+import Redis.Value (Value (..))
 
 sortedSetAlgebraCases :: [Case]
 sortedSetAlgebraCases =
@@ -34,6 +37,13 @@ sortedSetAlgebraCases =
       (zunionWithscoresWith zunionDefaults {zunionAggregate = AggregateMax} (("{k}a", 1) :| [("{k}b", 1)]))
       ["ZUNION", "2", "{k}a", "{k}b", "AGGREGATE", "MAX", "WITHSCORES"]
       (Gives [("x", 1), ("y", 3), ("z", 4)]),
+    needs [(IsRedis, (8, 8))] . documented (inBoth [("x", 2), ("z", 3), ("y", 5)]) $
+      after
+        two
+        "zunionWithscoresWith"
+        (zunionWithscoresWith zunionDefaults {zunionAggregate = AggregateCount} (("{k}a", 2) :| [("{k}b", 3)]))
+        ["ZUNION", "2", "{k}a", "{k}b", "WEIGHTS", "2.0", "3.0", "AGGREGATE", "COUNT", "WITHSCORES"]
+        (Gives [("x", 2), ("z", 3), ("y", 5)]),
     after
       two
       "zunionWithscoresWith"
@@ -86,6 +96,13 @@ sortedSetAlgebraCases =
       (zintercardWith zintercardDefaults {zintercardLimit = Just (-1)} names)
       ["ZINTERCARD", "2", "{k}a", "{k}b", "LIMIT", "-1"]
       Unfit,
+    needs [(IsRedis, (8, 8))] . documented [Array [BulkString "y"]] $
+      after
+        two
+        "zinterWith"
+        (zinterWith zinterDefaults {zinterAggregate = AggregateCount} (("{k}a", 1) :| [("{k}b", 1)]))
+        ["ZINTER", "2", "{k}a", "{k}b", "AGGREGATE", "COUNT"]
+        (Gives ["y"]),
     after two "zdiff" (zdiff names) ["ZDIFF", "2", "{k}a", "{k}b"] (Gives ["x"]),
     after
       two
@@ -94,6 +111,13 @@ sortedSetAlgebraCases =
       ["ZDIFF", "2", "{k}a", "{k}b", "WITHSCORES"]
       (Gives [("x", 1)]),
     after two "zdiffstore" (zdiffstore "{k}c" names) ["ZDIFFSTORE", "{k}c", "2", "{k}a", "{k}b"] (Gives 1)
+  ]
+
+-- | Members with their scores, as RESP2 and as RESP3 have them.
+inBoth :: [(ByteString, Int64)] -> [Value]
+inBoth those =
+  [ Array (concat [[BulkString member, BulkString (Char8.pack (show score))] | (member, score) <- those]),
+    Array [Array [BulkString member, Double (fromIntegral score)] | (member, score) <- those]
   ]
 
 -- | Two sorted sets with one member in common.

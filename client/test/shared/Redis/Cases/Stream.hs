@@ -6,6 +6,7 @@ import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
 import Redis.CommandCase
 import Redis.Commands.Stream
 import Redis.Duration
+import Redis.Value (Value (..))
 
 streamCases :: [Case]
 streamCases = adding <> ranges <> reading <> removing
@@ -161,8 +162,25 @@ reading =
       "xreadWith"
       (xreadWith xreadDefaults {xreadBlock = WaitFor (seconds 0)} (("k", ReadNew) :| []))
       ["XREAD", "BLOCK", "1", "STREAMS", "k", "$"]
-      (Gives [])
+      (Gives []),
+    needs [(IsRedis, (8, 10))] . documented [Array [Array [BulkString "k", Array [entry]]], Map [(BulkString "k", Array [entry])]] $
+      after
+        threeEntries
+        "xreadWith"
+        ( xreadWith
+            xreadDefaults {xreadCount = Just 1, xreadMaxcount = Just 5, xreadMaxsize = Just 100, xreadBlock = WaitFor (seconds 1)}
+            (("k", ReadAfter (StreamId 2 0)) :| [])
+        )
+        ["XREAD", "COUNT", "1", "MAXCOUNT", "5", "MAXSIZE", "100", "BLOCK", "1000", "STREAMS", "k", "2-0"]
+        (Gives [("k", [three])]),
+    onEmpty
+      "xreadWith"
+      (xreadWith xreadDefaults {xreadMaxcount = Just 0} (("k", ReadNew) :| []))
+      ["XREAD", "MAXCOUNT", "0", "STREAMS", "k", "$"]
+      Unfit
   ]
+  where
+    entry = Array [BulkString "3-0", Array [BulkString "c", BulkString "3"]]
 
 removing :: [Case]
 removing =

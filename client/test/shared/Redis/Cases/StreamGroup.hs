@@ -8,6 +8,7 @@ import Redis.CommandCase
 import Redis.Commands.Stream
 import Redis.Commands.StreamGroup
 import Redis.Duration
+import Redis.Value (Value (..))
 
 streamGroupCases :: [Case]
 streamGroupCases = reading <> outstanding <> claiming <> autoclaiming <> groups
@@ -121,8 +122,33 @@ reading =
       "xackdel"
       (xackdel "k" "g" DeleteReferences (StreamId 1 1 :| []))
       ["XACKDEL", "k", "g", "DELREF", "IDS", "1", "1-1"]
-      (Gives [EntryDeleted])
+      (Gives [EntryDeleted]),
+    needs [(IsRedis, (8, 10))] . documented [Array [Array [BulkString "k", Array [entry]]], Map [(BulkString "k", Array [entry])]] $
+      after
+        withGroup
+        "xreadgroupWith"
+        (xreadgroupWith xreadgroupDefaults {xreadgroupMaxcount = Just 1, xreadgroupMaxsize = Just 100} ann ("k" :| []))
+        ["XREADGROUP", "GROUP", "g", "ann", "MAXCOUNT", "1", "MAXSIZE", "100", "STREAMS", "k", ">"]
+        (Gives [("k", [one])]),
+    documented [Integer 2] $
+      after
+        annHasThem
+        "xnack"
+        (xnack "k" "g" XnackFail (StreamId 1 1 :| [StreamId 9 9, StreamId 2 0]))
+        ["XNACK", "k", "g", "FAIL", "IDS", "3", "1-1", "9-9", "2-0"]
+        (Gives 2),
+    documented [Integer 1] $
+      after annHasThem "xnack" (xnack "k" "g" XnackSilent (StreamId 1 1 :| [])) ["XNACK", "k", "g", "SILENT", "IDS", "1", "1-1"] (Gives 1),
+    documented [Integer 1] $
+      after
+        withGroup
+        "xnackWith"
+        (xnackWith xnackDefaults {xnackRetrycount = Just 3, xnackForce = True} "k" "g" XnackFatal (StreamId 1 1 :| []))
+        ["XNACK", "k", "g", "FATAL", "IDS", "1", "1-1", "RETRYCOUNT", "3", "FORCE"]
+        (Gives 1)
   ]
+  where
+    entry = Array [BulkString "1-1", Array [BulkString "a", BulkString "1", BulkString "a", BulkString "2"]]
 
 outstanding :: [Case]
 outstanding =

@@ -7,6 +7,7 @@ import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
 import Redis.CommandCase
 import Redis.Commands.String
 import Redis.Duration
+import Redis.Value (Value (..))
 
 stringCases :: [Case]
 stringCases = setting <> getting <> counting <> several <> comparing
@@ -134,6 +135,33 @@ counting =
     after [kv] "incr" (incr "k") ["INCR", "k"] (Fails "ERR"),
     onEmpty "incrby" (incrby "k" minBound) ["INCRBY", "k", "-9223372036854775808"] (Gives minBound),
     after [["SET", "k", "3"]] "incrbyfloat" (incrbyfloat "k" 0.5) ["INCRBYFLOAT", "k", "0.5"] (Gives 3.5),
+    documented [Array [Integer 105, Integer 5]] $
+      after [["SET", "k", "100"]] "increx" (increx "k" 5) ["INCREX", "k", "BYINT", "5"] (Gives (IncrexResult 105 5)),
+    documented [Array [Integer 100, Integer 1]] $
+      after
+        [["SET", "k", "99"]]
+        "increxWith"
+        (increxWith increxDefaults {increxLbound = Just (-7), increxUbound = Just 100, increxSaturate = True, increxExpiry = NoExpiry} "k" 5)
+        ["INCREX", "k", "BYINT", "5", "LBOUND", "-7", "UBOUND", "100", "SATURATE", "PERSIST"]
+        (Gives (IncrexResult 100 1)),
+    -- Nothing changes.
+    documented [Array [Integer 99, Integer 0]] $
+      after
+        [["SET", "k", "99"]]
+        "increxWith"
+        (increxWith increxDefaults {increxUbound = Just 100, increxExpiry = ExpireIn (minutes 1), increxEnx = True} "k" 5)
+        ["INCREX", "k", "BYINT", "5", "UBOUND", "100", "EX", "60", "ENX"]
+        (Gives (IncrexResult 99 0)),
+    documented [Array [BulkString "1.75", BulkString "0.25"], Array [Double 1.75, Double 0.25]] $
+      after [["SET", "k", "1.5"]] "increxByfloat" (increxByfloat "k" 0.25) ["INCREX", "k", "BYFLOAT", "0.25"] (Gives (IncrexResult 1.75 0.25)),
+    onEmpty "increxByfloat" (increxByfloat "k" (0 / 0)) ["INCREX", "k", "BYFLOAT", "nan"] Unfit,
+    documented [Array [BulkString "2", BulkString "0.5"], Array [Double 2, Double 0.5]] $
+      after
+        [["SET", "k", "1.5"]]
+        "increxByfloatWith"
+        (increxByfloatWith increxDefaults {increxUbound = Just 2, increxSaturate = True, increxExpiry = ExpireIn (milliseconds 1500)} "k" 0.75)
+        ["INCREX", "k", "BYFLOAT", "0.75", "UBOUND", "2.0", "SATURATE", "PX", "1500"]
+        (Gives (IncrexResult 2 0.5)),
     onEmpty "decr" (decr "k") ["DECR", "k"] (Gives (-1)),
     onEmpty "decrby" (decrby "k" 9) ["DECRBY", "k", "9"] (Gives (-9))
   ]

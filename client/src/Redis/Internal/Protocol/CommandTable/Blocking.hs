@@ -69,6 +69,7 @@ waitingOf CommandEntry {entryName, entryBlocking} commandArguments
   | not entryBlocking = NoWait
   | entryName `Set.member` timeoutLast = WaitsAt lastPosition Seconds
   | entryName `Set.member` timeoutFirst = WaitsAt 1 Seconds
+  | entryName `Set.member` timeoutFifth = WaitsAt 5 Seconds
   | entryName `Set.member` millisLast = WaitsAt lastPosition Milliseconds
   | entryName `Set.member` blockOption =
     maybe NoWait (`WaitsAt` Milliseconds) (blockMillisAt (streamOptions commandArguments))
@@ -83,6 +84,11 @@ timeoutLast = Set.fromList ["BLMOVE", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZPOPMAX"
 -- | The timeout in seconds is the first word after the name.
 timeoutFirst :: Set ByteString
 timeoutFirst = Set.fromList ["BLMPOP", "BZMPOP"]
+
+-- | The timeout in seconds is the fifth word after the name: two keys and two ends stand before it,
+-- and the number of elements behind it.
+timeoutFifth :: Set ByteString
+timeoutFifth = Set.fromList ["BLMOVEM"]
 
 -- | The timeout in milliseconds is the last word.
 millisLast :: Set ByteString
@@ -102,6 +108,7 @@ timeoutLists :: [(String, Set ByteString)]
 timeoutLists =
   [ ("the last word limits it", timeoutLast),
     ("the first word limits it", timeoutFirst),
+    ("the fifth word limits it", timeoutFifth),
     ("the last word limits it, in milliseconds", millisLast),
     ("an option limits it", blockOption),
     ("an option limits it, though no server calls it blocking", blockUntold)

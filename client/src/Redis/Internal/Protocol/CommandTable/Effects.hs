@@ -45,7 +45,8 @@ harmless :: Set ByteString
 harmless = Set.fromList ["CLIENT|KILL", "CLIENT|PAUSE", "CLIENT|UNBLOCK", "CLIENT|UNPAUSE", "PUBLISH", "SPUBLISH"]
 
 -- | Commands of no such category that nevertheless turn a connection into a link between servers or
--- a debugger's, or keep something on it that others of them need.
+-- a debugger's, or keep something on it that others of them need: servers call HIMPORT a command of
+-- hashes, and say nowhere that its sets of fields belong to the connection.
 uncategorized :: Set ByteString
 uncategorized =
   Set.fromList
@@ -150,6 +151,8 @@ questions =
       "ACL|LIST",
       "ACL|USERS",
       "ACL|WHOAMI",
+      "BACKUP|LIST",
+      "BACKUP|STATUS",
       "CLIENT|GETNAME",
       "CLIENT|GETREDIR",
       "CLIENT|ID",
@@ -214,14 +217,7 @@ questions =
 -- older, each with the reason why the server's own description of it is not enough.
 aheadOfTable :: [(ByteString, String)]
 aheadOfTable =
-  [ ("HIMPORT|DISCARD", fieldsets),
-    ("HIMPORT|DISCARDALL", fieldsets),
-    ("HIMPORT|PREPARE", fieldsets),
-    ("HIMPORT|SET", fieldsets),
-    ("TS.READ", "Redis 8.10 calls it a read and not blocking, but with BLOCK it waits, and the connection with it")
-  ]
-  where
-    fieldsets = "Redis 8.10 calls it a command of hashes, but its sets of fields belong to the connection"
+  [("TS.READ", "Redis 8.10 calls it a read and not blocking, but with BLOCK it waits, and the connection with it")]
 
 -- | Every list of this module, with what it says of its commands.
 handLists :: [(String, Set ByteString)]

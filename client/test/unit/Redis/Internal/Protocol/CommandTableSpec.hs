@@ -83,6 +83,8 @@ spec = describe "Redis.Internal.Protocol.CommandTable" $ do
         "BRPOP a 2",
         "BLMOVE a b LEFT RIGHT 3",
         "BRPOPLPUSH a b 4",
+        "BLMOVEM a b LEFT RIGHT 4.5 EXACTLY 3 BULK",
+        "BLMOVEM a b LEFT RIGHT 0 COUNT 9 OBO",
         "BZPOPMIN a 5",
         "BZPOPMAX a 6",
         "BLMPOP 7 1 a LEFT",
@@ -96,6 +98,7 @@ spec = describe "Redis.Internal.Protocol.CommandTable" $ do
         "XREADGROUP BLOCK 500 GROUP g c STREAMS a >",
         "XREADGROUP GROUP g BLOCK COUNT 7 STREAMS a >",
         "XREAD BLOCK 500 BLOCK 750 STREAMS a $",
+        "XREAD MAXCOUNT 5 MAXSIZE 100 BLOCK 125 STREAMS a $",
         "WAIT 1 100",
         "WAIT 1 0",
         "WAITAOF 1 1 2000"
@@ -110,6 +113,8 @@ spec = describe "Redis.Internal.Protocol.CommandTable" $ do
                    Just (Just 2),
                    Just (Just 3),
                    Just (Just 4),
+                   Just (Just 4.5),
+                   Just Nothing,
                    Just (Just 5),
                    Just (Just 6),
                    Just (Just 7),
@@ -123,6 +128,7 @@ spec = describe "Redis.Internal.Protocol.CommandTable" $ do
                    Just (Just 0.5),
                    Nothing,
                    Just (Just 0.75),
+                   Just (Just 0.125),
                    Just (Just 0.1),
                    Just Nothing,
                    Just (Just 2)
@@ -215,6 +221,7 @@ blocks line = lookupCommand (Char8.words line) >>= (`entryBlocks` Char8.words li
 blockingExample :: ByteString -> [ByteString]
 blockingExample name
   | name `elem` ["WAIT", "WAITAOF"] = [name, "1", "2000"]
+  | name == "BLMOVEM" = [name, "a", "b", "LEFT", "RIGHT", "2", "COUNT", "3", "BULK"]
   | name `elem` ["BLMPOP", "BZMPOP"] = [name, "2", "1", "k", "LEFT"]
   | name == "XREAD" = [name, "BLOCK", "2000", "STREAMS", "k", "0"]
   | name == "XREADGROUP" = [name, "GROUP", "g", "c", "BLOCK", "2000", "STREAMS", "k", "0"]

@@ -70,6 +70,10 @@ spec = describe "Redis.Internal.Protocol.CommandTable.Policy" $ do
       forAll (elements ["connection", "pubsub", "transaction"]) $ \category ->
         changesConnection entry {entryName = entryName entry <> "-TO-COME", entryCategories = Just [category]}
 
+  it "keeps commands from shared connections whose state stays on the connection, whatever their category says" $
+    [name | name <- ["HIMPORT|DISCARD", "HIMPORT|DISCARDALL", "HIMPORT|PREPARE", "HIMPORT|SET"], not (changesConnection foreignEntry {entryName = name, entryCategories = Just ["hash", "slow"]})]
+      `shouldBe` []
+
   it "takes an error for a doubt after these, and no others" $
     [entryName entry | entry <- allCommands, failsHalfway entry]
       `shouldBe` ["DEBUG", "EVAL", "EVALSHA", "EXEC", "FCALL", "MIGRATE"]
@@ -116,6 +120,7 @@ spec = describe "Redis.Internal.Protocol.CommandTable.Policy" $ do
                    "fails half-way",
                    "the last word limits it",
                    "the first word limits it",
+                   "the fifth word limits it",
                    "the last word limits it, in milliseconds",
                    "an option limits it",
                    "an option limits it, though no server calls it blocking"
@@ -129,9 +134,6 @@ spec = describe "Redis.Internal.Protocol.CommandTable.Policy" $ do
     it "is written by hand only with a reason, and only while the table lacks the command" $ do
       [name | (name, reason) <- aheadOfTable, length (words reason) < 5 || inTable name] `shouldBe` []
       filter (`notElem` concatMap (Set.toList . snd) (handLists <> policyLists <> timeoutLists)) (map fst aheadOfTable) `shouldBe` []
-    it "keeps it from shared connections if its state stays on the connection, though its category does not say so" $
-      [name | name <- ["HIMPORT|DISCARD", "HIMPORT|DISCARDALL", "HIMPORT|PREPARE", "HIMPORT|SET"], not (changesConnection foreignEntry {entryName = name, entryCategories = Just ["hash", "slow"]})]
-        `shouldBe` []
     it "gives it a connection of its own while it waits, and only then" $ do
       let waits = entryBlocks foreignEntry {entryName = "TS.READ", entryBlocking = False, entryReadOnly = True}
       waits ["TS.READ", "BLOCK", "0", "MAX_COUNT", "5"] `shouldBe` Nothing
@@ -197,10 +199,10 @@ answerers :: [(AnsweringNodes, [ByteString])]
 answerers =
   [ ( AnyNodeAnswers,
       Char8.words
-        "ACL ACL|CAT ACL|GENPASS ACL|HELP ACL|WHOAMI CLIENT CLIENT|GETNAME CLIENT|HELP CLUSTER CLUSTER|HELP \
+        "ACL ACL|CAT ACL|GENPASS ACL|HELP ACL|WHOAMI BACKUP BACKUP|HELP CLIENT CLIENT|GETNAME CLIENT|HELP CLUSTER CLUSTER|HELP \
         \CLUSTER|KEYSLOT CLUSTER|SHARDS CLUSTER|SLOTS COMMAND COMMANDLOG COMMANDLOG|HELP COMMAND|COUNT COMMAND|DOCS \
         \COMMAND|GETKEYS COMMAND|GETKEYSANDFLAGS COMMAND|HELP COMMAND|INFO COMMAND|LIST CONFIG CONFIG|HELP ECHO \
-        \FUNCTION FUNCTION|HELP HOTKEYS HOTKEYS|HELP LATENCY LATENCY|HELP LOLWUT MEMORY MEMORY|HELP MODULE MODULE|HELP OBJECT OBJECT|HELP \
+        \FUNCTION FUNCTION|HELP HIMPORT HOTKEYS HOTKEYS|HELP LATENCY LATENCY|HELP LOLWUT MEMORY MEMORY|HELP MODULE MODULE|HELP OBJECT OBJECT|HELP \
         \PING PUBLISH PUBSUB PUBSUB|HELP SCRIPT SCRIPT|HELP SLOWLOG SLOWLOG|HELP XGROUP XGROUP|HELP XINFO XINFO|HELP"
     ),
     (EveryPrimaryAnswers AggSum, ["DBSIZE"]),
@@ -225,7 +227,7 @@ answerers =
         filter (maybe False (null . entryKeySpecs) . lookup') connectionChanging
           -- Commands without a policy, about the state of a node.
           <> Char8.words
-            "ACL|DRYRUN ACL|GETUSER ACL|LIST ACL|LOAD ACL|LOG ACL|USERS BGREWRITEAOF BGSAVE CLIENT|GETREDIR CLIENT|ID \
+            "ACL|DRYRUN ACL|GETUSER ACL|LIST ACL|LOAD ACL|LOG ACL|USERS BACKUP|ABORT BACKUP|CLEANUP BACKUP|LIST BACKUP|SEAL BACKUP|START BACKUP|STATUS BGREWRITEAOF BGSAVE CLIENT|GETREDIR CLIENT|ID \
             \CLIENT|INFO CLIENT|KILL CLIENT|LIST CLIENT|PAUSE CLIENT|TRACKINGINFO CLIENT|UNBLOCK CLIENT|UNPAUSE \
             \CONFIG|GET DEBUG FAILOVER FUNCTION|DUMP FUNCTION|LIST LASTSAVE MODULE|LIST MODULE|LOAD MODULE|LOADEX \
             \MODULE|UNLOAD PFSELFTEST PUBSUB|CHANNELS PUBSUB|NUMPAT PUBSUB|NUMSUB PUBSUB|SHARDCHANNELS \
@@ -250,15 +252,15 @@ connectionChanging :: [ByteString]
 connectionChanging =
   Char8.words
     "ASKING AUTH CLIENT|CACHING CLIENT|CAPA CLIENT|IMPORT-SOURCE CLIENT|NO-EVICT CLIENT|NO-TOUCH CLIENT|REPLY \
-    \CLIENT|SETINFO CLIENT|SETNAME CLIENT|TRACKING CLUSTER|SYNCSLOTS DISCARD EXEC HELLO MONITOR MULTI PSUBSCRIBE PSYNC \
-    \PUNSUBSCRIBE QUIT READONLY READWRITE REPLCONF RESET SCRIPT|DEBUG SELECT SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE SYNC \
+    \CLIENT|SETINFO CLIENT|SETNAME CLIENT|TRACKING CLUSTER|SYNCSLOTS DISCARD EXEC HELLO HIMPORT|DISCARD \
+    \HIMPORT|DISCARDALL HIMPORT|PREPARE HIMPORT|SET MONITOR MULTI PSUBSCRIBE PSYNC PUNSUBSCRIBE QUIT READONLY READWRITE REPLCONF RESET SCRIPT|DEBUG SELECT SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE SYNC \
     \UNSUBSCRIBE UNWATCH WAIT WAITAOF WATCH"
 
 -- | Commands that the client may send again without permission, because they change nothing.
 questions :: [ByteString]
 questions =
   Char8.words
-    "ACL|CAT ACL|GETUSER ACL|LIST ACL|USERS ACL|WHOAMI CLIENT|GETNAME CLIENT|GETREDIR CLIENT|ID CLIENT|INFO \
+    "ACL|CAT ACL|GETUSER ACL|LIST ACL|USERS ACL|WHOAMI BACKUP|LIST BACKUP|STATUS CLIENT|GETNAME CLIENT|GETREDIR CLIENT|ID CLIENT|INFO \
     \CLIENT|LIST CLIENT|TRACKINGINFO CLUSTER|COUNT-FAILURE-REPORTS CLUSTER|COUNTKEYSINSLOT CLUSTER|GETKEYSINSLOT \
     \CLUSTER|INFO CLUSTER|KEYSLOT CLUSTER|LINKS CLUSTER|MYID CLUSTER|MYSHARDID CLUSTER|NODES CLUSTER|REPLICAS \
     \CLUSTER|SHARDS CLUSTER|SLAVES CLUSTER|SLOT-STATS CLUSTER|SLOTS COMMAND COMMANDLOG|GET COMMANDLOG|LEN \
