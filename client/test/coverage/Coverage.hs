@@ -120,7 +120,7 @@ byGroup those = Map.toList (Map.fromListWith (flip (<>)) [(maybe "unknown" docGr
 
 -- | The servers of which only the documentation is known: none was run.
 documentedServers :: [ByteString]
-documentedServers = ["redis-8.10"]
+documentedServers = ["redis-8.10", "valkey-9.2"]
 
 -- | Whether only such servers have a command.
 onlyDocumented :: Covered -> Bool
@@ -174,7 +174,9 @@ withoutOption =
           <> [(name, "SUM") | name <- ["ZINTER", "ZINTERSTORE", "ZUNION", "ZUNIONSTORE"]],
       without "Another name of MASTER or REPLICA, which all servers know." [("CLIENT|KILL", word) | word <- ["PRIMARY", "SLAVE"]],
       without "PXAT says the same, to the millisecond." [(name, "EXAT") | name <- ["GETEX", "HGETEX", "HSETEX", "INCREX", "MSETEX", "SET"]],
-      without "The ranges of a match tell its length." [("LCS", "WITHMATCHLEN")]
+      without "The ranges of a match tell its length." [("LCS", "WITHMATCHLEN")],
+      without "ZRANGE says the same, and all servers that know the word have it." $
+        [(name, "XX") | name <- ["ZRANGEBYLEX", "ZRANGEBYSCORE", "ZREVRANGE", "ZREVRANGEBYLEX", "ZREVRANGEBYSCORE"]]
     ]
   where
     without reason those = [(one, reason) | one <- those]

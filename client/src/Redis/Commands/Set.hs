@@ -13,6 +13,7 @@ module Redis.Commands.Set
     sadd,
     srem,
     sismember,
+    sismemberXx,
     smismember,
     smembers,
     scard,
@@ -80,6 +81,16 @@ srem name members = command "SREM" (key name : args members) Decode.integer
 -- [since 1.0.0](https://valkey.io/commands/sismember/).
 sismember :: ByteString -> ByteString -> Command Bool
 sismember name member = command "SISMEMBER" [key name, arg member] Decode.boolean
+
+-- | @SISMEMBER key member XX@: like 'sismember', but 'Nothing' if there is no set. Valkey
+-- [since 9.2.0](https://valkey.io/commands/sismember/); other servers refuse the word XX.
+sismemberXx :: ByteString -> ByteString -> Command (Maybe Bool)
+sismemberXx name member = command "SISMEMBER" [key name, arg member, arg "XX"] $ \reply ->
+  Decode.integer reply >>= \case
+    -1 -> Right Nothing
+    0 -> Right (Just False)
+    1 -> Right (Just True)
+    _ -> Decode.mismatch "0, 1 or -1" reply
 
 -- | @SMISMEMBER key member …@: for each argument, in order, whether the set has this member.
 -- \(O(1)\) per member on the server, [since 6.2.0](https://valkey.io/commands/smismember/).

@@ -21,6 +21,10 @@ module Redis.Commands.SortedSetRange
     zrangeWithscores,
     zrangeWith,
     zrangeWithscoresWith,
+    zrangeXx,
+    zrangeXxWith,
+    zrangeXxWithscores,
+    zrangeXxWithscoresWith,
     ZrangeOptions (zrangeRev),
     zrangeDefaults,
 
@@ -128,7 +132,7 @@ zrange name start stop = command "ZRANGE" [key name, int start, int stop] (Decod
 zrangeWithscores :: ByteString -> Int64 -> Int64 -> Command [(ByteString, Double)]
 zrangeWithscores name start stop = command "ZRANGE" [key name, int start, int stop, arg "WITHSCORES"] Decode.scored
 
--- | The options of 'zrangeWith', 'zrangeWithscoresWith' and 'zrangestoreWith'.
+-- | The options of 'zrangeWith', 'zrangestoreWith' and their kin.
 newtype ZrangeOptions = ZrangeOptions
   { -- | REV (since 6.2.0): from the highest score down. Ranks count from there, and a range of
     -- scores or members begins with its upper bound:
@@ -155,6 +159,27 @@ zrangeWith options name range =
 zrangeWithscoresWith :: ZrangeOptions -> ByteString -> SortedRange Void -> Command [(ByteString, Double)]
 zrangeWithscoresWith options name range =
   command "ZRANGE" (key name : rangeArguments absurd options range <> [arg "WITHSCORES"]) Decode.scored
+
+-- | @ZRANGE key start stop XX@: like 'zrange', but 'Nothing' if there is no sorted set. Valkey
+-- [since 9.2.0](https://valkey.io/commands/zrange/); other servers refuse the word XX.
+zrangeXx :: ByteString -> Int64 -> Int64 -> Command (Maybe [ByteString])
+zrangeXx name start stop = zrangeXxWith zrangeDefaults name (ByRank start stop)
+
+-- | @ZRANGE key start stop [BYSCORE|BYLEX] [REV] [LIMIT offset count] XX@: like 'zrangeXx', for any
+-- range.
+zrangeXxWith :: ZrangeOptions -> ByteString -> SortedRange LexRange -> Command (Maybe [ByteString])
+zrangeXxWith options name range =
+  command "ZRANGE" (key name : rangeArguments lexRange options range <> [arg "XX"]) (Decode.nullable (Decode.list Decode.bytes))
+
+-- | @ZRANGE key start stop WITHSCORES XX@: like 'zrangeXx', with the scores.
+zrangeXxWithscores :: ByteString -> Int64 -> Int64 -> Command (Maybe [(ByteString, Double)])
+zrangeXxWithscores name start stop = zrangeXxWithscoresWith zrangeDefaults name (ByRank start stop)
+
+-- | @ZRANGE key start stop [BYSCORE] [REV] [LIMIT offset count] WITHSCORES XX@: like
+-- 'zrangeXxWithscores', for any range.
+zrangeXxWithscoresWith :: ZrangeOptions -> ByteString -> SortedRange Void -> Command (Maybe [(ByteString, Double)])
+zrangeXxWithscoresWith options name range =
+  command "ZRANGE" (key name : rangeArguments absurd options range <> [arg "WITHSCORES", arg "XX"]) (Decode.nullable Decode.scored)
 
 -- | The bounds, the words BYSCORE, BYLEX and REV, and the limit, as the range has them.
 rangeArguments :: (lex -> ([Argument], RangeLimit)) -> ZrangeOptions -> SortedRange lex -> [Argument]

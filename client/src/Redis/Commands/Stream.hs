@@ -242,7 +242,7 @@ xdel name ids = command "XDEL" (key name : map idArgument (toList ids)) Decode.i
 
 -- | @XDELEX key KEEPREF|DELREF|ACKED IDS n id …@: deletes entries, and says what becomes of the
 -- groups' references to them; the outcome for each id. \(O(1)\) per entry on the server,
--- [since Redis 8.2.0](https://redis.io/docs/latest/commands/xdelex/); Valkey lacks it.
+-- [since Redis 8.2.0](https://redis.io/docs/latest/commands/xdelex/), Valkey since 9.2.0.
 xdelex :: ByteString -> StreamReferences -> NonEmpty StreamId -> Command [EntryDeletion]
 xdelex name refs ids =
   command "XDELEX" (key name : arg (referencesWord refs) : countedIds ids) (readDeletions ids)

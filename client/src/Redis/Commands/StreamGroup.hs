@@ -237,7 +237,7 @@ xack name group ids = command "XACK" (key name : arg group : map idArgument (toL
 -- | @XACKDEL key group KEEPREF|DELREF|ACKED IDS n id …@: acknowledges entries and deletes them, and
 -- says what becomes of the references of other groups; the outcome for each id. An entry that is kept is
 -- acknowledged, too. \(O(1)\) per entry on the server,
--- [since Redis 8.2.0](https://redis.io/docs/latest/commands/xackdel/); Valkey lacks it.
+-- [since Redis 8.2.0](https://redis.io/docs/latest/commands/xackdel/), Valkey since 9.2.0.
 xackdel :: ByteString -> ByteString -> StreamReferences -> NonEmpty StreamId -> Command [EntryDeletion]
 xackdel name group refs ids =
   command "XACKDEL" (key name : arg group : arg (referencesWord refs) : countedIds ids) (readDeletions ids)

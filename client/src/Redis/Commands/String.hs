@@ -119,7 +119,7 @@ data SetCondition
     OnlyIfPresent
   | -- | IFEQ: only if the value is this one (Valkey since 8.1, Redis since 8.4).
     OnlyIfEqual ByteString
-  | -- | IFNE: only if the key does not exist or has another value (Redis since 8.4).
+  | -- | IFNE: only if the key does not exist or has another value (Redis since 8.4, Valkey since 9.2).
     OnlyIfNotEqual ByteString
   | -- | IFDEQ: only if the value has this digest (Redis since 8.4).
     OnlyIfDigest ByteString

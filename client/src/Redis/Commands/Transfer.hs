@@ -22,6 +22,9 @@ module Redis.Commands.Transfer
 
     -- * From database to database
     move,
+    moveWith,
+    MoveOptions (moveReplace),
+    moveDefaults,
   )
 where
 
@@ -162,4 +165,21 @@ migrateWith MigrateOptions {migrateDatabase, migrateTimeout, migrateCopy, migrat
 -- only, except with Valkey [since 9.0.0](https://valkey.io/commands/move/). \(O(1)\) on the server,
 -- since 1.0.0.
 move :: ByteString -> Int -> Command Bool
-move name database = command "MOVE" [key name, int (fromIntegral database)] Decode.boolean
+move = moveWith moveDefaults
+
+-- | The options of 'moveWith'.
+newtype MoveOptions = MoveOptions
+  { -- | REPLACE (Valkey since 9.2.0): also in the place of a key of that name there. Other servers
+    -- refuse the word.
+    moveReplace :: Bool
+  }
+  deriving stock (Eq, Show)
+
+-- | A key that is there stays.
+moveDefaults :: MoveOptions
+moveDefaults = MoveOptions {moveReplace = False}
+
+-- | @MOVE key db [REPLACE]@: like 'move', with options.
+moveWith :: MoveOptions -> ByteString -> Int -> Command Bool
+moveWith MoveOptions {moveReplace} name database =
+  command "MOVE" ([key name, int (fromIntegral database)] <> flag "REPLACE" moveReplace) Decode.boolean

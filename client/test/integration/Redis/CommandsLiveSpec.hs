@@ -65,7 +65,7 @@ spec = do
   where
     -- A cluster has one database, and no keys by pattern; the server refuses these commands with
     -- that reason.
-    hasNone failure = any (`isPrefixOf` failure) ["copyWith,", "move,", "sort"] && any (`isInfixOf` failure) ["luster mode", "DB index is out of range"]
+    hasNone failure = any (`isPrefixOf` failure) ["copyWith,", "move", "sort"] && any (`isInfixOf` failure) ["luster mode", "DB index is out of range"]
 
     serves bare = maybe False ("cluster_state:ok" `ByteString.isInfixOf`) . replyText <$> request bare ["CLUSTER", "INFO"]
 

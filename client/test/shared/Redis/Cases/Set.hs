@@ -17,6 +17,9 @@ setCases =
     after [ab] "srem" (srem "k" ("b" :| ["z"])) ["SREM", "k", "b", "z"] (Gives 1),
     after [ab] "sismember" (sismember "k" "a") ["SISMEMBER", "k", "a"] (Gives True),
     after [ab] "sismember" (sismember "k" "z") ["SISMEMBER", "k", "z"] (Gives False),
+    needs valkey92 . documented [Integer 1] $ after [ab] "sismemberXx" (sismemberXx "k" "a") ["SISMEMBER", "k", "a", "XX"] (Gives (Just True)),
+    needs valkey92 . documented [Integer 0] $ after [ab] "sismemberXx" (sismemberXx "k" "z") ["SISMEMBER", "k", "z", "XX"] (Gives (Just False)),
+    needs valkey92 . documented [Integer (-1)] $ onEmpty "sismemberXx" (sismemberXx "k" "a") ["SISMEMBER", "k", "a", "XX"] (Gives Nothing),
     after [ab] "smismember" (smismember "k" ("z" :| ["a", "b"])) ["SMISMEMBER", "k", "z", "a", "b"] (Gives [False, True, True]),
     onEmpty "smismember" (smismember "k" ("a" :| [])) ["SMISMEMBER", "k", "a"] (Gives [False]),
     after [ab] "smembers" (smembers "k") ["SMEMBERS", "k"] (theseTwo ["a", "b"]),
@@ -97,6 +100,9 @@ theseTwo :: [ByteString] -> Outcome [ByteString]
 theseTwo members = Such "are these two" (\found -> length found == 2 && sort (nub found) == members)
 
 -- | A set with two members.
+valkey92 :: [(Family, Version)]
+valkey92 = [(IsValkey, (9, 2))]
+
 ab :: [ByteString]
 ab = ["SADD", "k", "a", "b"]
 

@@ -4,13 +4,32 @@ module Redis.Cases.SortedSetRange (sortedSetRangeCases) where
 import Data.ByteString (ByteString)
 import Redis.CommandCase
 import Redis.Commands.SortedSetRange
+import Redis.Value (Value (..))
 
 sortedSetRangeCases :: [Case]
 sortedSetRangeCases = rangeCases <> countCases <> oldCases
 
 rangeCases :: [Case]
 rangeCases =
-  [ after [abc] "zrange" (zrange "k" 1 (-1)) ["ZRANGE", "k", "1", "-1"] (Gives ["b", "c"]),
+  [ needs valkey92 . documented [Array [BulkString "b", BulkString "c"]] $
+      after [abc] "zrangeXx" (zrangeXx "k" 1 (-1)) ["ZRANGE", "k", "1", "-1", "XX"] (Gives (Just ["b", "c"])),
+    needs valkey92 . documented [Null] $ onEmpty "zrangeXx" (zrangeXx "k" 0 (-1)) ["ZRANGE", "k", "0", "-1", "XX"] (Gives Nothing),
+    needs valkey92 . documented [Array []] $
+      after
+        [abc]
+        "zrangeXxWith"
+        (zrangeXxWith zrangeDefaults {zrangeRev = True} "k" (ByRank 10 20))
+        ["ZRANGE", "k", "10", "20", "REV", "XX"]
+        (Gives (Just [])),
+    needs valkey92 . documented [Array [BulkString "a", BulkString "1"], Array [Array [BulkString "a", Double 1]]] $
+      after [abc] "zrangeXxWithscores" (zrangeXxWithscores "k" 0 0) ["ZRANGE", "k", "0", "0", "WITHSCORES", "XX"] (Gives (Just [("a", 1)])),
+    needs valkey92 . documented [Null] $
+      onEmpty
+        "zrangeXxWithscoresWith"
+        (zrangeXxWithscoresWith zrangeDefaults "k" (ByScore ScoreLowest ScoreHighest WholeRange))
+        ["ZRANGE", "k", "-inf", "+inf", "BYSCORE", "WITHSCORES", "XX"]
+        (Gives Nothing),
+    after [abc] "zrange" (zrange "k" 1 (-1)) ["ZRANGE", "k", "1", "-1"] (Gives ["b", "c"]),
     onEmpty "zrange" (zrange "k" 0 (-1)) ["ZRANGE", "k", "0", "-1"] (Gives []),
     after [["SET", "k", "v"]] "zrange" (zrange "k" 0 0) ["ZRANGE", "k", "0", "0"] (Fails "WRONGTYPE"),
     after
@@ -210,3 +229,6 @@ abc = ["ZADD", "k", "1", "a", "2", "b", "3", "c"]
 -- | A sorted set whose members have the same score.
 same :: [ByteString]
 same = ["ZADD", "k", "0", "a", "0", "b", "0", "c", "0", "d"]
+
+valkey92 :: [(Family, Version)]
+valkey92 = [(IsValkey, (9, 2))]

@@ -51,7 +51,7 @@ setting =
         (setWith setDefaults {setCondition = Just (OnlyIfEqual "u")} "k" "w")
         ["SET", "k", "w", "IFEQ", "u"]
         (Gives False),
-    needs [(IsRedis, (8, 4))] $
+    needs [(IsRedis, (8, 4)), (IsValkey, (9, 2))] $
       after
         [kv]
         "setWith"

@@ -10,6 +10,7 @@ import Redis.Commands.String (Expiry (..))
 import Redis.Commands.Transfer
 import Redis.Duration
 import Redis.Internal.Config (Credentials (..), toSecret)
+import Redis.Value (Value (..))
 
 transferCases :: [Case]
 transferCases = dumped <> migrated
@@ -94,7 +95,9 @@ migrated =
       ["MIGRATE", "127.0.0.1", "1", "", "0", "1000", "AUTH2", "u", "p", "KEYS", "{k}a", "{k}b"]
       (Gives False),
     after [kv] "move" (move "k" 5) ["MOVE", "k", "5"] (Gives True),
-    onEmpty "move" (move "k" 5) ["MOVE", "k", "5"] (Gives False)
+    onEmpty "move" (move "k" 5) ["MOVE", "k", "5"] (Gives False),
+    needs [(IsValkey, (9, 2))] . documented [Integer 1] $
+      after [kv] "moveWith" (moveWith moveDefaults {moveReplace = True} "k" 5) ["MOVE", "k", "5", "REPLACE"] (Gives True)
   ]
 
 kv :: [ByteString]
