@@ -45,8 +45,6 @@ import Redis.Internal.Protocol.CommandTable.Blocking (entryBlocks, withTimeout)
 import Redis.Internal.Protocol.CommandTable.Effects (answersApart, changesConnection, changesNothing, changesUntold, holdsUp, overtakes, staysWithPrimary)
 import Redis.Internal.Protocol.CommandTable.Entry
 import Redis.Internal.Protocol.CommandTable.Generated (tableText)
-import Redis.Internal.Protocol.CommandTable.Parse (parseEntry)
-import Redis.Internal.Protocol.CommandTable.Reply (entryFromReply, subcommandFromReply)
 import Redis.Internal.Protocol.KeySpec (KeyPositions (..), keyPositions, keysAt)
 import Redis.Value (Value)
 

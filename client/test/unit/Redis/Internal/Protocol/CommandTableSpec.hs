@@ -6,8 +6,8 @@ import Data.List (sort)
 import Data.Maybe (isNothing)
 import Redis.Internal.Protocol.CommandTable
 import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation (..))
+import Redis.Internal.Protocol.CommandTable.Entry (parseEntry)
 import Redis.Internal.Protocol.CommandTable.Generated (tableText)
-import Redis.Internal.Protocol.CommandTable.Parse (parseEntry)
 import Redis.Internal.Protocol.KeySpec
 import Redis.Value (Value (..))
 import Test.Hspec
