@@ -247,7 +247,6 @@ fetch core asked given missed@Missed {missedStore = store, missedSource}
 toPrimary :: Source -> Command a -> Command a
 toPrimary source given = given {commandRoute = OneSlot (keySlot (sourceKey source))}
 
--- | Waits for the reply to a fetch.
 landed :: Core -> Missed -> Fetch -> IO (Either Error Value)
 landed core missed Fetch {fetchResult, fetchStrayed} = do
   outcome <- readMVar fetchResult

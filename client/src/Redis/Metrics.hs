@@ -153,7 +153,6 @@ prometheusText ClientSnapshot {snapshotNodes, snapshotErrors, snapshotCache, sna
         (("delivery", "maybe_executed") : with, errorsMaybeExecuted)
       ]
 
--- | The metrics of the cache.
 cacheFamilies :: CacheGauges -> [Family]
 cacheFamilies gauges =
   [ one CounterFamily "cache_hits_total" "Reads answered without asking the server." cacheHits,
@@ -170,7 +169,6 @@ cacheFamilies gauges =
   where
     one kind name help field = ofClient kind name help (field gauges)
 
--- | The metrics of subscriptions.
 subscriptionFamilies :: SubscriptionGauges -> [Family]
 subscriptionFamilies SubscriptionGauges {gaugeSubscriptions, gaugeListening, gaugeEventsWaiting} =
   [ ofClient GaugeFamily "subscriptions" "Subscriptions that have not ended." gaugeSubscriptions,

@@ -40,61 +40,37 @@ import Redis.Error (Endpoint (..))
 import Redis.Internal.Hooks (Hooks, noHooks)
 import System.IO.Unsafe (unsafePerformIO)
 
--- | Everything a client needs to know before it connects.
+-- | Everything a client needs to know before it connects. The setters in "Redis.Config" say what each
+-- field means. A time without a type of its own is in seconds.
 data Config = Config
-  { -- | The servers to connect to.
-    configTopology :: Topology,
+  { configTopology :: Topology,
     configCredentials :: CredentialsSource,
-    -- | Whether a connection is lent although the server wants a password
-    -- that this client does not know.
     configCallerAuthenticates :: Bool,
-    -- | The database to SELECT on every connection; 0 needs no SELECT.
     configDatabase :: Int,
-    -- | The name for CLIENT SETNAME.
     configClientName :: Maybe ByteString,
-    -- | How to speak TLS; 'Nothing' is plain text.
     configTls :: Maybe TlsConfig,
     configProtocol :: ProtocolVersion,
-    -- | Seconds for connect, TLS and handshake together.
     configConnectTimeout :: Double,
-    -- | Seconds from submitting a command to its reply; 'Nothing' waits for ever.
     configCommandTimeout :: Maybe Double,
-    -- | How many multiplexers each node has; 'Nothing' is one per capability.
     configMuxCount :: Maybe Int,
     configLimits :: Limits,
-    -- | How often a command may be sent in all.
     configMaxAttempts :: Int,
-    -- | The pause between two attempts to connect to a node, and between retries.
     configBackoff :: Backoff,
     configPolling :: Polling,
-    -- | Seconds of silence, with replies outstanding, before a probe; after as
-    -- many more the connection is closed.
     configSilenceLimit :: Maybe Double,
-    -- | Seconds of idleness after which TCP probes the peer.
     configKeepAlive :: Maybe Int,
-    -- | Seconds that sent bytes may stay unacknowledged (TCP_USER_TIMEOUT).
     configTcpUserTimeout :: Maybe Double,
-    -- | The most dedicated connections per node.
     configMaxDedicated :: Int,
-    -- | Seconds that a dedicated connection lies idle before it is closed; 'Nothing' keeps it.
     configDedicatedIdle :: Maybe Double,
-    -- | Whether a single server is told that this client follows its redirects.
     configFollowsRedirects :: Bool,
-    -- | Whether each block of commands ends with a check.
     configReplyChecks :: Bool,
-    -- | The credentials for sentinels.
     configSentinelCredentials :: Maybe Credentials,
     -- | How to speak TLS to sentinels; 'Nothing' is the setting for the servers.
     configSentinelTls :: Maybe (Maybe TlsConfig),
-    -- | Seconds between two periodic checks of a cluster's slot map, or of a group.
     configRefreshInterval :: Double,
-    -- | The least seconds between two refreshes of the map.
     configRefreshThrottle :: Double,
-    -- | Which nodes of a cluster or a group answer read-only commands.
     configReadFrom :: ReadFrom,
-    -- | Where this client reaches the addresses that servers name.
     configAddressMapping :: AddressMapping,
-    -- | The cache of replies; 'Nothing' is none.
     configCaching :: Maybe Caching,
     configHooks :: Hooks
   }

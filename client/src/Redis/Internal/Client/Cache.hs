@@ -523,7 +523,6 @@ newCacheStore Caching {cachingBytes, cachingTracking} = do
   storeCounters <- newCacheCounters
   pure CacheStore {storeCache, storeTracking = cachingTracking, storeLimit = cachingBytes, storeSeed, storeOwners, storeCounters}
 
--- | Runs one step of the machine.
 stepping :: CacheStore -> (Cache Kept Fetch -> (Cache Kept Fetch, a)) -> IO a
 stepping = atomicModifyIORef' . storeCache
 
@@ -680,7 +679,6 @@ count (CacheCounters (MutableByteArray counts)) which = do
   IO $ \world -> case fetchAddIntArray# counts at 1# world of (# world', _ #) -> (# world', () #)
 {-# INLINE count #-}
 
--- | The sum over all stripes.
 tallied :: CacheCounters -> Int -> IO Int
 tallied (CacheCounters counts) which = sum <$> mapM (\stripe -> readByteArray counts (stripe * stripeWords + which)) [0 .. stripes - 1]
 

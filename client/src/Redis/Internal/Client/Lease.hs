@@ -53,7 +53,6 @@ data Dedicated s = Dedicated
     dedicatedLoan :: IORef Loan
   }
 
--- | The state of a lent connection.
 data Loan = Loan
   { loanSession :: Session,
     -- | How many commands were sent and not answered.

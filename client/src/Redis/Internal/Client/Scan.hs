@@ -137,7 +137,6 @@ passes problem = case problem of
   SubscriberTooSlow _ -> False
   ClientClosed -> False
 
--- | The state of a walk over all keys.
 data Keys = Keys
   { keysWalk :: KeysWalk,
     -- | The requests on their way, in the order in which they were sent.
@@ -256,7 +255,6 @@ data Collection item = Collection
     collectionPage :: ScanCursor -> Command (ScanPage item)
   }
 
--- | The state of a walk over a collection.
 data Items item = Items
   { itemsWalk :: ItemsWalk,
     -- | The page that was requested and has not been read yet.

@@ -57,7 +57,6 @@ module Redis.Internal.Client.Subscribing
     Live (..),
 
     -- * Looking
-    isConfirmed,
     topicAt,
     pubSubsFor,
     subscribersAt,
@@ -290,22 +289,31 @@ topicsAt pubSub state = [name | (name, entry) <- Map.toList (stateTopics state),
 stageAt :: PubSubConnection -> Topic -> State -> Maybe Stage
 stageAt pubSub name state = Map.lookup name (stateTopics state) >>= Map.lookup pubSub . entryStages
 
+-- | Acts on a topic, if it is known.
+onEntry :: Topic -> (Entry -> State -> State) -> State -> State
+onEntry name act state = maybe state (`act` state) (Map.lookup name (stateTopics state))
+
+changeEntry :: Topic -> (Entry -> Entry) -> State -> State
+changeEntry name change state = state {stateTopics = Map.adjust change name (stateTopics state)}
+
 putStage :: Topic -> PubSubConnection -> Stage -> State -> State
 putStage name pubSub stage state =
-  state
-    { stateTopics = Map.adjust (\entry -> entry {entryStages = Map.insert pubSub stage (entryStages entry)}) name (stateTopics state),
-      stateUse = if isNothing (stageAt pubSub name state) then Map.insertWith (+) pubSub 1 (stateUse state) else stateUse state
-    }
+  changeEntry name (\entry -> entry {entryStages = Map.insert pubSub stage (entryStages entry)}) $
+    if isNothing (stageAt pubSub name state) then state {stateUse = Map.insertWith (+) pubSub 1 (stateUse state)} else state
 
 dropStage :: Topic -> PubSubConnection -> State -> State
 dropStage name pubSub state =
-  state
-    { stateTopics = Map.adjust (\entry -> entry {entryStages = Map.delete pubSub (entryStages entry)}) name (stateTopics state),
-      stateUse = if isNothing (stageAt pubSub name state) then stateUse state else Map.update (\count -> if count > 1 then Just (count - 1) else Nothing) pubSub (stateUse state)
-    }
+  changeEntry name (\entry -> entry {entryStages = Map.delete pubSub (entryStages entry)}) $
+    if isNothing (stageAt pubSub name state) then state else state {stateUse = Map.update (\count -> if count > 1 then Just (count - 1) else Nothing) pubSub (stateUse state)}
 
-without :: SubscriberId -> Topic -> State -> State
-without subscriber name state = state {stateTopics = Map.adjust (\entry -> entry {entrySubscribers = IntMap.delete subscriber (entrySubscribers entry)}) name (stateTopics state)}
+-- | The connection, if it is open and has this number.
+liveAt :: State -> PubSubConnection -> Int -> Maybe Live
+liveAt state pubSub number = case linkStage <$> Map.lookup pubSub (stateLinks state) of
+  Just (Open live) | liveNumber live == number -> Just live
+  _ -> Nothing
+
+putLink :: PubSubConnection -> Link -> State -> State
+putLink pubSub link state = state {stateLinks = Map.insert pubSub link (stateLinks state)}
 
 -- | When the next @Tick@ is due; never, if nothing is wanted. \(O(n)\) in the pub/sub connections and in
 -- the topics that are to be asked for again.
@@ -362,13 +370,12 @@ sendQuestions now pubSub asks state = case Map.lookup pubSub (stateLinks state) 
     let questions = [Question {questionAsk, questionTopics, questionSent = now} | (questionAsk, questionTopics) <- asks]
      in emit
           (Send (liveNumber live) questions)
-          state {stateLinks = Map.insert pubSub link {linkStage = Open live {liveQuestions = foldl' (|>) (liveQuestions live) questions}} (stateLinks state)}
+          (putLink pubSub link {linkStage = Open live {liveQuestions = foldl' (|>) (liveQuestions live) questions}} state)
   _ -> state
 
 emit :: Action -> State -> State
 emit action state = state {stateOut = action : stateOut state}
 
--- | The delay after so many failures.
 delayAfter :: Int -> State -> (Nanos, State)
 delayAfter failures state =
   let (random, rest) = randomR (0, 1) (stateRandom state)
@@ -380,12 +387,8 @@ earliest one other = one <|> other
 
 -- | The subscribers of a topic on this connection, if the server has confirmed it there.
 subscribersAt :: State -> PubSubConnection -> Int -> Topic -> [SubscriberId]
-subscribersAt state pubSub number name = case Map.lookup pubSub (stateLinks state) of
-  Just Link {linkStage = Open live}
-    | liveNumber live == number,
-      Just entry <- Map.lookup name (stateTopics state),
-      Just (Confirmed _) <- Map.lookup pubSub (entryStages entry) ->
-      IntMap.keys (entrySubscribers entry)
+subscribersAt state pubSub number name = case (liveAt state pubSub number, Map.lookup name (stateTopics state)) of
+  (Just _, Just entry) | Just (Confirmed _) <- Map.lookup pubSub (entryStages entry) -> IntMap.keys (entrySubscribers entry)
   _ -> []
 
 -- | Whether this subscriber hears the topic, or has heard it and is owed a gap.
@@ -396,9 +399,7 @@ isHeard state subscriber name = case Map.lookup name (stateTopics state) >>= Int
 
 -- | The time up to which everything that was published has come on this connection.
 provenAt :: State -> PubSubConnection -> Int -> Maybe Nanos
-provenAt state pubSub number = case Map.lookup pubSub (stateLinks state) of
-  Just Link {linkStage = Open live} | liveNumber live == number -> Just (liveProven live)
-  _ -> Nothing
+provenAt state pubSub number = liveProven <$> liveAt state pubSub number
 
 -- | The last failure of a pub/sub connection on which one of these topics should be heard.
 lastTrouble :: [Topic] -> State -> Maybe (Endpoint, ConnectionCause)
@@ -452,7 +453,7 @@ handle now event state = case event of
   Opened pubSub number -> case Map.lookup pubSub (stateLinks state) of
     Just link@Link {linkStage = Opening expected}
       | expected == number ->
-        settleAt now pubSub state {stateLinks = Map.insert pubSub link {linkStage = Open (newLive number)} (stateLinks state)}
+        settleAt now pubSub (putLink pubSub link {linkStage = Open (newLive number)} state)
     _ -> emit (HangUp number ClosedLocally) state
   NotOpened pubSub number cause -> case Map.lookup pubSub (stateLinks state) of
     Just link@Link {linkStage = Opening expected}
@@ -465,7 +466,7 @@ handle now event state = case event of
     want subscriber st name = settle now name st {stateTopics = Map.alter (Just . wanting subscriber . fromMaybe noEntry) name (stateTopics st)}
     wanting subscriber entry = entry {entrySubscribers = IntMap.insertWith (\_ old -> old) subscriber New (entrySubscribers entry)}
     noEntry = Entry {entrySubscribers = IntMap.empty, entryStages = Map.empty, entryMissed = Nothing}
-    unwant subscriber st name = settle now name (without subscriber name st)
+    unwant subscriber st name = settle now name (changeEntry name (\entry -> entry {entrySubscribers = IntMap.delete subscriber (entrySubscribers entry)}) st)
 
     newLive number =
       Live
@@ -482,7 +483,7 @@ handle now event state = case event of
     notOpened pubSub link cause st0 =
       let failures = linkFailures link + 1
           (delay, st1) = delayAfter failures st0
-          st2 = st1 {stateLinks = Map.insert pubSub link {linkStage = Idle (now + delay), linkFailures = failures, linkTrouble = Just cause} (stateLinks st1)}
+          st2 = putLink pubSub link {linkStage = Idle (now + delay), linkFailures = failures, linkTrouble = Just cause} st1
           refused = if isPermanentCause cause then foldl' (\st name -> refuse now pubSub name (unreachable pubSub cause) st) st2 (topicsAt pubSub st2) else st2
        in settleAt now pubSub (elsewhere pubSub (emit (Tell (LostNode (pubSubEndpoint pubSub))) refused))
 
@@ -491,11 +492,8 @@ unreachable pubSub = ConnectionError . ConnectionFailure "" NotSent (pubSubEndpo
 
 -- | Acts on a connection if it is still the pub/sub connection's.
 onLive :: PubSubConnection -> Int -> (Live -> State -> State) -> State -> State
-onLive pubSub number act state = case Map.lookup pubSub (stateLinks state) of
-  Just Link {linkStage = Open live} | liveNumber live == number -> act live state
-  _ -> state
+onLive pubSub number act state = maybe state (`act` state) (liveAt state pubSub number)
 
--- | Handles the end of a connection.
 lose :: Nanos -> PubSubConnection -> Live -> ConnectionCause -> State -> State
 lose now pubSub live cause state = settleAt now pubSub (elsewhere pubSub (emit (Tell (LostNode (pubSubEndpoint pubSub))) fallen))
   where
@@ -509,7 +507,7 @@ lose now pubSub live cause state = settleAt now pubSub (elsewhere pubSub (emit (
     fallen =
       foldl'
         fall
-        drawn {stateLinks = Map.insert pubSub Link {linkStage = Idle (now + pause), linkFailures = failures, linkTrouble = Just cause} (stateLinks drawn)}
+        (putLink pubSub Link {linkStage = Idle (now + pause), linkFailures = failures, linkTrouble = Just cause} drawn)
         (topicsAt pubSub drawn)
     fall st name = case stageAt pubSub name st of
       Just (Asked pending) -> putStage name pubSub (Waiting pending now) st
@@ -536,7 +534,6 @@ rehome avoided state = case stateServers state of
         let (index, random) = randomR (0, length candidates - 1) (stateRandom state)
          in state {stateHome = List.find (const True) (drop index candidates), stateRandom = random}
 
--- | Handles an answer of a server.
 said :: Nanos -> PubSubConnection -> Live -> Answer -> State -> State
 said now pubSub live answer state = case answer of
   Began kind name -> began now pubSub (topicAt pubSub kind name) (fst (answered (isNext (Subscribe kind) name)))
@@ -624,35 +621,34 @@ adviceOn settings pubSub clustered problem = case parseRedirect problem of
   where
     endpoint = pubSubEndpoint pubSub
 
--- | Handles a server's confirmation of a topic.
 began :: Nanos -> PubSubConnection -> Topic -> State -> State
 began now pubSub name state = case (Map.lookup name (stateTopics state), stageAt pubSub name state) of
   (Just entry, Just stage)
-    | Just pending <- owing stage ->
+    | Just pending <- pendingOf stage ->
       if IntMap.null (entrySubscribers entry) || pubSub `notElem` pubSubsFor state name
         then leave pubSub name state
         else
           let owed = earliest pending (entryMissed entry)
-              cleared = state {stateTopics = Map.insert name entry {entryMissed = Nothing} (stateTopics state)}
-           in promote now name (maybe id (closeGap name) owed (putStage name pubSub (Confirmed now) cleared))
+           in promote now name (maybe id (closeGap name) owed (putStage name pubSub (Confirmed now) (owing Nothing name state)))
   _ -> state
   where
-    owing = \case
+    pendingOf = \case
       Asked pending -> Just pending
       Waiting pending _ -> Just pending
       _ -> Nothing
 
 -- | Reports a gap to the subscribers that have heard the topic before.
 closeGap :: Topic -> Nanos -> State -> State
-closeGap name since state = case Map.lookup name (stateTopics state) of
-  Nothing -> state
-  Just entry -> foldl' (flip emit) state [Missed subscriber name (max since from) | (subscriber, Heard from) <- IntMap.toList (entrySubscribers entry)]
+closeGap name since = onEntry name $ \entry state ->
+  foldl' (flip emit) state [Missed subscriber name (max since from) | (subscriber, Heard from) <- IntMap.toList (entrySubscribers entry)]
 
--- | Handles a topic that the servers refuse.
+-- | Notes the pending gap of a topic that belongs to no pub/sub connection.
+owing :: PendingGap -> Topic -> State -> State
+owing pending name = changeEntry name (\entry -> entry {entryMissed = pending})
+
 refuse :: Nanos -> PubSubConnection -> Topic -> Error -> State -> State
-refuse now pubSub name problem state = case Map.lookup name (stateTopics state) of
-  Nothing -> state
-  Just entry -> settle now name (foldl' told state {stateTopics = Map.insert name (refusedEntry entry) (stateTopics state)} (IntMap.toList (entrySubscribers entry)))
+refuse now pubSub name problem = onEntry name $ \entry state ->
+  settle now name (foldl' told (changeEntry name refusedEntry state) (IntMap.toList (entrySubscribers entry)))
   where
     -- The open question has its answer.
     refusedEntry entry = entry {entrySubscribers = IntMap.empty, entryStages = Map.adjust unasked pubSub (entryStages entry)}
@@ -665,11 +661,10 @@ refuse now pubSub name problem state = case Map.lookup name (stateTopics state) 
 
 -- | Moves a topic to the pub/sub connections where it should be heard.
 settle :: Nanos -> Topic -> State -> State
-settle now name state = case Map.lookup name (stateTopics state) of
-  Nothing -> state
-  Just entry
-    | IntMap.null (entrySubscribers entry) -> forget name (foldl' unheard state (Map.toList (entryStages entry)))
-    | otherwise -> promote now name (foldl' (goOn now name) (placed now name entry state) (pubSubsFor state name))
+settle now name = onEntry name $ \entry state ->
+  if IntMap.null (entrySubscribers entry)
+    then forget name (foldl' unheard state (Map.toList (entryStages entry)))
+    else promote now name (foldl' (goOn now name) (placed now name entry state) (pubSubsFor state name))
   where
     unheard st (pubSub, stage) = case stage of
       Waiting _ _ -> dropStage name pubSub st
@@ -679,10 +674,10 @@ settle now name state = case Map.lookup name (stateTopics state) of
 
 -- | Forgets a topic, unless a subscriber wants it or a pub/sub connection still has a stage for it.
 forget :: Topic -> State -> State
-forget name state = case Map.lookup name (stateTopics state) of
-  Just entry
-    | IntMap.null (entrySubscribers entry), Map.null (entryStages entry) -> state {stateTopics = Map.delete name (stateTopics state), stateUnplaced = Set.delete name (stateUnplaced state)}
-  _ -> state
+forget name = onEntry name $ \entry state ->
+  if IntMap.null (entrySubscribers entry) && Map.null (entryStages entry)
+    then state {stateTopics = Map.delete name (stateTopics state), stateUnplaced = Set.delete name (stateUnplaced state)}
+    else state
 
 -- | Gives a topic a stage on each pub/sub connection where it should be heard, and takes it off all other
 -- pub/sub connections. The pending gaps of those pub/sub connections are passed on.
@@ -715,15 +710,14 @@ placed now name entry state = settled {stateUnplaced = (if null wanted then Set.
           _ -> horizon
 
     settled
-      | not (null added) = foldl' (\st pubSub -> putStage name pubSub (Waiting pendingGapOfNew now) st) (owing Nothing left) added
+      | not (null added) = foldl' (\st pubSub -> putStage name pubSub (Waiting pendingGapOfNew now) st) (owing Nothing name left) added
       -- No other pub/sub connection takes the pending gap over, so it is paid here.
-      | everywhere, not (null wanted) = maybe id (closeGap name) owedByThem (owing Nothing left)
-      | otherwise = owing owedByThem left
+      | everywhere, not (null wanted) = maybe id (closeGap name) owedByThem (owing Nothing name left)
+      | otherwise = owing owedByThem name left
     pendingGapOfNew
       | not heard = Nothing
       | everywhere = earliest (Just horizon) owedByThem
       | otherwise = owedByThem
-    owing pending st = st {stateTopics = Map.adjust (\known -> known {entryMissed = pending}) name (stateTopics st)}
 
 -- | Asks for a topic on a pub/sub connection where it waits, if that is possible now.
 goOn :: Nanos -> Topic -> State -> PubSubConnection -> State
@@ -734,7 +728,6 @@ goOn now name state pubSub = case stageAt pubSub name state of
     | otherwise -> openDue now pubSub state
   _ -> state
 
--- | Opens a pub/sub connection, if its time has come.
 openDue :: Nanos -> PubSubConnection -> State -> State
 openDue now pubSub state = case Map.lookup pubSub (stateLinks state) of
   Nothing -> opening Link {linkStage = Idle now, linkFailures = 0, linkTrouble = Nothing}
@@ -743,19 +736,15 @@ openDue now pubSub state = case Map.lookup pubSub (stateLinks state) of
   where
     opening link =
       let number = stateNumber state + 1
-       in emit (OpenPubSub pubSub number) state {stateNumber = number, stateLinks = Map.insert pubSub link {linkStage = Opening number} (stateLinks state)}
+       in emit (OpenPubSub pubSub number) (putLink pubSub link {linkStage = Opening number} state {stateNumber = number})
 
 -- | Notes that a topic's subscribers hear it, once every pub/sub connection has confirmed it.
 promote :: Nanos -> Topic -> State -> State
-promote now name state = case Map.lookup name (stateTopics state) of
-  Just entry
-    | New `elem` entrySubscribers entry,
-      isEverywhere entry ->
-      state {stateTopics = Map.insert name entry {entrySubscribers = IntMap.map heard (entrySubscribers entry)} (stateTopics state)}
-  _ -> state
+promote now name = onEntry name $ \entry state ->
+  let wanted = pubSubsFor state name
+      isEverywhere = not (null wanted) && and [maybe False isConfirmed (Map.lookup pubSub (entryStages entry)) | pubSub <- wanted]
+   in if isEverywhere then changeEntry name (\known -> known {entrySubscribers = IntMap.map heard (entrySubscribers known)}) state else state
   where
-    wanted = pubSubsFor state name
-    isEverywhere entry = not (null wanted) && and [maybe False isConfirmed (Map.lookup pubSub (entryStages entry)) | pubSub <- wanted]
     heard = \case
       New -> Heard now
       since -> since
@@ -766,11 +755,9 @@ leave pubSub name = ask pubSub Unsubscribe name . putStage name pubSub Leaving
 settleAll :: Nanos -> State -> State
 settleAll now state = foldl' (flip (settle now)) state (Map.keys (stateTopics state))
 
--- | Settles all topics that have a stage on this pub/sub connection.
 settleAt :: Nanos -> PubSubConnection -> State -> State
 settleAt now pubSub state = foldl' (flip (settle now)) state (topicsAt pubSub state)
 
--- | Handles the passing of time.
 tick :: Nanos -> IntMap Nanos -> State -> State
 tick now heard state = seek (foldl' due (foldl' atLink state (Map.toList (stateLinks state))) waited)
   where
@@ -803,7 +790,7 @@ tick now heard state = seek (foldl' due (foldl' atLink state (Map.toList (stateL
       | otherwise = kept next
       where
         next = live {liveProbeAt = now + settingsBeat settings}
-        kept it = st {stateLinks = Map.insert pubSub link {linkStage = Open it} (stateLinks st)}
+        kept it = putLink pubSub link {linkStage = Open it} st
 
     -- The servers may have changed.
     seek st

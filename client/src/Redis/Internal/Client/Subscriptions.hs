@@ -234,11 +234,9 @@ closeSubscriber subscriber = do
   where
     group = subscriberGroup subscriber
 
--- | Withdraws all topics of a subscriber.
 abandon :: Moment -> Subscriber -> STM ()
 abandon now subscriber = readTVar (subscriberTopics subscriber) >>= withdraw now subscriber
 
--- | Withdraws these topics of a subscriber.
 withdraw :: Moment -> Subscriber -> Topics -> STM ()
 withdraw now subscriber topics = do
   modifyTVar' (subscriberTopics subscriber) (`topicsWithout` topics)
@@ -344,7 +342,6 @@ stepGroup now@(Moment nanos _) group event = do
 gapOf :: Moment -> (Topic, Nanos) -> EventQueue.Event
 gapOf now@(Moment _ wall) (name, since) = Gap GapOf {gapSince = atWall now since, gapUntil = wall, gapTopics = topic name, gapReason = NotHeard}
 
--- | Joins consecutive gaps.
 joined :: [EventQueue.Event] -> [EventQueue.Event]
 joined = foldr join' []
   where
@@ -531,7 +528,6 @@ onFailure subscriptions group connection pubSub number = do
         modifyTVar' (groupConnections group) (IntMap.delete number)
         stepGroup now group event
 
--- | The request for a question.
 questionRequest :: Question -> Request
 questionRequest Question {questionAsk, questionTopics} = request $ case questionAsk of
   Subscribe kind -> named kind "SUBSCRIBE" "PSUBSCRIBE" "SSUBSCRIBE" : names
@@ -583,7 +579,6 @@ heardOf = \case
 -- | The time, and the connection with its number.
 data Sorter = Sorter Moment PubSubConnection Int
 
--- | The result of sorting.
 data Sorted = Sorted
   { sortedState :: State,
     -- | Whether the state has changed.

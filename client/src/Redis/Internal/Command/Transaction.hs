@@ -35,7 +35,6 @@ import Redis.Value (Value (..))
 -- that makes a result of their replies.
 data Transaction a = Transaction (Seq Queued) (Results -> Reading a)
 
--- | A command of a transaction.
 data Queued = Queued
   { -- | The command as it is sent; its reply is the server's confirmation that it is
     -- queued.

@@ -439,7 +439,6 @@ act cluster = \case
 unforeseen :: Endpoint -> SomeException -> Error
 unforeseen endpoint problem = ConnectionError (ConnectionFailure "" NotSent endpoint (BrokenConnection (displayException problem)))
 
--- | Puts a map in use.
 publish :: ClusterClient -> SlotMap -> IO ()
 publish cluster slotMap = snapshotOf cluster slotMap >>= traverse_ (writeIORef (clusterReport cluster))
 

@@ -117,7 +117,6 @@ answered slot =
 infoField :: ByteString -> Value -> Maybe ByteString
 infoField name = either (const Nothing) (lookup name) . colonFields
 
--- | Asks a server about itself.
 askMemberInfo :: Question MemberInfo
 askMemberInfo submit = do
   server <- submit (request ["INFO", "server"])

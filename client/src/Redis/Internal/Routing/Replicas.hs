@@ -129,7 +129,6 @@ data Answer = Answer
   }
   deriving stock (Eq, Show)
 
--- | No answers.
 silence :: Answer
 silence = Answer {answerLatency = Nothing, answerZone = Nothing}
 
@@ -234,7 +233,6 @@ want probe = \case
 wantsAny :: Wanted -> Bool
 wantsAny Wanted {wantedLatencies, wantedZones} = wantedLatencies || not (Set.null wantedZones)
 
--- | The questions to one node.
 data Question = Question
   { questionReplica :: Bool,
     questionPing :: Bool,

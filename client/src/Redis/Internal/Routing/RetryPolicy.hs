@@ -201,7 +201,6 @@ inOwnWords known info = \case
       ReplyError serverError {serverErrorDelivery = MaybeExecuted}
   other -> other
 
--- | The slot for which the error redirects.
 redirectedSlot :: ServerError -> Maybe Slot
 redirectedSlot serverError = case parseRedirect serverError of
   Just (Moved slot _) -> Just slot

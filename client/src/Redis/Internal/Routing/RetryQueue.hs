@@ -243,7 +243,6 @@ stopped number QueuedRetry {queuedRetry, queuedStage} queue = case queuedStage o
 tooLate :: RetryState a -> Action a
 tooLate current = Finish (retryPayload current) (concluding (retryFacts current) (retrySoFar current) ClientClosed)
 
--- | Handles a failed attempt as the retry policy decides.
 judge :: Nanos -> RetryId -> RetryState a -> FailedAttempt -> RetryQueue a -> (RetryQueue a, [Action a])
 judge now number before failure queue =
   (fmap (effects <>) . proceed now number after (decisionNext decision)) queue
@@ -257,7 +256,6 @@ judge now number before failure queue =
     after = before {retrySoFar = decisionSoFar decision}
     effects = map (Perform (retryPayload before)) (decisionEffects decision)
 
--- | Carries out a decision about a retry.
 proceed :: Nanos -> RetryId -> RetryState a -> NextStep -> RetryQueue a -> (RetryQueue a, [Action a])
 proceed now number current next queue = case next of
   GiveUp failure -> (forget number queue, [Finish (retryPayload current) failure])
@@ -271,7 +269,6 @@ leave search number current target queue =
     [Send number (retryPayload current) target]
   )
 
--- | The number for a new retry.
 admit :: RetryQueue a -> (RetryId, RetryQueue a)
 admit queue = (retryQueueNext queue, queue {retryQueueNext = retryQueueNext queue + 1})
 

@@ -125,7 +125,6 @@ primaryFrom cluster Snapshot {snapshotShards} start = do
       owners = [shardOwner (indexArray snapshotShards ((start + offset) `mod` count)) | offset <- [0 .. count - 1]]
   pure (listToMaybe (filter (isUp known) owners <> owners))
 
--- | Whether a node does not count as down.
 isUp :: Map Endpoint Health -> Destination -> Bool
 isUp known destination = not (maybe False isDown (Map.lookup (nodeEndpoint (destinationNode destination)) known))
 

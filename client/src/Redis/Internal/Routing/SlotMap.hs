@@ -117,7 +117,6 @@ mixed = 0xfffe
 blocksOf :: ByteArray -> ByteArray
 blocksOf owners = byteArrayFromList [fromIntegral (blockAt owners block) :: Word16 | block <- [0 .. slotCount `quot` blockSlots - 1]]
 
--- | The entry of a block.
 blockAt :: ByteArray -> Int -> Int
 blockAt owners block
   | all ((== owner) . ownerAt owners) [first + 1 .. first + blockSlots - 1] = owner

@@ -308,7 +308,6 @@ step now event state = case event of
 before :: [Action] -> (State, [Action]) -> (State, [Action])
 before earlier (state, later) = (state, earlier <> later)
 
--- | Handles a trigger.
 learn :: Seconds -> Trigger -> State -> (State, [Action])
 learn now trigger state = case trigger of
   LearntMoved slot endpoint
@@ -354,7 +353,6 @@ advance now state@State {stateRefresh, stateWanted, stateNotBefore, statePeriodi
     | now >= stateNotBefore && (stateWanted || now >= statePeriodic) -> start now state
     | otherwise -> (state, [])
 
--- | Records one answer.
 hear :: Seconds -> State -> Endpoint -> Either Error TopologyReport -> Refresh -> Refresh
 hear now State {stateSettings, stateLeft} endpoint answer refresh = case answer of
   Right report
@@ -384,7 +382,6 @@ isDecided now State {stateSettings} Refresh {refreshWaiting, refreshUntil, refre
     || now >= refreshUntil
     || mostAgree (settingsRule stateSettings) refreshAsked refreshReports
 
--- | Begins a refresh.
 start :: Seconds -> State -> (State, [Action])
 start now state@State {stateSettings, stateNextId} =
   case rounds of
@@ -430,7 +427,6 @@ start now state@State {stateSettings, stateNextId} =
           refreshRounds = later
         }
 
--- | Asks the nodes of a round.
 ask :: Seconds -> Round -> State -> Refresh -> (State, [Action])
 ask now nodes state refresh =
   ( state
@@ -520,7 +516,6 @@ chunks size list = case splitAt size list of
   ([], _) -> []
   (chunk, rest) -> chunk : chunks size rest
 
--- | A random order.
 shuffle :: [a] -> StdGen -> ([a], StdGen)
 shuffle items random = (map snd (List.sortOn fst (zip keys items)), after)
   where
