@@ -21,6 +21,7 @@ where
 import Control.Concurrent (threadDelay)
 import Control.Concurrent.MVar (newMVar, withMVar)
 import Control.Exception (throwIO)
+import Control.Monad (when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (for_)
@@ -58,19 +59,16 @@ data Walk item = Walk
     walkStands :: IO Position
   }
 
--- | A walk over a state, given how the state's time limit is renewed, and the action that pulls
--- a page. That action stores the state after each thing that it has learnt, so that a pull
--- that fails loses nothing.
-newWalk :: state -> (Stall -> state -> state) -> (IORef state -> IO (Maybe [item])) -> (state -> Position) -> IO (Walk item)
-newWalk beginning renewed pull position = do
+-- | A walk over a state, given the action that pulls a page. That action stores the state after each
+-- thing that it has learnt, so that a pull that fails loses nothing.
+newWalk :: state -> (state -> Position) -> (IORef Stall -> IORef state -> IO (Maybe [item])) -> IO (Walk item)
+newWalk beginning position pull = do
+  still <- moving >>= newIORef
   place <- newIORef beginning
   turn <- newMVar ()
   pure
     Walk
-      { walkPull = withMVar turn $ \() -> do
-          now <- moving
-          modifyIORef' place (renewed now)
-          pull place,
+      { walkPull = withMVar turn $ \() -> progress still *> pull still place,
         walkStands = position <$> readIORef place
       }
 
@@ -96,32 +94,33 @@ data Stall = Stall
     stillWhy :: Maybe Error
   }
 
--- | The stall of a walk that has just made progress.
 moving :: IO Stall
-moving = do
-  now <- preciseNanos
-  pure Stall {stillSince = now, stillRounds = 0, stillWhy = Nothing}
+moving = (\now -> Stall {stillSince = now, stillRounds = 0, stillWhy = Nothing}) <$> preciseNanos
+
+-- | Notes that the walk has made progress.
+progress :: IORef Stall -> IO ()
+progress still = moving >>= writeIORef still
 
 -- | Whether anything was tried since the last progress.
 isStalled :: Stall -> Bool
 isStalled still = stillRounds still > 0
 
 -- | Notes an error; throws it if it would be the same next time.
-troubled :: Error -> Stall -> IO Stall
-troubled problem still
-  | passes problem = pure still {stillWhy = Just problem}
+troubled :: IORef Stall -> Error -> IO ()
+troubled still problem
+  | passes problem = modifyIORef' still (\known -> known {stillWhy = Just problem})
   | otherwise = throwIO problem
 
 -- | Prepares another try: sleeps, longer each time, but not before the first. If the walk's
 -- time limit is over and a try has failed, throws the last error, or else the given one.
-rest :: WalkOptions -> Error -> Stall -> IO Stall
-rest options otherwise' still = do
+rest :: WalkOptions -> IORef Stall -> Error -> IO ()
+rest options still otherwise' = do
+  known <- readIORef still
   now <- preciseNanos
-  if (isStalled still || isJust (stillWhy still)) && secondsFromNanos (now - stillSince still) > inSeconds (walkTimeout options)
-    then throwIO (fromMaybe otherwise' (stillWhy still))
-    else do
-      if isStalled still then threadDelay (5000 * 2 ^ min 6 (stillRounds still)) else pure ()
-      pure still {stillRounds = stillRounds still + 1}
+  when ((isStalled known || isJust (stillWhy known)) && secondsFromNanos (now - stillSince known) > inSeconds (walkTimeout options)) $
+    throwIO (fromMaybe otherwise' (stillWhy known))
+  when (isStalled known) (threadDelay (5000 * 2 ^ min 6 (stillRounds known)))
+  writeIORef still known {stillRounds = stillRounds known + 1}
 
 -- Whether the next try may end differently.
 passes :: Error -> Bool
@@ -140,8 +139,7 @@ passes problem = case problem of
 data Keys = Keys
   { keysWalk :: KeysWalk,
     -- | The requests on their way, in the order in which they were sent.
-    keysTasks :: Seq Asked,
-    keysStill :: Stall
+    keysTasks :: Seq Asked
   }
 
 -- | A request to a node whose answer has not been read yet.
@@ -154,13 +152,8 @@ data AskedFor
 
 -- | Begins a walk. Sends nothing before the first page is pulled.
 walkKeys :: WalkOptions -> Client -> ScanOptions -> IO (Walk ByteString)
-walkKeys options client@(Client core) scanning = do
-  still <- moving
-  newWalk
-    Keys {keysWalk = beginning, keysTasks = Seq.empty, keysStill = still}
-    (\now keys -> keys {keysStill = now})
-    pull
-    (Position name . OverKeys . keysWalk)
+walkKeys options client@(Client core) scanning =
+  newWalk Keys {keysWalk = beginning, keysTasks = Seq.empty} (Position name . OverKeys . keysWalk) pull
   where
     name = ["SCAN"]
     beginning = case walkFrom options of
@@ -168,47 +161,37 @@ walkKeys options client@(Client core) scanning = do
       _ -> newKeysWalk
     cluster = coreCluster core
 
-    pull place = do
+    pull still place = do
       keys <- readIORef place
       case viewl (keysTasks keys) of
         EmptyL
           | walkIsOver (keysWalk keys) -> pure Nothing
-          | otherwise -> newRound keys >>= writeIORef place >> pull place
+          | otherwise -> newRound still keys >>= writeIORef place >> pull still place
         Asked node wanted :< others -> do
           let remaining = keys {keysTasks = others}
+              -- The scan of that node waits for the next round. If the problem is thrown, the next pull
+              -- asks anew.
+              goOn problem = writeIORef place remaining *> troubled still problem *> pull still place
           case wanted of
             Page telling pending ->
               tryAwaitReply pending >>= \case
-                Left problem -> goOn place remaining problem
+                Left problem -> goOn problem
                 Right page -> do
+                  progress still
                   turned remaining node telling page >>= writeIORef place
                   pure (Just (toldOf telling (scanFound page)))
             ItsStatus status ->
               status >>= \case
-                Left problem -> goOn place remaining problem
-                Right found -> looked remaining node found >>= writeIORef place >> pull place
-
-    goOn place keys problem = do
-      -- If the problem is thrown, the next pull asks anew.
-      writeIORef place keys
-      setAside keys problem >>= writeIORef place
-      pull place
-
-    -- The scan of that node waits for the next round.
-    setAside keys problem = do
-      still <- troubled problem (keysStill keys)
-      pure keys {keysStill = still}
+                Left problem -> goOn problem
+                Right found -> do
+                  let (walk, task) = step (Saw node found) (keysWalk keys)
+                  when (IntSet.size (walkCovered walk) > IntSet.size (walkCovered (keysWalk keys))) (progress still)
+                  ask remaining {keysWalk = walk} node (keyFilterOf node walk) task >>= writeIORef place
+                  pull still place
 
     turned keys node telling page = do
-      still <- moving
       let (walk, task) = step (Turned node ((\(ScanCursor cursor) -> cursor) <$> scanNext page)) (keysWalk keys)
-      ask keys {keysWalk = walk, keysStill = still} node telling task
-
-    looked keys node status = do
-      let (walk, task) = step (Saw node status) (keysWalk keys)
-          further = IntSet.size (walkCovered walk) > IntSet.size (walkCovered (keysWalk keys))
-      still <- if further then moving else pure (keysStill keys)
-      ask keys {keysWalk = walk, keysStill = still} node (keyFilterOf node walk) task
+      ask keys {keysWalk = walk} node telling task
 
     ask keys node telling = \case
       Nothing -> pure keys
@@ -221,16 +204,17 @@ walkKeys options client@(Client core) scanning = do
     expecting keys asked = keys {keysTasks = keysTasks keys |> asked}
 
     -- Looks at every primary. If the round before brought nothing, the map may be old.
-    newRound keys = do
+    newRound still keys = do
       let slot = slotFromInt . fst =<< IntSet.minView (slotsToCover (keysWalk keys))
       nobody <- nobodyFor cluster (maybe TargetAnyNode TargetSlot slot)
-      if isStalled (keysStill keys) then for_ slot (missedNode cluster . TargetSlot) else pure ()
-      still <- rest options nobody (keysStill keys)
+      stalled <- isStalled <$> readIORef still
+      when stalled (for_ slot (missedNode cluster . TargetSlot))
+      rest options still nobody
       primaries >>= \case
-        Left problem -> setAside keys {keysStill = still} problem
+        Left problem -> keys <$ troubled still problem
         Right nodes -> do
           statuses <- traverse (\node -> Asked node . ItsStatus <$> statusAt client node) nodes
-          pure keys {keysTasks = Seq.fromList statuses, keysStill = still}
+          pure keys {keysTasks = Seq.fromList statuses}
 
     primaries = do
       members <- clientNodes client
@@ -258,19 +242,13 @@ data Collection item = Collection
 data Items item = Items
   { itemsWalk :: ItemsWalk,
     -- | The page that was requested and has not been read yet.
-    itemsAhead :: Maybe (Pending (ScanPage item)),
-    itemsStill :: Stall
+    itemsAhead :: Maybe (Pending (ScanPage item))
   }
 
 -- | Begins a walk. Sends nothing before the first page is pulled.
 walkItems :: forall item. WalkOptions -> Client -> Collection item -> IO (Walk item)
-walkItems options client@(Client core) Collection {collectionKind, collectionKey, collectionPage} = do
-  still <- moving
-  newWalk
-    Items {itemsWalk = beginning, itemsAhead = Nothing, itemsStill = still}
-    (\now items -> items {itemsStill = now})
-    pull
-    (Position name . OverItems . itemsWalk)
+walkItems options client@(Client core) Collection {collectionKind, collectionKey, collectionPage} =
+  newWalk Items {itemsWalk = beginning, itemsAhead = Nothing} (Position name . OverItems . itemsWalk) pull
   where
     name = [collectionKind, collectionKey]
     beginning = case walkFrom options of
@@ -278,59 +256,60 @@ walkItems options client@(Client core) Collection {collectionKind, collectionKey
       _ -> Unbegun
     cluster = coreCluster core
 
-    pull :: IORef (Items item) -> IO (Maybe [item])
-    pull place = do
+    pull :: IORef Stall -> IORef (Items item) -> IO (Maybe [item])
+    pull still place = do
       items <- readIORef place
       case itemsWalk items of
         Finished -> pure Nothing
-        Unbegun -> begin place items
+        Unbegun -> begin still place items
         Within node process Nothing -> do
           again <- processAt client node
           again >>= \case
-            Left problem -> tryAgain place items problem
+            Left problem -> tryAgain still place items problem
             Right now -> do
               writeIORef place items {itemsWalk = if now == process then Finished else Unbegun}
-              pull place
+              pull still place
         Within node process (Just cursor) -> do
           page <- maybe (ask node (ScanCursor cursor)) pure (itemsAhead items)
           writeIORef place items {itemsAhead = Just page}
           tryAwaitReply page >>= \case
-            Left problem -> tryAgain place items problem
+            Left problem -> tryAgain still place items problem
             Right ScanPage {scanNext, scanFound} -> do
-              still <- moving
+              progress still
               ahead <- traverse (ask node) scanNext
-              writeIORef place Items {itemsWalk = Within node process (cursorOf <$> scanNext), itemsAhead = ahead, itemsStill = still}
+              writeIORef place Items {itemsWalk = Within node process (cursorOf <$> scanNext), itemsAhead = ahead}
               pure (Just scanFound)
 
-    begin place items =
+    begin still place items =
       tryRun client (collectionPage scanStart) >>= \case
-        Left problem -> tryAgain place items problem
+        Left problem -> tryAgain still place items problem
         Right ScanPage {scanNext = Nothing, scanFound} -> do
           writeIORef place items {itemsWalk = Finished}
           pure (Just scanFound)
         Right ScanPage {scanNext = Just _} ->
           owner >>= \case
-            Left problem -> tryAgain place items problem
+            Left problem -> tryAgain still place items problem
             Right node -> do
               asked <- processAt client node
               page <- ask node scanStart
               asked >>= \case
-                Left problem -> tryAgain place items problem
+                Left problem -> tryAgain still place items problem
                 Right process -> do
-                  writeIORef place items {itemsWalk = Within node process (Just (cursorOf scanStart)), itemsAhead = Just page}
-                  pull place
+                  writeIORef place Items {itemsWalk = Within node process (Just (cursorOf scanStart)), itemsAhead = Just page}
+                  pull still place
 
     -- Goes on at the same cursor if the key is still on the same node.
-    tryAgain place items problem = do
+    tryAgain still place items problem = do
       -- If the problem is thrown, the next pull asks anew.
       writeIORef place items {itemsAhead = Nothing}
-      still <- troubled problem (itemsStill items) >>= rest options problem
+      troubled still problem
+      rest options still problem
       now <- owner
       let stays = case (itemsWalk items, now) of
             (Within node _ _, Right current) -> node == current && not (isElsewhere problem)
             _ -> False
-      writeIORef place Items {itemsWalk = if stays then itemsWalk items else Unbegun, itemsAhead = Nothing, itemsStill = still}
-      pull place
+      writeIORef place Items {itemsWalk = if stays then itemsWalk items else Unbegun, itemsAhead = Nothing}
+      pull still place
     isElsewhere = \case
       ReplyError ServerError {serverErrorCode} -> serverErrorCode `elem` ["MOVED", "ASK"]
       _ -> False

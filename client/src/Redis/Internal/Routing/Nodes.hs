@@ -24,9 +24,7 @@ module Redis.Internal.Routing.Nodes
     Destination (..),
     onPrimary,
     destinationPool,
-    nodeCounters,
     nodesCounters,
-    CacheCounters (..),
 
     -- * Health
     Health,
@@ -83,22 +81,13 @@ data Node = Node
     -- behind the commands of others.
     nodeControlPool :: MultiplexPool,
     nodeDedicated :: DedicatedPool,
-    -- | The counts of its connections, by their kind.
-    nodeTallies :: CacheCounters
+    -- | The counters for everything that concerns the node as a whole, and of the shared connections to it
+    -- as a primary.
+    nodeCounters :: Counters,
+    nodeReplicaCounters :: Counters,
+    nodeControlCounters :: Counters,
+    nodeLentCounters :: Counters
   }
-
--- | The tallies of the connections to a node as a primary, as a replica, and for control, and
--- of the lent connections.
-data CacheCounters = CacheCounters
-  { countersShared :: Counters,
-    countersReplica :: Counters,
-    countersControl :: Counters,
-    countersLent :: Counters
-  }
-
--- | The counters for everything that concerns the node as a whole.
-nodeCounters :: Node -> Counters
-nodeCounters = countersShared . nodeTallies
 
 -- | All nodes of one client.
 data Nodes = Nodes
@@ -143,15 +132,15 @@ nodeAt nodes endpoint =
 newNode :: Nodes -> Endpoint -> IO Node
 newNode Nodes {nodesSetup, nodesOnTrouble} nodeEndpoint = do
   lanes <- min 16 <$> getNumCapabilities
-  countersShared <- newCounters lanes
-  countersReplica <- siblingCounters lanes countersShared
-  countersControl <- siblingCounters 1 countersShared
-  countersLent <- siblingCounters 1 countersShared
-  nodePool <- newMultiplexPool (counting countersShared) ForPrimary (nodesOnTrouble nodeEndpoint) nodeEndpoint
-  nodeReplicaPool <- newMultiplexPool (counting countersReplica) ForReplica (nodesOnTrouble nodeEndpoint) nodeEndpoint
-  nodeControlPool <- newMultiplexPool (alone countersControl) ForControl (nodesOnTrouble nodeEndpoint) nodeEndpoint
-  nodeDedicated <- newDedicatedPool (counting countersLent) nodeEndpoint
-  pure Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeControlPool, nodeDedicated, nodeTallies = CacheCounters {countersShared, countersReplica, countersControl, countersLent}}
+  nodeCounters <- newCounters lanes
+  nodeReplicaCounters <- siblingCounters lanes nodeCounters
+  nodeControlCounters <- siblingCounters 1 nodeCounters
+  nodeLentCounters <- siblingCounters 1 nodeCounters
+  nodePool <- newMultiplexPool (counting nodeCounters) ForPrimary (nodesOnTrouble nodeEndpoint) nodeEndpoint
+  nodeReplicaPool <- newMultiplexPool (counting nodeReplicaCounters) ForReplica (nodesOnTrouble nodeEndpoint) nodeEndpoint
+  nodeControlPool <- newMultiplexPool (alone nodeControlCounters) ForControl (nodesOnTrouble nodeEndpoint) nodeEndpoint
+  nodeDedicated <- newDedicatedPool (counting nodeLentCounters) nodeEndpoint
+  pure Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeControlPool, nodeDedicated, nodeCounters, nodeReplicaCounters, nodeControlCounters, nodeLentCounters}
   where
     counting counters = nodesSetup {setupCounters = counters}
     alone counters = (counting counters) {setupConfig = (setupConfig nodesSetup) {configMuxCount = Just 1}}
@@ -299,15 +288,15 @@ data ErrorCounts = ErrorCounts
 
 -- | The gauges and counts of a node now. Takes each shared connection's lock for a moment.
 nodeSnapshot :: Node -> IO NodeSnapshot
-nodeSnapshot node@Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeControlPool, nodeDedicated, nodeTallies} = do
+nodeSnapshot node@Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeControlPool, nodeDedicated} = do
   gaugeConnections <- poolGauges nodePool
   gaugeReplicaConnections <- poolGauges nodeReplicaPool
   gaugeControlConnections <- poolGauges nodeControlPool
   gaugeDedicated <- dedicatedGauges nodeDedicated
-  roundTrips <- timesSeen (countersShared nodeTallies)
-  roundTripsReplica <- timesSeen (countersReplica nodeTallies)
-  roundTripsControl <- timesSeen (countersControl nodeTallies)
-  roundTripsDedicated <- timesSeen (countersLent nodeTallies)
+  roundTrips <- timesSeen (nodeCounters node)
+  roundTripsReplica <- timesSeen (nodeReplicaCounters node)
+  roundTripsControl <- timesSeen (nodeControlCounters node)
+  roundTripsDedicated <- timesSeen (nodeLentCounters node)
   countOpened <- counted ConnectionsOpened
   countLost <- counted ConnectionsLost
   countConnectsFailed <- counted ConnectsFailed
