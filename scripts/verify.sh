@@ -3,8 +3,9 @@
 # every benchmark once, the package from its sdist, the comparisons, the campaign and the soak
 # in short, the differential, and the whole lint with the Haddock pages. ROOTS="FOLDER..."
 # names roots of other Debian systems, with whose compilers and servers `make test` is run, too
-# (dev/ghc-matrix.sh). The cases of commands are run on newer servers of Debian's other suites
-# (dev/newer-servers.sh; NEWER= names their folder); without a network it says that they were not.
+# (dev/ghc-matrix.sh). The cases of commands and the tests of workers are run on newer servers of
+# Debian's other suites (dev/newer-servers.sh; NEWER= names their folder); without a network it says
+# that they were not.
 # Ends with "N passed, N failed"; fails if anything did.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -34,7 +35,7 @@ for benchmark in "${benchmarks[@]}"; do
   check "$benchmark, each once" "$(cabal list-bin -v0 "$benchmark")" --iters 1
 done
 
-# The commands on newer servers than this system's.
+# The commands, and workers, on newer servers than this system's.
 if newer="$(dev/newer-servers.sh "${NEWER:-build/newer-servers}" 2>"$logs/newer-servers.log")"; then
   while read -r server; do
     name="$("$server" --version | grep -oE '^[A-Za-z]+|v=[0-9.]+' | tr '\n' ' ')"
@@ -51,7 +52,7 @@ END
   done <<<"$newer"
 else
   tail -n 3 "$logs/newer-servers.log"
-  echo "== NOT RUN: the commands on newer servers, which cannot be fetched ($logs/newer-servers.log)"
+  echo "== NOT RUN: the commands and workers on newer servers, which cannot be fetched ($logs/newer-servers.log)"
 fi
 
 # What would be published stands alone.
