@@ -5,9 +5,8 @@
 #   dev/newer-servers.sh FOLDER
 #
 # Leaves FOLDER/redis-8.0, FOLDER/redis-8.6 and FOLDER/valkey-9.1, each with a program "server", and
-# prints the programs' paths, one a line. What is there already is not fetched again. Packages come
-# from the mirror that this machine uses, and apt checks their signatures. Fails if there is none:
-# no network, or no Debian.
+# prints the programs' paths, one a line. What is there already is not fetched again. Fails if there
+# is none: no network, or no Debian.
 set -euo pipefail
 
 if [ "$#" -ne 1 ]; then
@@ -15,33 +14,10 @@ if [ "$#" -ne 1 ]; then
   exit 2
 fi
 mkdir -p "$1"
-cd "$1"
-top="$PWD"
-
-mirror="$(cat /etc/apt/sources.list.d/*.sources /etc/apt/sources.list 2>/dev/null | grep -oE 'https?://[^ ]*/debian/?( |$)' | head -n 1 || true)"
-mirror="${mirror%% *}"
-
-# apt with lists of its own, so that the machine's stay as they are.
-other_apt() {
-  apt-get -q -o Dir::State="$top/apt/state" -o Dir::State::status=/dev/null -o Dir::Cache="$top/apt/cache" \
-    -o Dir::Etc::SourceList="$top/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null -o Dir::Etc::Preferences=/dev/null \
-    -o Dir::Etc::PreferencesParts=/dev/null -o Acquire::Languages=none -o APT::Sandbox::User=root \
-    -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false "$@"
-}
-
-lists_are_new=""
-new_lists() {
-  local suite
-  [ -z "$lists_are_new" ] || return 0
-  if [ -z "$mirror" ]; then
-    echo "newer servers: this machine names no mirror of Debian" >&2
-    return 1
-  fi
-  mkdir -p apt/state/lists/partial apt/cache/archives/partial
-  for suite in trixie sid experimental; do echo "deb $mirror $suite main"; done >apt/sources.list
-  other_apt -o APT::Update::Error-Mode=any update >&2
-  lists_are_new=yes
-}
+top="$(cd "$1" && pwd)"
+cd "$(dirname "$0")"
+. ./other-suites.sh
+cd "$top"
 
 # What the servers are linked with. Each name is a package of the suite.
 libraries=(libc6 libatomic1 libjemalloc2 liblzf1 libssl3t64 libstdc++6 libsystemd0 libgcc-s1 libcap2 liblzma5 libzstd1 liblz4-1 libgcrypt20 libgpg-error0)
@@ -50,20 +26,13 @@ unpack() { # NAME PROGRAM SUITE-OF-THE-SERVER SUITE-OF-THE-LIBRARIES PACKAGE...
   local name="$1" program="$2" suite="$3" base="$4" wanted=()
   shift 4
   if [ ! -x "$name/server" ]; then
-    new_lists || return 1
-    rm -rf "$name.new"
-    mkdir -p "$name.new/packages" "$name.new/root"
+    new_lists "deb trixie" "deb sid" "deb experimental" || return 1
     for package in "$@"; do wanted+=("$package/$suite"); done
     for package in "${libraries[@]}"; do wanted+=("$package/$base"); done
-    (cd "$name.new/packages" && other_apt download "${wanted[@]}" >&2) || return 1
-    for package in "$name.new"/packages/*.deb; do dpkg -x "$package" "$name.new/root"; done
-    rm -rf "$name.new/packages" "$name"
+    unpack_packages "$name.new" "${wanted[@]}" || return 1
+    rm -rf "$name"
     mv "$name.new" "$name"
-    cat >"$name/server.new" <<END
-#!/bin/sh
-root=$top/$name/root
-exec "\$root/usr/lib64/ld-linux-x86-64.so.2" --argv0 $program --library-path "\$root/usr/lib/x86_64-linux-gnu" "\$root/usr/bin/$program" "\$@"
-END
+    printf '#!/bin/sh\n%s\n' "$(own_libraries "$top/$name/root" "$program")" >"$name/server.new"
     chmod +x "$name/server.new"
     "$name/server.new" --version >&2 || return 1
     mv "$name/server.new" "$name/server"
