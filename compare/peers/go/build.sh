@@ -4,22 +4,24 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-sources=/usr/share/gocode
-export GO111MODULE=off GOPATH="$sources" GOFLAGS=
+newer="$(cd ../../.. && pwd)/build/newer-clients/go"
+sources="$newer/root/usr/share/gocode"
+GOROOT="$(echo "$newer"/root/usr/lib/go-*)"
+export GOROOT GO111MODULE=off GOPATH="$sources" GOFLAGS='' CGO_ENABLED=0
 
-# No cluster: redigo knows none, and go-redis 5 does not understand Redis 7's.
-peer() { # row, its file, folder of the library, Debian package
-  if ! command -v go >/dev/null || [ ! -d "$sources/src/$3" ]; then
-    echo '{"row": "'"$1"'", "absent": "needs Go and the library: apt-get install golang-go '"$4"'"}'
+peer() { # row, its file, Debian package, whether it knows clusters
+  if [ ! -e "$newer" ]; then
+    echo '{"row": "'"$1"'", "absent": "needs Go and the library from Debian'"'"'s unstable suite: scripts/setup.sh peers"}'
     return 0
   fi
   local version
-  version="$(dpkg-query -W -f '${Version}' "$4" 2>/dev/null | sed 's/^[0-9]*://; s/-[^-]*$//' || true)"
-  if [ ! -e "build/$1" ] || [ -n "$(find . -maxdepth 1 -type f -newer "build/$1")" ]; then
-    go build -ldflags "-X main.clientVersion=${version:-unknown}" -o "build/$1" main.go load.go tally.go "$2" >&2
+  version="$(sed -n "s/^$3 \([0-9]*:\)\?\(.*\)-[^-]*$/\2/p" "$newer/versions")"
+  if [ ! -e "build/$1" ] || [ -n "$(find . "$newer/versions" -maxdepth 1 -type f -newer "build/$1")" ]; then
+    "$GOROOT/bin/go" build -ldflags "-X main.clientVersion=$version" -o "build/$1" main.go load.go tally.go "$2" >&2
   fi
-  echo '{"row": "'"$1"'", "version": "'"${version:-unknown}"'", "origin": "Debian", "run": ["build/'"$1"'"], "env": {"GOGC": "400"}, "cluster": false, "styles": ["wait", "batch"], "language": "Go"}'
+  echo '{"row": "'"$1"'", "version": "'"$version"'", "origin": "Debian", "run": ["build/'"$1"'"], "env": {"GOGC": "400"}, "cluster": '"$4"', "styles": ["wait", "batch"], "language": "Go"}'
 }
 mkdir -p build
-peer go-redis goredis.go gopkg.in/redis.v5 golang-gopkg-redis.v5-dev
-peer redigo redigo.go github.com/gomodule/redigo golang-github-gomodule-redigo-dev
+peer go-redis goredis.go golang-github-redis-go-redis-dev true
+# redigo knows no cluster.
+peer redigo redigo.go golang-github-gomodule-redigo-dev false

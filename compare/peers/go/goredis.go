@@ -1,41 +1,49 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
-	"gopkg.in/redis.v5"
+	"github.com/redis/go-redis/v9"
 )
 
 const clientName = "go-redis"
 
 var notes = []string{"a connection for each caller", "GOGC=400"}
 
-type goRedis struct{ *redis.Client }
+type goRedis struct{ redis.UniversalClient }
 
-func connect(o options, callers int) (client, int, error) {
+func connect(o options, callers int) (client, error) {
+	address := fmt.Sprintf("%s:%d", o.host, o.port)
+	var c redis.UniversalClient
 	if o.cluster {
-		return nil, 0, fmt.Errorf("--cluster: this version does not understand Redis 7, and never learns the slots")
+		c = redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{address}, PoolSize: callers})
+	} else {
+		c = redis.NewClient(&redis.Options{Addr: address, PoolSize: callers})
 	}
-	c := redis.NewClient(&redis.Options{Addr: fmt.Sprintf("%s:%d", o.host, o.port), PoolSize: callers})
-	return goRedis{c}, callers, c.Ping().Err()
+	return goRedis{c}, c.Ping(context.Background()).Err()
 }
 
-func (c goRedis) get(key string) reply { return got(c.Get(key)) }
+func (c goRedis) connections() int { return int(c.PoolStats().TotalConns) }
 
-func (c goRedis) set(key, value string) reply { return stored(c.Set(key, value, 0)) }
+func (c goRedis) get(key string) reply { return got(c.Get(context.Background(), key)) }
+
+func (c goRedis) set(key, value string) reply {
+	return stored(c.Set(context.Background(), key, value, 0))
+}
 
 func (c goRedis) batch(l *load, operations []operation, replies []reply) {
-	// Each command has its own error; the one of all is the first of these.
-	done, _ := c.Pipelined(func(pipeline *redis.Pipeline) error {
-		for _, op := range operations {
-			if op.set {
-				pipeline.Set(l.names[op.key], l.value(op.key), 0)
-			} else {
-				pipeline.Get(l.names[op.key])
-			}
+	ctx := context.Background()
+	pipeline := c.Pipeline()
+	for _, op := range operations {
+		if op.set {
+			pipeline.Set(ctx, l.names[op.key], l.value(op.key), 0)
+		} else {
+			pipeline.Get(ctx, l.names[op.key])
 		}
-		return nil
-	})
+	}
+	// Each command has its own error; the one of all is the first of these.
+	done, _ := pipeline.Exec(ctx)
 	for i, command := range done {
 		switch command := command.(type) {
 		case *redis.StringCmd:

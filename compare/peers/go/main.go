@@ -17,6 +17,8 @@ type client interface {
 	set(key, value string) reply
 	// batch sends all operations and then awaits all replies.
 	batch(l *load, operations []operation, replies []reply)
+	// connections is how many there are.
+	connections() int
 }
 
 // clientVersion is set when the program is linked.
@@ -36,7 +38,7 @@ func run(arguments []string) error {
 	}
 	l, t := newLoad(o), &tally{}
 	callers, size := o.callers()
-	c, connections, err := connect(o, callers)
+	c, err := connect(o, callers)
 	if err != nil {
 		return err
 	}
@@ -54,7 +56,7 @@ func run(arguments []string) error {
 	}
 	t.window(o)
 	group.Wait()
-	out, err := t.report(o, connections, notes)
+	out, err := t.report(o, c.connections(), notes)
 	if err == nil {
 		fmt.Println(string(out))
 	}

@@ -12,9 +12,9 @@ var notes = []string{"a connection for each caller", "GOGC=400"}
 
 type redigo struct{ *redis.Pool }
 
-func connect(o options, callers int) (client, int, error) {
+func connect(o options, callers int) (client, error) {
 	if o.cluster {
-		return nil, 0, fmt.Errorf("--cluster: it knows no cluster")
+		return nil, fmt.Errorf("--cluster: it knows no cluster")
 	}
 	pool := &redis.Pool{
 		MaxIdle: callers, MaxActive: callers, Wait: true,
@@ -25,8 +25,10 @@ func connect(o options, callers int) (client, int, error) {
 	if closed := connection.Close(); err == nil {
 		err = closed
 	}
-	return redigo{pool}, callers, err
+	return redigo{pool}, err
 }
+
+func (c redigo) connections() int { return c.ActiveCount() }
 
 func (c redigo) get(key string) reply {
 	connection := c.Get()
