@@ -87,15 +87,13 @@ need_project() {
   fi
 }
 
-# Debian's Python finds Debian's packages, another first in PATH may not.
+# Most of them are newer than this system's packages, and are unpacked beside it.
 need_peers() {
-  local sources=/usr/share/gocode/src
-  command -v go >/dev/null || need golang-go
-  [ -d "$sources/gopkg.in/redis.v5" ] || need golang-gopkg-redis.v5-dev
-  [ -d "$sources/github.com/gomodule/redigo" ] || need golang-github-gomodule-redigo-dev
-  /usr/bin/python3 -c 'import redis' 2>/dev/null || need python3-redis
-  /usr/bin/python3 -c 'import hiredis' 2>/dev/null || need python3-hiredis
-  /usr/bin/python3 -c 'import uvloop' 2>/dev/null || need python3-uvloop
+  if ! command -v cargo >/dev/null; then
+    # Debian 12 has a compiler of today under another name.
+    if grep -qs '^12' /etc/debian_version; then need cargo-web; else need cargo; fi
+  fi
+  dev/newer-clients.sh build/newer-clients || echo "setup: some peers will be absent, or older" >&2
 }
 
 # Debian keeps what a build with profiling needs in packages of its own; cabal

@@ -10,8 +10,10 @@ absent() {
 }
 command -v ghc >/dev/null && command -v cabal >/dev/null || absent
 mkdir -p build
+sources=(.)
+[ ! -e ../../../build/newer-clients/hedis ] || sources+=(../../../build/newer-clients/hedis)
 # Built when something changed: cabal itself takes a second to see that nothing did.
-if [ ! -e build/hedis-peer ] || [ -n "$(find . -path ./build -prune -o -type f -newer build/hedis-peer -print)" ]; then
+if [ ! -e build/hedis-peer ] || [ -n "$(find "${sources[@]}" -path ./build -prune -o -newer build/hedis-peer -print)" ]; then
   cabal build -v0 --dry-run --builddir=build/dist exe:hedis-peer >&2 || absent
   cabal build -v1 --builddir=build/dist exe:hedis-peer >&2
   cp "$(cabal list-bin -v0 --builddir=build/dist exe:hedis-peer)" build/hedis-peer

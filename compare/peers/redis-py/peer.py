@@ -1,6 +1,7 @@
 """The comparison's program around redis-py: compare/PROTOCOL.md.
 
     peer.py threads|asyncio --host …
+    peer.py --version
 
 A caller is a thread with redis-py's blocking client, or a task with its other
 one. Both lend a caller a connection for each command, or for each batch.
@@ -11,12 +12,20 @@ import sys
 import threading
 import time
 
-import redis
-import redis.asyncio
-import redis.asyncio.cluster
-import redis.cluster
+import hiredis
+import uvloop
 from load import OPEN, OVER, Load, Tally, Window, parse_options, report, stream
-from redis.exceptions import RedisError
+
+# redis-py wants hiredis 3.2, for push messages of RESP3, and would else take its parser in Python,
+# which no one would choose for speed. Debian has 2.3, which is enough: nothing here is pushed.
+HIREDIS_VERSION = hiredis.__version__
+hiredis.__version__ = "3.2.0"
+
+import redis  # noqa: E402
+import redis.asyncio  # noqa: E402
+import redis.asyncio.cluster  # noqa: E402
+import redis.cluster  # noqa: E402
+from redis.exceptions import RedisError  # noqa: E402
 
 MASTERS = 5
 
@@ -97,16 +106,11 @@ async def tasks(options, load):
         await client.ping()
         return client
 
-    # In 4.3.4 pipelines of one cluster client mix up their commands when they are
-    # executed at the same time, so there each caller has a client.
-    if options.cluster and options.style == "batch":
-        clients = [await connect() for _ in range(options.callers)]
-    else:
-        clients = [await connect()] * options.callers
+    client = await connect()
     window = Window()
     tallies = [Tally(options, load) for _ in range(options.callers)]
 
-    async def waiter(client, operations, tally):
+    async def waiter(operations, tally):
         for number, is_set in operations:
             if window.phase == OVER:
                 return
@@ -122,7 +126,7 @@ async def tasks(options, load):
                 reply = error
             tally.count(window.phase == OPEN, number, is_set, reply, time.perf_counter_ns() - begun)
 
-    async def batcher(client, operations, tally):
+    async def batcher(operations, tally):
         while window.phase != OVER:
             begun = time.perf_counter_ns()
             pipeline = client.pipeline() if options.cluster else client.pipeline(transaction=False)
@@ -134,8 +138,7 @@ async def tasks(options, load):
 
     call = batcher if options.style == "batch" else waiter
     callers = [
-        asyncio.create_task(call(client, stream(options, caller), tally))
-        for caller, (client, tally) in enumerate(zip(clients, tallies))
+        asyncio.create_task(call(stream(options, caller), tally)) for caller, tally in enumerate(tallies)
     ]
     await asyncio.sleep(options.warmup)
     window.open()
@@ -146,22 +149,20 @@ async def tasks(options, load):
 
 
 def main(how, *arguments):
+    if how == "--version":
+        print(redis.__version__)
+        return
     options = parse_options(arguments)
     load = Load(options)
-    notes = ["a connection for each caller", f"reply parser: {redis.connection.DefaultParser.__name__}"]
+    parser = redis.connection.DefaultParser.__name__
+    notes = ["a connection for each caller", f"reply parser: {parser}, hiredis {HIREDIS_VERSION}"]
     try:
         if how == "threads":
             name, (window, tallies) = "redis-py", threads(options, load)
         else:
             name = "redis-py asyncio"
-            try:
-                import uvloop
-
-                uvloop.install()
-                notes.append("uvloop")
-            except ImportError:
-                notes.append("no uvloop")
-            window, tallies = asyncio.run(tasks(options, load))
+            notes.append(f"uvloop {uvloop.__version__}")
+            window, tallies = uvloop.run(tasks(options, load))
     except (RedisError, OSError) as error:
         sys.exit(f"redis-py: {error}")
     connections = options.callers * (MASTERS if options.cluster else 1)
