@@ -9,7 +9,7 @@ import (
 
 const clientName = "go-redis"
 
-var notes = []string{"a connection for each caller", "GOGC=400"}
+var notes = []string{"a connection for each caller, in a cluster a fifth of that for each primary", "GOGC=400"}
 
 type goRedis struct{ redis.UniversalClient }
 
@@ -17,7 +17,12 @@ func connect(o options, callers int) (client, error) {
 	address := fmt.Sprintf("%s:%d", o.host, o.port)
 	var c redis.UniversalClient
 	if o.cluster {
-		c = redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{address}, PoolSize: callers})
+		// For each of the five primaries: a caller waits for one of them at a time.
+		pool := callers / 5
+		if pool < 16 {
+			pool = 16
+		}
+		c = redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{address}, PoolSize: pool})
 	} else {
 		c = redis.NewClient(&redis.Options{Addr: address, PoolSize: callers})
 	}

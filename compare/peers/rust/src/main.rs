@@ -16,6 +16,7 @@ use redis::{cmd, Client, Cmd, Value};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tally::{Reply, Tally};
+use tokio::runtime::Builder;
 
 /// Primaries of the comparison's cluster.
 const PRIMARIES: usize = 5;
@@ -32,15 +33,12 @@ fn main() {
 }
 
 fn run(options: Options) -> Result<String, String> {
-    // As many threads as it may use cores; one is a runtime without a pool of threads.
+    // As many threads as it may use cores; with one, a runtime without a pool of threads.
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get());
-    let mut builder =
-        if threads == 1 { tokio::runtime::Builder::new_current_thread() } else { tokio::runtime::Builder::new_multi_thread() };
-    let runtime = builder.enable_all().build().map_err(|problem| problem.to_string())?;
-    let notes = [
-        format!("tokio, {threads} thread{}", if threads == 1 { "" } else { "s" }),
-        "tcp_nodelay".to_string(),
-    ];
+    let mut builder = if threads == 1 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
+    // Otherwise a variable of the environment says how many.
+    let runtime = builder.worker_threads(threads).enable_all().build().map_err(|problem| problem.to_string())?;
+    let notes = [format!("threads of tokio: {threads}"), "tcp_nodelay".to_string()];
     runtime.block_on(async {
         let load = Arc::new(Load::new(options));
         let address = format!("redis://{}:{}", load.options.host, load.options.port);
