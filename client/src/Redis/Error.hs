@@ -290,6 +290,9 @@ data Refusal
   | -- | The command (its name) has a word longer than 'Redis.Config.limitBulkBytes'. A server would
     -- end the connection, and with it the commands of other callers.
     ArgumentTooLong ByteString
+  | -- | The server is too old for this (what it is), so nothing was sent. Then the server and
+    -- its version, such as @Redis 7.0.15@; empty if the server does not say.
+    Unsupported ByteString ByteString
   | -- | The text to be sent as one line ('Redis.Command.Build.inline') is not one line: it has a
     -- line break or a zero byte, begins with an asterisk, leaves a quote open, or is too long.
     NotOneLine
@@ -394,6 +397,8 @@ renderRefusal = \case
   EmptyCommand -> "the command has no name"
   UnfitArgument name why -> Char8.unpack name <> " does not take " <> why
   ArgumentTooLong name -> "an argument of " <> Char8.unpack name <> " is longer than limitBulkBytes allows"
+  Unsupported what server ->
+    (if Char8.null server then "the server" else Char8.unpack server) <> " is too old for " <> Char8.unpack what
   NotOneLine -> "the text is not one line: it must not contain a line break or a zero byte, begin with an asterisk, leave a quote open, or have 64 kB or more"
 
 renderRouting :: RoutingCause -> String

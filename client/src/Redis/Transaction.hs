@@ -20,6 +20,12 @@ module Redis.Transaction
     tryRunTransaction,
     submitTransaction,
 
+    -- * Conditions
+    ExecCondition (..),
+    runTransactionIf,
+    tryRunTransactionIf,
+    submitTransactionIf,
+
     -- * Optimistic transactions
     watching,
     Decision (..),
@@ -37,8 +43,11 @@ import Control.Exception (throwIO, try)
 import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
 import Data.Either (lefts)
+import Data.Foldable (asum, fold, toList)
+import Data.IORef (atomicModifyIORef', readIORef)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
+import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, listToMaybe)
 import Redis.Client
 import Redis.Commands.Raw (raw)
@@ -49,9 +58,11 @@ import Redis.Internal.Client.Lease
 import Redis.Internal.Client.RetryEngine
 import Redis.Internal.Client.Trace (Subject, transactionOf)
 import Redis.Internal.Command
+import Redis.Internal.Command.Lines (colonFields)
 import Redis.Internal.Command.Make (fromArguments)
 import Redis.Internal.Command.Transaction
 import Redis.Internal.Network.Runtime (Nanos, coarseNanos, secondsLeft)
+import Redis.Internal.Protocol.CommandTable (CommandEntry (entryArity), entryFromReply)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Cluster (isClustered)
 import Redis.Internal.Routing.RetryPolicy
@@ -78,6 +89,32 @@ tryRunTransaction (Client core) transaction = runTraced core (subjectOf transact
 -- | Submits a transaction without waiting for its results. Blocks like 'submit'.
 submitTransaction :: Client -> Transaction a -> IO (Pending a)
 submitTransaction (Client core) transaction = traced core (subjectOf transaction) (`startTransaction` transaction)
+
+-- | @MULTI … EXEC IFEQ|IFNE|NX|XX …@: runs a transaction if all conditions hold when EXEC comes; if not,
+-- nothing is done, and the result is 'Nothing'. Costs one round trip on a shared connection, where
+-- 'watching' takes a connection of its own and a round trip more. In a cluster the keys of the conditions
+-- must share the slot of the others.
+--
+-- > runTransactionIf client (ExecIfEqual "{a}version" "7" :| []) (queued (set "{a}version" "8") *> queued (set "{a}name" "ada"))
+--
+-- Valkey since 9.2.0. The client asks the server once whether it knows conditions, and refuses the
+-- transaction if it does not ('Redis.Error.Unsupported', with the server's version). Made from the
+-- documentation, and not run on such a server.
+--
+-- Throws like 'runTransaction'; @WRONGTYPE@ if a value is compared that is no string, and then nothing
+-- was done. If EXEC was sent and not answered, the error is 'MaybeExecuted', whatever its commands are:
+-- it is not sent again, because the transaction may itself have changed what a condition says.
+runTransactionIf :: Client -> NonEmpty ExecCondition -> Transaction a -> IO (Maybe a)
+runTransactionIf client conditions transaction = tryRunTransactionIf client conditions transaction >>= either throwIO pure
+
+-- | Like 'runTransactionIf', but returns the results or the 'Error'.
+tryRunTransactionIf :: Client -> NonEmpty ExecCondition -> Transaction a -> IO (Either Error (Maybe a))
+tryRunTransactionIf (Client core) conditions transaction = runTraced core (subjectOf transaction) (\noted -> startConditioned noted conditions transaction)
+
+-- | Submits a transaction with conditions, without waiting for its results. Blocks like 'submit', and
+-- until the server has said once that it knows conditions.
+submitTransactionIf :: Client -> NonEmpty ExecCondition -> Transaction a -> IO (Pending (Maybe a))
+submitTransactionIf (Client core) conditions transaction = traced core (subjectOf transaction) (\noted -> startConditioned noted conditions transaction)
 
 subjectOf :: Transaction a -> Subject
 subjectOf = transactionOf . map commandArguments . transactionCommands
@@ -207,13 +244,54 @@ undone = \case
 -- transaction that fails is recovered like every command ("Redis.Internal.Client.RetryEngine"),
 -- as a whole. Blocks only while there is no room for it or no connection.
 startTransaction :: Core -> Transaction a -> IO (Pending a)
-startTransaction core transaction
-  | Just refusal <- transactionRefusal bounds transaction = pure (settled (Left (RefusedError refusal)))
-  | null commands = pure (settled (conclude (Array [])))
+startTransaction core transaction = startConcluding core transaction (>>= maybe (Left unwatched) Right)
+  where
+    unwatched = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "EXEC's array", decodeErrorGot = "null, but no key was watched", decodeErrorCommand = "EXEC"}
+
+-- | Like 'startTransaction', under conditions; 'Nothing' if one of them did not hold. Asks the server
+-- first whether it knows conditions, until one does: blocks meanwhile.
+startConditioned :: Core -> NonEmpty ExecCondition -> Transaction a -> IO (Pending (Maybe a))
+startConditioned core conditions plain
+  | Just refusal <- transactionRefusal (boundsOf core) transaction = pure (settled (Left (RefusedError refusal)))
+  | otherwise = knowsConditions core transaction >>= either (pure . settled . Left) (\() -> startConcluding core transaction id)
+  where
+    transaction = conditioned (toList conditions) plain
+
+-- | Fails with the reason if the server knows no conditions of EXEC: only it must never get some. It
+-- would not run the transaction; but before Redis 6.0.6 it would also go on queueing, and so what others
+-- send on the connection. A server that knows them tells it by the arity of EXEC.
+knowsConditions :: Core -> Transaction a -> IO (Either Error ())
+knowsConditions core transaction = do
+  known <- Map.lookup "EXEC" <$> readIORef (coreLearnt core)
+  began <- coarseNanos
+  let ask words' = executeFrom core began (withOptions (const (factOptions (transactionFacts transaction))) (toNode (fromArguments words')))
+  case known of
+    Just (Described _) -> pure (Right ())
+    _ ->
+      ask ["COMMAND", "INFO", "EXEC"] >>= \case
+        Left failed -> pure (Left failed)
+        Right (Array [description])
+          | Just entry <- entryFromReply description,
+            entryArity entry < 0 ->
+            Right () <$ atomicModifyIORef' (coreLearnt core) (\others -> (Map.insert "EXEC" (Described entry) others, ()))
+        Right _ -> Left . RefusedError . Unsupported "EXEC with conditions" . either (const "") serverOf <$> ask ["INFO", "server"]
+  where
+    toNode given = case transactionKeys transaction of
+      key : _ -> given {commandRoute = OneSlot (keySlot key)}
+      [] -> given
+    serverOf reply = fold $ do
+      fields <- either (const Nothing) Just (colonFields reply)
+      asum [(family <>) <$> lookup name fields | (name, family) <- [("valkey_version", "Valkey "), ("redis_version", "Redis ")]]
+
+-- | Starts a transaction; the function makes its result of that of EXEC.
+startConcluding :: Core -> Transaction a -> (Either Error (Maybe a) -> Either Error b) -> IO (Pending b)
+startConcluding core transaction final
+  | Just refusal <- transactionRefusal (boundsOf core) transaction = pure (settled (Left (RefusedError refusal)))
+  | null commands && null (transactionConditions transaction) = pure (settled (conclude (Array [])))
   | otherwise = do
     began <- coarseNanos
     result <- newEmptyMVar
-    call <- behindQueue (map commandRequest (multi : commands)) <$> (newCall (commandRequest exec) facts target (deadlineFor core facts began) result >>= tracedBy (coreNotes core))
+    call <- behindQueue (map commandRequest (multi : commands)) <$> (newCall (commandRequest (transactionExec transaction)) facts target (deadlineFor core facts began) result >>= tracedBy (coreNotes core))
     behind <- waitsForDestination engine
     destination <- if behind then pure Nothing else destinationFor cluster facts target
     maybe (awaitDestination engine call) (sendCall engine call) destination
@@ -223,13 +301,14 @@ startTransaction core transaction
     engine = coreRetryEngine core
     commands = transactionCommands transaction
     facts = transactionFacts transaction
-    bounds = Bounds {boundsSeveralNodes = isClustered cluster, boundsArgument = longestArgument core}
     target = case transactionKeys transaction of
       key : _ -> TargetPrimary (keySlot key)
       [] -> maybe TargetAnyNode targetOf (listToMaybe commands)
 
-    conclude reply = transactionResult transaction reply >>= maybe (Left unwatched) Right
-    unwatched = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "EXEC's array", decodeErrorGot = "null, but no key was watched", decodeErrorCommand = "EXEC"}
+    conclude = final . transactionResult transaction
+
+boundsOf :: Core -> Bounds
+boundsOf core = Bounds {boundsSeveralNodes = isClustered (coreCluster core), boundsArgument = longestArgument core}
 
 -- | Runs a transaction on a lent connection, after the WATCHes there. 'Nothing' if a watched
 -- key had changed; then nothing was done.
@@ -240,7 +319,7 @@ tryTransactionOn dedicated transaction =
     Nothing -> do
       begun <- startUntracedOn dedicated multi (pure ())
       queue <- traverse (\command -> startUntracedOn dedicated command (pure ())) (transactionCommands transaction)
-      ended <- startUntracedOn dedicated exec entered
+      ended <- startUntracedOn dedicated (transactionExec transaction) entered
       started <- awaitStarted begun
       answers <- traverse awaitStarted queue
       result <- awaitStarted ended
@@ -259,6 +338,5 @@ tryTransactionOn dedicated transaction =
   where
     bounds = Bounds {boundsSeveralNodes = False, boundsArgument = longestArgument (dedicatedCore dedicated)}
 
-multi, exec :: Command Value
+multi :: Command Value
 multi = fromArguments ["MULTI"]
-exec = fromArguments ["EXEC"]

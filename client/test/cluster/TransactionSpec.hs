@@ -131,6 +131,44 @@ spec = describe "a transaction" $ do
         $ \(command, name) -> refusalOf (queued command) `shouldReturn` RefusedError (NotInTransaction name)
       countHeard node ["MULTI"] `shouldReturn` 0
 
+  describe "under conditions" $ do
+    it "has them compared by EXEC, tells whether they held, and asks the server once whether it knows them" $
+      limited . settled . withNode $ \node client -> do
+        held <- newTVarIO True
+        setScript node =<< comparing (-1) (readTVarIO held)
+        let every = ExecIfEqual key "7" :| [ExecIfNotEqual key "8", ExecIfAbsent "{u}none", ExecIfPresent key]
+        runTransactionIf client every visit `shouldReturn` Just (1, Just "v")
+        runTransactionIf client (ExecIfPresent key :| []) (pure 'x') `shouldReturn` Just 'x'
+        atomically (writeTVar held False)
+        (submitTransactionIf client (ExecIfAbsent key :| []) visit >>= awaitReply) `shouldReturn` Nothing
+        filter ((== ["EXEC"]) . take 1) <$> heard node
+          `shouldReturn` [ ["EXEC", "IFEQ", key, "7", "IFNE", key, "8", "NX", "{u}none", "XX", key],
+                           ["EXEC", "XX", key],
+                           ["EXEC", "NX", key]
+                         ]
+        countHeard node ["COMMAND"] `shouldReturn` 1
+
+    it "is refused, unsent, by the version of a server that knows none, until the server is newer" $
+      limited . settled . withNode $ \node client -> do
+        setScript node =<< comparing 1 (pure True)
+        tryRunTransactionIf client (ExecIfPresent key :| []) visit `shouldReturn` Left (RefusedError (Unsupported "EXEC with conditions" "Redis 7.0.15"))
+        countHeard node ["MULTI"] `shouldReturn` 0
+        setScript node =<< comparing (-1) (pure True)
+        runTransactionIf client (ExecIfPresent key :| []) visit `shouldReturn` Just (1, Just "v")
+
+    it "is not sent again when EXEC is not answered, though each of its commands may be" $
+      limited . settled . withNode $ \node client -> do
+        setScript node =<< hangingUp 1 "EXEC" =<< comparing (-1) (pure True)
+        failed <- tryRunTransactionIf client (ExecIfPresent key :| []) (queued (idempotent (Redis.incr key))) >>= expectError
+        errorDelivery failed `shouldBe` MaybeExecuted
+        countHeard node ["EXEC"] `shouldReturn` 1
+
+    it "goes where their keys are, which must share the slot of the others" $
+      limited . settled . withTwo $ \a b client -> do
+        forM_ [a, b] $ \node -> setScript node =<< comparing (-1) (pure True)
+        runTransactionIf client (ExecIfPresent key :| []) visit `shouldReturn` Just (1, Just "v")
+        tryRunTransactionIf client (ExecIfPresent "other" :| []) visit `shouldReturn` Left (RefusedError (CrossSlot "MULTI"))
+
   it "of no commands asks nobody" $
     limited . settled . withNode $ \node client -> do
       runTransaction client (pure 'x') `shouldReturn` 'x'
@@ -173,6 +211,21 @@ spec = describe "a transaction" $ do
 -- | A server with transactions, including the replies to INCR and GET between MULTI and EXEC.
 serving :: IO Script
 serving = servingBut (const (pure Nothing))
+
+-- | Like 'serving', but EXEC has this arity, and its conditions hold or not.
+comparing :: Integer -> IO Bool -> IO Script
+comparing arity holds = do
+  serve <- serving
+  pure $ \connection -> \case
+    ["COMMAND", "INFO", "EXEC"] -> pure (Just (Say (List [description])))
+    ["INFO", "server"] -> pure (Just (Say (Text "# Server\r\nredis_version:7.0.15\r\n")))
+    "EXEC" : _ : _ ->
+      holds >>= \case
+        True -> serve connection ["EXEC"]
+        False -> Just (Say Nil) <$ serve connection ["DISCARD"]
+    words' -> serve connection words'
+  where
+    description = List [Text "exec", Number (fromIntegral arity), List [Status "noscript"], Number 0, Number 0, Number 0, List [Status "@slow", Status "@transaction"], List [], List [], List []]
 
 -- | Like 'serving', but the argument decides the reply to a command that is to be queued.
 servingBut :: (ByteString -> IO (Maybe Reply)) -> IO Script

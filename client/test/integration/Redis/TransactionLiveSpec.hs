@@ -4,6 +4,7 @@ module Redis.TransactionLiveSpec (spec) where
 import Control.Concurrent.Async (forConcurrently, replicateConcurrently)
 import Control.Monad (forM_, replicateM_)
 import Data.ByteString.Char8 qualified as Char8
+import Data.Foldable (asum)
 import Data.Int (Int64)
 import Data.List (nub, sort)
 import Data.Map.Strict qualified as Map
@@ -60,6 +61,15 @@ spec = around_ (within 60) . describe "transactions" $ do
       gauges <- snapshotNodes <$> clientSnapshot client
       map (gaugeIdle . gaugeDedicated) gauges `shouldBe` [0]
       calls server "exec" `shouldReturn` 10
+
+  it "under conditions are refused, unsent, by the version of a server that knows none" $
+    withClientOf PreferResp3 $ \server client -> do
+      fields <- Map.fromList <$> run client Redis.info
+      let version = fromMaybe "" (asum [(family <>) <$> Map.lookup name fields | (name, family) <- [("valkey_version", "Valkey "), ("redis_version", "Redis ")]])
+      tryRunTransactionIf client (ExecIfPresent "k" :| []) (queued (Redis.incr "n"))
+        `shouldReturn` Left (RefusedError (Unsupported "EXEC with conditions" version))
+      calls server "multi" `shouldReturn` 0
+      run client (Redis.get "n") `shouldReturn` Nothing
 
   describe "after a look" $ do
     it "happen if nothing has changed, with what was decided" $

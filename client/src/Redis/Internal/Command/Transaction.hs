@@ -7,7 +7,11 @@ module Redis.Internal.Command.Transaction
   ( Transaction,
     queued,
     tryQueued,
+    ExecCondition (..),
+    conditioned,
+    transactionConditions,
     transactionCommands,
+    transactionExec,
     transactionFacts,
     transactionKeys,
     Bounds (..),
@@ -26,14 +30,51 @@ import Data.Sequence (Seq)
 import Data.Sequence qualified as Seq
 import Redis.Error
 import Redis.Internal.Command
+import Redis.Internal.Command.Make (fromArguments)
 import Redis.Internal.Command.Shown (shownLabel, shownPart, shownTransaction)
 import Redis.Internal.Protocol.Encode (requestExceeds, requestIsOne)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Value (Value (..))
 
--- | Commands that run together, with no other client's command in between, and a function
--- that makes a result of their replies.
-data Transaction a = Transaction (Seq Queued) (Results -> Reading a)
+-- | The conditions of EXEC, commands that run together, with no other client's command in between,
+-- and a function that makes a result of their replies.
+data Transaction a = Transaction [ExecCondition] (Seq Queued) (Results -> Reading a)
+
+-- | A condition that the server compares when EXEC comes.
+data ExecCondition
+  = -- | IFEQ: the key holds this value, a string.
+    ExecIfEqual ByteString ByteString
+  | -- | IFNE: the key does not exist, or holds another string.
+    ExecIfNotEqual ByteString ByteString
+  | -- | NX: the key does not exist.
+    ExecIfAbsent ByteString
+  | -- | XX: the key exists.
+    ExecIfPresent ByteString
+  deriving stock (Eq, Show)
+
+conditionKey :: ExecCondition -> ByteString
+conditionKey = \case
+  ExecIfEqual name _ -> name
+  ExecIfNotEqual name _ -> name
+  ExecIfAbsent name -> name
+  ExecIfPresent name -> name
+
+-- | The transaction under these conditions, too.
+conditioned :: [ExecCondition] -> Transaction a -> Transaction a
+conditioned more (Transaction conditions queue reading) = Transaction (more <> conditions) queue reading
+
+transactionConditions :: Transaction a -> [ExecCondition]
+transactionConditions (Transaction conditions _ _) = conditions
+
+-- | EXEC, with the conditions.
+transactionExec :: Transaction a -> Command Value
+transactionExec (Transaction conditions _ _) = fromArguments ("EXEC" : concatMap condition conditions)
+  where
+    condition = \case
+      ExecIfEqual name value -> ["IFEQ", name, value]
+      ExecIfNotEqual name value -> ["IFNE", name, value]
+      ExecIfAbsent name -> ["NX", name]
+      ExecIfPresent name -> ["XX", name]
 
 data Queued = Queued
   { -- | The command as it is sent; its reply is the server's confirmation that it is
@@ -60,13 +101,13 @@ data Results = Results Int [Value]
 type Reading a = (Either Error a, Results)
 
 instance Functor Transaction where
-  fmap f (Transaction queue reading) = Transaction queue $ \results ->
+  fmap f (Transaction conditions queue reading) = Transaction conditions queue $ \results ->
     let (result, rest) = reading results in (f <$> result, rest)
 
 instance Applicative Transaction where
-  pure a = Transaction Seq.empty ((,) (Right a))
-  Transaction queueF readingF <*> Transaction queueA readingA =
-    Transaction (queueF <> queueA) $ \results ->
+  pure a = Transaction [] Seq.empty ((,) (Right a))
+  Transaction conditionsF queueF readingF <*> Transaction conditionsA queueA readingA =
+    Transaction (conditionsF <> conditionsA) (queueF <> queueA) $ \results ->
       let (f, others) = readingF results
           (a, rest) = readingA others
        in (f <*> a, rest)
@@ -74,7 +115,7 @@ instance Applicative Transaction where
 -- | A transaction of one command. If the command fails when it runs, the transaction fails with
 -- its error; the commands beside it have run all the same.
 queued :: Command a -> Transaction a
-queued given = Transaction (Seq.singleton (queuedOf given)) $ \results@(Results count _) ->
+queued given = Transaction [] (Seq.singleton (queuedOf given)) $ \results@(Results count _) ->
   let (result, rest) = next given results
    in (either (Left . inPart count) Right result, rest)
   where
@@ -87,7 +128,7 @@ queued given = Transaction (Seq.singleton (queuedOf given)) $ \results@(Results 
 -- command fails, the transaction does not. The error's delivery is that of this command
 -- alone.
 tryQueued :: Command a -> Transaction (Either Error a)
-tryQueued given = Transaction (Seq.singleton (queuedOf given)) $ \results ->
+tryQueued given = Transaction [] (Seq.singleton (queuedOf given)) $ \results ->
   let (result, rest) = next given results in (Right result, rest)
 
 next :: Command a -> Results -> Reading a
@@ -136,27 +177,28 @@ queuedOf given =
 -- | The commands that are queued, in order. The reply to each is the server's
 -- confirmation that it is queued.
 transactionCommands :: Transaction a -> [Command Value]
-transactionCommands (Transaction queue _) = map queuedCommand (toList queue)
+transactionCommands (Transaction _ queue _) = map queuedCommand (toList queue)
 
 -- | The transaction as errors name it.
 transactionLabel :: Transaction a -> ByteString
-transactionLabel (Transaction queue _) = shownTransaction (map queuedLabel (toList queue))
+transactionLabel (Transaction _ queue _) = shownTransaction (map queuedLabel (toList queue))
 
 -- | Its commands as errors name them, in order.
 queuedLabels :: Transaction a -> [ByteString]
-queuedLabels (Transaction queue _) = zipWith (`shownPart` length queue) [1 ..] (map queuedLabel (toList queue))
+queuedLabels (Transaction _ queue _) = zipWith (`shownPart` length queue) [1 ..] (map queuedLabel (toList queue))
 
 queuedLabel :: Queued -> ByteString
 queuedLabel Queued {queuedCommand, queuedKeys} = shownLabel (commandName queuedCommand) queuedKeys
 
--- | The facts of a transaction. It may be sent again if each of its commands may. Its
--- time limit is the longest that one of its commands has.
+-- | The facts of a transaction. It may be sent again if each of its commands may, but not under a
+-- condition: what it has done may let the condition fail, so the second answer would say that
+-- nothing was done. Its time limit is the longest that one of its commands has.
 transactionFacts :: Transaction a -> Facts
-transactionFacts (Transaction queue _) =
+transactionFacts (Transaction conditions queue _) =
   writeFacts
     { factOptions =
         noOptions
-          { optionIdempotent = all (factIdempotent . factsOf) queue,
+          { optionIdempotent = null conditions && all (factIdempotent . factsOf) queue,
             optionTimeLimit = foldr (longest . optionTimeLimit . factOptions . factsOf) Nothing queue
           }
     }
@@ -164,16 +206,20 @@ transactionFacts (Transaction queue _) =
     factsOf = commandFacts . queuedCommand
     longest a b = liftA2 max a b <|> a <|> b
 
--- | All keys of its commands.
+-- | All keys of its conditions and commands.
 transactionKeys :: Transaction a -> [ByteString]
-transactionKeys (Transaction queue _) = concatMap queuedKeys queue
+transactionKeys (Transaction conditions queue _) = map conditionKey conditions <> concatMap queuedKeys queue
 
 -- | The reason to refuse a transaction, if there is one. It is refused as a whole: nothing of
 -- it is sent.
 transactionRefusal :: Bounds -> Transaction a -> Maybe Refusal
-transactionRefusal bounds transaction@(Transaction queue _) =
-  asum (fmap (($ bounds) . queuedRefusal) queue) <|> crossing
+transactionRefusal bounds transaction@(Transaction conditions queue _) =
+  asum (fmap (($ bounds) . queuedRefusal) queue) <|> tooLong <|> crossing
   where
+    tooLong
+      | null conditions = Nothing
+      | commandRequest (transactionExec transaction) `requestExceeds` boundsArgument bounds = Just (ArgumentTooLong "EXEC")
+      | otherwise = Nothing
     crossing
       | boundsSeveralNodes bounds, not (sameSlot (transactionKeys transaction)) = Just (CrossSlot "MULTI")
       | otherwise = Nothing
@@ -182,9 +228,9 @@ transactionRefusal bounds transaction@(Transaction queue _) =
         slots = map keySlot keys
 
 -- | The result that EXEC's reply gives, which is not an error reply; 'Nothing' if a
--- watched key had changed.
+-- watched key had changed, or a condition does not hold.
 transactionResult :: Transaction a -> Value -> Either Error (Maybe a)
-transactionResult (Transaction queue reading) = \case
+transactionResult (Transaction _ queue reading) = \case
   Array replies
     | length replies == Seq.length queue -> Just <$> fst (reading (Results (Seq.length queue) replies))
     | otherwise -> Left (unexpected (show (Seq.length queue) <> " replies") (show (length replies)))
