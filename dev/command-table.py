@@ -210,7 +210,7 @@ def literal(lines):
 def modules():
     """The path and the text of each."""
     found = servers()
-    sources = ", ".join(found)
+    sources = ", ".join(name + " (published)" if (DATA / f"published/{name}.jsonl").exists() else name for name in found)
     versions = {}
     for server, commands in found.items():
         for name, command in commands.items():

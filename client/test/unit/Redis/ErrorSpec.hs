@@ -64,7 +64,9 @@ spec = describe "Redis.Error, said to people" $ do
       ),
       ( RoutingError (RoutingFailure "" MaybeExecuted (PartsFailed (FailedParts 3 3 lost))),
         "3 of 3 parts failed; the first: db:1: the server closed the connection (not sent) (it may have run)"
-      )
+      ),
+      (RefusedError (Unsupported "EXEC with conditions" "Redis 7.0.15"), "refused: Redis 7.0.15 is too old for EXEC with conditions"),
+      (RefusedError (Unsupported "EXEC with conditions" ""), "refused: the server is too old for EXEC with conditions")
     ]
 
   it "prints so where nobody catches it, in runtimes that go by show and in those that go by displayException" $
