@@ -12,7 +12,7 @@ from pathlib import Path
 
 import campaign_page
 import gate_page
-from libraries import DARK, LIGHT, Report, LINES, behind, by_run, compared, is_other, lines, measured, picture, polling, surroundings, title_of, versions
+from libraries import DARK, LIGHT, Report, LINES, behind, by_run, compared, is_other, lines, measured, not_in_clusters, picture, polling, surroundings, title_of, versions
 from runs import FACTS, ROOT, Run, every_run, pack, unpacked
 from services import autocannon_lines, in_one_sentence, in_services, service_lines
 
@@ -94,7 +94,7 @@ def folded(run: Run, about: str, table: list[str]) -> list[str]:
 def libraries_block(all_reports: list[Report]) -> str:
     newest = all_reports[-1]
     out = [*by_run(all_reports), ""]
-    out += [f"The newest run measured, {versions(newest)}. Neither Debian's Go clients nor hedis are measured in a cluster.", ""]
+    out += [f"The newest run measured, {versions(newest)}. Not measured in a cluster: {not_in_clusters(newest)}.", ""]
     out += [f"Used of its core in the newest run: {polling(newest)}.", ""]
     for report in reversed(all_reports):
         about = f"{surroundings(report)}; `{report.run.facts['commands']}`; load average at the start {report.load or 'not kept'}."

@@ -40,12 +40,13 @@ GROUPS = [
     ("Node", lambda row: row["language"] == "JavaScript"),
     ("Python", lambda row: row["language"] == "Python"),
     ("Haskell: hedis", is_hedis),
+    ("Rust", lambda row: row["language"] == "Rust"),
 ]
 
 LIGHT = {"ground": "#ffffff", "ink": "#1f2328", "faint": "#d0d7de", "soft": "#59636e",
-         "lines": ["#8250df", "#1f2328", "#0969da", "#1a7f37", "#bc4c00", "#9a6700", "#cf222e"]}
+         "lines": ["#8250df", "#1f2328", "#0969da", "#1a7f37", "#bc4c00", "#9a6700", "#cf222e", "#0d7887"]}
 DARK = {"ground": "#0d1117", "ink": "#f0f6fc", "faint": "#30363d", "soft": "#9198a1",
-        "lines": ["#d2a8ff", "#f0f6fc", "#79c0ff", "#7ee787", "#ffa657", "#e3b341", "#ff7b72"]}
+        "lines": ["#d2a8ff", "#f0f6fc", "#79c0ff", "#7ee787", "#ffa657", "#e3b341", "#ff7b72", "#39c5cf"]}
 
 
 @dataclass
@@ -245,6 +246,10 @@ def versions(report: Report) -> str:
     return "; ".join(f"from {place}: " + ", ".join(f"{name} {', '.join(known)}" for name, known in libraries.items()) for place, libraries in places.items())
 
 
+def not_in_clusters(report: Report) -> str:
+    return ", ".join(name for name, row in report.rows.items() if not row["cluster"])
+
+
 # One run by itself.
 
 
@@ -303,6 +308,9 @@ def picture(report: Report, colours: dict) -> str:
     series = []
     for (title, wanted), colour in zip(GROUPS, colours["lines"]):
         found = [(callers, best[1]) for callers in CALLERS if (best := report.best(waiting(callers), wanted))]
+        # A run of before a language was measured.
+        if not found:
+            continue
         series.append((title, colour, [(callers, [sample.rate for sample in turns.values()]) for callers, turns in found]))
     highest = max(max(rates) for _, _, points in series for _, rates in points)
     scale = 200_000 * math.ceil(highest / 200_000)
