@@ -14,20 +14,24 @@ other_apt() {
     -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false -o Acquire::IndexTargets::deb-src::DEP-11::DefaultEnabled=false "$@"
 }
 
-# Fetches the lists once. Each argument is "deb SUITE" or "deb-src SUITE". Fails without a network
-# or a mirror.
-lists_are_new=""
+# Fetches the lists, or tries to, once. Each argument is "deb SUITE" or "deb-src SUITE". Fails without
+# a network or a mirror.
+lists_are=""
 new_lists() {
   local list
-  [ -z "$lists_are_new" ] || return 0
+  if [ -n "$lists_are" ]; then
+    [ "$lists_are" = new ]
+    return
+  fi
+  lists_are=old
   if [ -z "$mirror" ]; then
     echo "this machine names no mirror of Debian" >&2
     return 1
   fi
   mkdir -p "$top/apt/state/lists/partial" "$top/apt/cache/archives/partial"
   for list in "$@"; do echo "${list% *} $mirror ${list#* } main"; done >"$top/apt/sources.list"
-  other_apt -o APT::Update::Error-Mode=any update >&2
-  lists_are_new=yes
+  other_apt -o APT::Update::Error-Mode=any update >&2 || return 1
+  lists_are=new
 }
 
 # Downloads packages, each named PACKAGE/SUITE, and unpacks them into a new folder FOLDER/root, with
@@ -39,8 +43,8 @@ unpack_packages() { # FOLDER PACKAGE/SUITE...
   mkdir -p "$folder/packages" "$folder/root"
   (cd "$folder/packages" && other_apt download "$@" >&2) || return 1
   for package in "$folder"/packages/*.deb; do
-    dpkg -x "$package" "$folder/root"
-    dpkg-deb --show --showformat '${Package} ${Version}\n' "$package" >>"$folder/versions"
+    dpkg -x "$package" "$folder/root" || return 1
+    dpkg-deb --show --showformat '${Package} ${Version}\n' "$package" >>"$folder/versions" || return 1
   done
   rm -rf "$folder/packages"
 }
