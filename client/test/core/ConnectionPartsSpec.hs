@@ -150,9 +150,9 @@ slots = do
       told <- newIORef []
       reply <- newEmptyMVar
       let given = fromArguments ["PING"]
-          handedOn client _ node began outcome result = do
-            modifyIORef' told ((client, node, began, asEither outcome) :)
-            void (tryPutMVar result (Right Null))
+          handedOn client _ node Handover {handoverBegan, handoverOutcome, handoverResult} = do
+            modifyIORef' told ((client, node, handoverBegan, asEither handoverOutcome) :)
+            void (tryPutMVar handoverResult (Right Null))
           slot = Retrying reply given 'c' 'n' handedOn
       sequence_ [fillSlot (anySlot slot) began outcome | (began, outcome) <- [(7, first), (8, second)]]
       arrival <- waitArrival (anySlot slot)

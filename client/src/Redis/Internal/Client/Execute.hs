@@ -249,11 +249,11 @@ startPlaced core began given =
     Nothing -> startUnplaced core began given
 {-# INLINE startPlaced #-}
 
--- | Hands a command that began at this time over to the retry engine.
-hasFailed :: Core -> Command a -> Destination -> Nanos -> Outcome -> MVar (Either Error Value) -> IO ()
-hasFailed core given destination began outcome result = do
-  call <- callOf core given began result
-  onFailure (coreRetryEngine core) call destination outcome
+-- | Hands a command over to the retry engine.
+hasFailed :: Core -> Command a -> Destination -> Handover -> IO ()
+hasFailed core given destination Handover {handoverBegan, handoverOutcome, handoverResult} = do
+  call <- callOf core given handoverBegan handoverResult
+  onFailure (coreRetryEngine core) call destination handoverOutcome
 
 -- | The destination of a command that is about to be sent. 'Nothing' if no node is known, or if
 -- earlier commands still wait for one: this command must not overtake them.

@@ -60,6 +60,7 @@ module Redis.Internal.Network.InFlight
   ( -- * Replies
     ResponseSlot,
     SlotFor (..),
+    Handover (..),
     anySlot,
     Outcome (..),
     newResponseSlot,
@@ -154,13 +155,20 @@ data SlotFor a where
   -- | The action is told of any outcome, before a waiting caller has it. The flag says whether that
   -- has happened.
   Telling :: {-# UNPACK #-} !(MVar Arrival) -> IORef Bool -> (Outcome -> IO ()) -> SlotFor Value
-  -- | A failure is handed on to the function, with what the command was submitted with, when it began,
-  -- and the variable for its result. The connection and the caller keep this one object of a
+  -- | A failure is handed on to the function, with what the command was submitted with. The connection and the caller keep this one object of a
   -- submitted command in flight: the collector copies it.
-  Retrying :: {-# UNPACK #-} !(MVar Arrival) -> Command a -> core -> place -> (core -> Command a -> place -> Nanos -> Outcome -> MVar (Either Error Value) -> IO ()) -> SlotFor a
+  Retrying :: {-# UNPACK #-} !(MVar Arrival) -> Command a -> core -> place -> (core -> Command a -> place -> Handover -> IO ()) -> SlotFor a
   -- | No connection has the command. The action waits for the result; it may be interrupted, and run
   -- again.
   Awaiting :: IO (Either Error a) -> SlotFor a
+
+-- | A failure that is handed on: when the command began, the outcome, and the variable for the
+-- command's result.
+data Handover = Handover
+  { handoverBegan :: Nanos,
+    handoverOutcome :: Outcome,
+    handoverResult :: MVar (Either Error Value)
+  }
 
 -- | A slot as a connection has it, whatever the type of the result.
 type ResponseSlot = SlotFor Value
@@ -194,7 +202,7 @@ fillSlot slot began outcome = case slot of
     | otherwise -> do
       result <- newEmptyMVar
       first <- tryPutMVar reply (HandedOn outcome result)
-      when first (act core given place began outcome result)
+      when first (act core given place Handover {handoverBegan = began, handoverOutcome = outcome, handoverResult = result})
   Telling reply told act -> do
     -- Of several writers only the first one's outcome is acted on.
     late <- atomicModifyIORef' told ((,) True)
