@@ -403,7 +403,7 @@ admitWaiting mux = do
 -- | Sends the queued commands, unless another thread is sending. Never blocks.
 flushQueued :: Multiplexer -> IO ()
 flushQueued mux = do
-  -- Read without the lock, because the reader comes here before every read. A caller that queues a
+  -- Read without the lock, because the reader comes here whenever a read brings no reply. A caller that queues a
   -- command at this moment finds the reader awake, and the reader looks again, under the lock,
   -- before it sleeps.
   unsent <- wakeupUnsent <$> wakeup mux

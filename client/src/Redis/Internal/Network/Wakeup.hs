@@ -28,6 +28,7 @@
 -- > life      Open, Draining, Dead
 -- > unsent    commands in the buffer that nobody has begun to send
 -- > watch     whether the reader must not sleep unwatched for now
+-- > polls     whether the reader would poll for a reply
 --
 -- = The events
 --
@@ -54,6 +55,7 @@
 -- >              R11 unwatched, Resting or watch       watch                 GoOn
 -- >              otherwise                             Asleep…               Sleep
 -- > Woken                                              Awake                 Leave
+-- > Judged                                             polls                 Leave
 -- > Ticked       R12 AsleepUnwatched                   watch, reader Awake   Leave   reader
 -- >              otherwise                                                   Leave
 -- > WouldRest    R13 in flight, waited for, not Open,                        GoOn
@@ -72,7 +74,7 @@
 --
 -- * Somebody sends now. When it is done it looks again: the writer sends the
 --   rest (R7), a caller or the reader wakes the reader if that sleeps (R5).
--- * Nobody sends and the reader is awake. It sends before it reads, and does
+-- * Nobody sends and the reader is awake. It sends when a read brings no reply, and does
 --   not go to sleep without having sent (R9).
 -- * Nobody sends and the reader sleeps. Then there was nothing unsent when it
 --   went to sleep, and a caller that has queued a command since has woken it (R3).
