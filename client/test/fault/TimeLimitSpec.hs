@@ -1,10 +1,11 @@
 -- | A command's time limit is the whole time until its result, whatever the command waits for.
 module TimeLimitSpec (spec) where
 
-import Control.Concurrent.Async (async, cancel, wait)
+import Control.Concurrent (threadDelay)
+import Control.Concurrent.Async (async, cancel, mapConcurrently, wait, withAsync)
 import Control.Concurrent.STM
 import Control.Exception (try)
-import Control.Monad (void)
+import Control.Monad (forever, void)
 import GHC.Clock (getMonotonicTime)
 import Harness
 import Redis
@@ -69,6 +70,22 @@ spec = do
           result `shouldSatisfy` isLate MaybeExecuted
           taken `shouldSatisfy` (< 3)
 
+  describe "the time limit of any command" $
+    it "is over when a tenth more has passed, whatever the command waits for" $
+      behindProxy $ \_ proxy ->
+        leavingNothing . withClient (setMaxDedicated 2 (setCommandTimeout (Just (seconds 30)) (through proxy))) $ \client -> do
+          run client Commands.ping
+          Proxy.freeze proxy Proxy.ToClient
+          let limit = 1
+              late command = timed (tryRun client (timeLimit (seconds limit) command))
+              onShared = void <$> Commands.get "key"
+              -- Two wait for the server, the others for those two.
+              onOwn = void <$> Commands.blpop (pure "list") Nothing
+          (results, lag) <- withLag (mapConcurrently late (replicate 50 onShared <> replicate 6 onOwn))
+          [result | (result, _) <- results, deliveryOf result `notElem` [Just NotSent, Just MaybeExecuted]] `shouldBe` []
+          [taken | (_, taken) <- results, taken > 1.1 * limit + lag] `shouldBe` []
+          Proxy.thaw proxy Proxy.ToClient
+
   describe "a client that is closed" $ do
     it "does not keep a command that waits to be sent again on a connection of its own" $
       endsOnceClosed (\client -> void <$> tryRun client (Commands.blpop (pure "list") Nothing))
@@ -90,6 +107,18 @@ endsOnceClosed action =
       _ -> False
     within 5 (closeClient client)
     within 5 (wait caller) `shouldReturn` Left ClientClosed
+
+-- | Runs an action beside a thread that only sleeps. Also returns how many seconds late that thread was
+-- at most, twice: for the thread that notices, and for the caller.
+withLag :: IO a -> IO (a, Double)
+withLag action = do
+  most <- newTVarIO 0
+  let sleeper = forever $ do
+        (_, taken) <- timed (threadDelay 10000)
+        atomically (modifyTVar' most (max (taken - 0.01)))
+  result <- withAsync sleeper (const action)
+  lag <- readTVarIO most
+  pure (result, 2 * lag)
 
 timed :: IO a -> IO (a, Double)
 timed action = do

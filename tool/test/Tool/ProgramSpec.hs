@@ -363,6 +363,8 @@ spec = describe "the program" $ do
         -- The system's own reason.
         (_, _, below) <- run' ["bench", "--json", "/dev/null/out.json"]
         below `oneLine` "(/dev/null: not a directory)"
+        (_, _, nowhere) <- run' ["bench", "--json", "/proc/out.json"]
+        nowhere `oneLine` "(/proc: no such file or directory)"
         (_, _, read') <- run' ["bench", "report", "/dev/null/out.json"]
         read' `oneLine` "/dev/null/out.json: not a directory"
         listDirectory folder `shouldReturn` []

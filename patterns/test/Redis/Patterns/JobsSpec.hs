@@ -301,6 +301,13 @@ spec = around (\test -> withServer serverDefaults (\server -> connected (serverP
       atomically (writeTVar broken False)
       _ <- run client (Redis.del (pure "{mails}:jobs:delayed"))
       finally' client delayed JobDone
+    -- A job that is done, while it is impossible to count it.
+    uncounted <- new client jobDefaults ""
+    troubles <- newTVarIO []
+    spoilt "{mails}:jobs:done" $
+      working client quick {workerReport = \event -> atomically (modifyTVar' troubles (event :))} (const (pure "")) $
+        finally' client uncounted JobDone
+    map show <$> readTVarIO troubles `shouldReturn` []
   it "does not count a try that a worker's stop has ended" $ \(_, client) -> do
     job <- new client jobDefaults {jobMaxAttempts = 1} ""
     begun <- newEmptyMVar

@@ -1,6 +1,6 @@
 -- | The colours of charts, for a light and for a dark page.
 --
--- Sixteen colours for series. People with the usual kinds of colour blindness can tell neighbours
+-- Seventeen colours for series. People with the usual kinds of colour blindness can tell neighbours
 -- apart. All have a contrast of at least three to one against their background.
 module Tool.Chart.Style
   ( chartStyle,
@@ -13,7 +13,7 @@ import Data.Text qualified as Text
 import Tool.Markup (Markup, raw)
 import Tool.Text (shown)
 
--- | The class of a series' colour, by its number. The seventeenth colour is the first again.
+-- | The class of a series' colour, by its number. The eighteenth colour is the first again.
 seriesClass :: Int -> Text
 seriesClass number = "s" <> shown (number `mod` length those)
   where
@@ -71,11 +71,11 @@ light =
   ( "#1c2330",
     "#5a6475",
     "#dfe3ea",
-    Text.words "#2563b8 #c2560c #14795a #8a3fa8 #b8305f #6b6a00 #0d7887 #7a5230 #4a5568 #5b8a00 #d01c1c #4b3fd6 #00695c #96245f #9a6a00 #1f2937"
+    Text.words "#2563b8 #c2560c #14795a #8a3fa8 #b8305f #6b6a00 #0d7887 #7a5230 #4a5568 #5b8a00 #d01c1c #4b3fd6 #00695c #96245f #9a6a00 #1f2937 #e0457b"
   )
 dark =
   ( "#e6eaf2",
     "#9aa5b8",
     "#303846",
-    Text.words "#6ea8ff #ff9d5c #4fcf9f #cf9bf5 #ff84b0 #cfce4a #4fcfe0 #d3a680 #b3bfd1 #a6e22e #ff7b72 #a5a0ff #2dd4bf #f0a6d0 #ffd166 #f1f5f9"
+    Text.words "#6ea8ff #ff9d5c #4fcf9f #cf9bf5 #ff84b0 #cfce4a #4fcfe0 #d3a680 #b3bfd1 #a6e22e #ff7b72 #a5a0ff #2dd4bf #f0a6d0 #ffd166 #f1f5f9 #ffb8cc"
   )

@@ -192,14 +192,15 @@ beginScript =
     \redis.call('HSET', job, 'state', 'running', 'started', now)\n\
     \return {at[5], attempt, tonumber(at[4])}"
 
--- | Arguments: @… result@. Returns whether this call settled the entry.
+-- | Arguments: @… result@. Returns whether this call settled the entry. What is only counted may fail: the
+-- job is done.
 doneScript :: Script
 doneScript =
   settling
     "if not settle() then return 0 end\n\
     \redis.call('HSET', job, 'state', 'done', 'result', ARGV[5], 'ended', now)\n\
     \keep('keep')\n\
-    \redis.call('INCR', done)\n\
+    \redis.pcall('INCR', done)\n\
     \return 1"
 
 -- | Arguments: @… attempt rest why@. Returns whether the job is tried again, by this worker's doing or,
