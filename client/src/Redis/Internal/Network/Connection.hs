@@ -342,17 +342,19 @@ writeWord :: Multiplexer -> Word -> Int -> IO ()
 writeWord mux word = writeByteArray (muxWords mux) (wordIndex word)
 {-# INLINE writeWord #-}
 
--- | Notes that all commands so far are being sent. Returns whether nothing has come for so long that
--- the peer may have ended the connection unnoticed. Call it under
--- the lock, with the right to send.
+-- | Notes that all commands so far are being sent. Returns whether the peer may have ended the
+-- connection unnoticed: nothing that was sent is unanswered, so that the reader may sleep unwatched,
+-- and nothing has come for so long. Call it under the lock, with the right to send.
 markSent :: Multiplexer -> IO Bool
 markSent mux = do
   now <- preciseNanos
   submitted <- ringTail (muxRing mux)
+  answered <- ringHead (muxRing mux)
+  sent <- readWord mux WordHandedOver
   writeWord mux WordHandedOver submitted
   addSendTime (muxSendTimes mux) submitted now
   heard <- readWord mux WordReadAt
-  pure (fromIntegral now - heard > quietNanos)
+  pure (answered >= sent && fromIntegral now - heard > quietNanos)
 {-# NOINLINE markSent #-}
 
 -- | Commands submitted and not answered.
