@@ -14,8 +14,8 @@ import Redis.Decode qualified as Decode
 import Redis.Internal.Protocol.CommandTable
 import Redis.Internal.Protocol.CommandTable.Policy
 import Redis.TestKit.Address (Address)
-import Redis.TestKit.Cluster qualified as Cluster
 import Redis.TestKit.Cluster hiding (clusterNodes)
+import Redis.TestKit.Cluster qualified as Cluster
 import Redis.TestKit.Command (Reply (..))
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait

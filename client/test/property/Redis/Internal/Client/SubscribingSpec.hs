@@ -23,8 +23,8 @@ import Redis.Internal.Config (AddressMapping (..))
 import Redis.Internal.Network.Runtime (Nanos)
 import Redis.Internal.Protocol.Slot (keySlot, slotNumber)
 import System.Random (mkStdGen)
-import Test.Hspec qualified as Hspec
 import Test.Hspec hiding (after, before, it)
+import Test.Hspec qualified as Hspec
 import Test.QuickCheck
 
 spec :: Spec
