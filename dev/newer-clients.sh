@@ -39,15 +39,15 @@ unpack() { # NAME PACKAGE...
 
 # What has to be done to a folder before it is used under its name.
 finish() { # NAME FOLDER
-  local root="$top/$1/root" redis="$2/root/usr/share/gocode/src/github.com/redis/go-redis"
+  local files="$top/$1/files" redis="$2/files/usr/share/gocode/src/github.com/redis/go-redis"
   case "$1" in
   # A program outside of Go's own folders finds a version of a library by its folder alone.
   go) ln -s . "$redis/v9" ;;
   python)
     {
       echo '#!/bin/sh'
-      echo "export PYTHONHOME=\"$root/usr\" PYTHONPATH=\"$root/usr/lib/python3/dist-packages\""
-      own_libraries "$root" "$python"
+      echo "export PYTHONHOME=\"$files/usr\" PYTHONPATH=\"$files/usr/lib/python3/dist-packages\""
+      own_libraries "$files" "$python"
     } >"$2/python"
     chmod +x "$2/python"
     ;;

@@ -32,7 +32,7 @@ unpack() { # NAME PROGRAM SUITE-OF-THE-SERVER SUITE-OF-THE-LIBRARIES PACKAGE...
     unpack_packages "$name.new" "${wanted[@]}" || return 1
     rm -rf "$name"
     mv "$name.new" "$name"
-    printf '#!/bin/sh\n%s\n' "$(own_libraries "$top/$name/root" "$program")" >"$name/server.new"
+    printf '#!/bin/sh\n%s\n' "$(own_libraries "$top/$name/files" "$program")" >"$name/server.new"
     chmod +x "$name/server.new"
     "$name/server.new" --version >&2 || return 1
     mv "$name/server.new" "$name/server"

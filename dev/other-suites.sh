@@ -34,22 +34,22 @@ new_lists() {
   lists_are=new
 }
 
-# Downloads packages, each named PACKAGE/SUITE, and unpacks them into a new folder FOLDER/root, with
+# Downloads packages, each named PACKAGE/SUITE, and unpacks them into a new folder FOLDER/files, with
 # their versions in FOLDER/versions.
 unpack_packages() { # FOLDER PACKAGE/SUITE...
   local folder="$1" package
   shift
   rm -rf "$folder"
-  mkdir -p "$folder/packages" "$folder/root"
+  mkdir -p "$folder/packages" "$folder/files"
   (cd "$folder/packages" && other_apt download "$@" >&2) || return 1
   for package in "$folder"/packages/*.deb; do
-    dpkg -x "$package" "$folder/root" || return 1
+    dpkg -x "$package" "$folder/files" || return 1
     dpkg-deb --show --showformat '${Package} ${Version}\n' "$package" >>"$folder/versions" || return 1
   done
   rm -rf "$folder/packages"
 }
 
-# A program that runs with the libraries of its own root, whatever those of the system are.
-own_libraries() { # ROOT PROGRAM
+# A program that runs with the libraries that were unpacked with it, whatever those of the system are.
+own_libraries() { # FILES PROGRAM
   echo "exec \"$1/usr/lib64/ld-linux-x86-64.so.2\" --argv0 $2 --library-path \"$1/usr/lib/x86_64-linux-gnu\" \"$1/usr/bin/$2\" \"\$@\""
 }

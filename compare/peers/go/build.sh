@@ -5,8 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 newer="$(cd ../../.. && pwd)/build/newer-clients/go"
-sources="$newer/root/usr/share/gocode"
-GOROOT="$(echo "$newer"/root/usr/lib/go-*)"
+sources="$newer/files/usr/share/gocode"
+GOROOT="$(echo "$newer"/files/usr/lib/go-*)"
 export GOROOT GO111MODULE=off GOPATH="$sources" GOFLAGS='' CGO_ENABLED=0
 
 peer() { # row, its file, Debian package, whether it knows clusters

@@ -8,8 +8,8 @@ cd "$(dirname "$0")"
 newer=../../../build/newer-clients/hiredis
 flags=() library=(-lhiredis) sources=(.)
 if [ -e "$newer" ]; then
-  flags=(-I"$newer/root/usr/include")
-  library=("$newer"/root/usr/lib/*/libhiredis.a)
+  flags=(-I"$newer/files/usr/include")
+  library=("$newer"/files/usr/lib/*/libhiredis.a)
   sources+=("$newer/versions")
 fi
 if ! command -v gcc >/dev/null || ! printf '#include <hiredis/hiredis.h>\n' | gcc "${flags[@]}" -E -x c - >/dev/null 2>&1; then

@@ -23,7 +23,7 @@ if [ ! -e "$program" ] || [ -n "$(find . "$newer/versions" -path ./build -prune 
   rm -f Cargo.lock
   CLIENT_VERSION="$version" RUNTIME_VERSION="rustc 1.$minor, tokio $(version_of tokio)" \
     cargo build --release --offline --target-dir build --config 'source.crates-io.replace-with="debian"' \
-    --config "source.debian.directory=\"$newer/root/usr/share/cargo/registry\"" >&2
+    --config "source.debian.directory=\"$newer/files/usr/share/cargo/registry\"" >&2
   touch "$program"
 fi
 echo '{"row": "redis-rs", "version": "'"$version"'", "origin": "Debian", "run": ["'"$program"'"], "cluster": true, "styles": ["wait", "batch"], "language": "Rust"}'

@@ -4,7 +4,7 @@ import Control.Concurrent.Async (forConcurrently, wait, withAsync)
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
 import Control.Exception (try)
-import Control.Monad (forM, forM_, replicateM_, unless, void, when)
+import Control.Monad (forM, forM_, replicateM, replicateM_, unless, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
@@ -301,12 +301,13 @@ spec = around (\test -> withServer serverDefaults (\server -> connected (serverP
       atomically (writeTVar broken False)
       _ <- run client (Redis.del (pure "{mails}:jobs:delayed"))
       finally' client delayed JobDone
-    -- A job that is done, while it is impossible to count it.
-    uncounted <- new client jobDefaults ""
+    -- Jobs that are done, while it is impossible to count them. What became of one is told before the
+    -- worker begins the next.
+    uncounted <- replicateM 2 (new client jobDefaults "")
     troubles <- newTVarIO []
     spoilt "{mails}:jobs:done" $
-      working client quick {workerReport = \event -> atomically (modifyTVar' troubles (event :))} (const (pure "")) $
-        finally' client uncounted JobDone
+      working client quick {workerConcurrency = 1, workerReport = \event -> atomically (modifyTVar' troubles (event :))} (const (pure "")) $
+        forM_ uncounted (\job -> finally' client job JobDone)
     map show <$> readTVarIO troubles `shouldReturn` []
   it "does not count a try that a worker's stop has ended" $ \(_, client) -> do
     job <- new client jobDefaults {jobMaxAttempts = 1} ""

@@ -155,8 +155,9 @@ data SlotFor a where
   -- | The action is told of any outcome, before a waiting caller has it. The flag says whether that
   -- has happened.
   Telling :: {-# UNPACK #-} !(MVar Arrival) -> IORef Bool -> (Outcome -> IO ()) -> SlotFor Value
-  -- | A failure is handed on to the function, with what the command was submitted with. The connection and the caller keep this one object of a
-  -- submitted command in flight: the collector copies it.
+  -- | A failure is handed on to the function, with what the command was submitted with. The
+  -- connection and the caller keep this one object of a submitted command in flight, because the
+  -- collector copies it.
   Retrying :: {-# UNPACK #-} !(MVar Arrival) -> Command a -> core -> place -> (core -> Command a -> place -> Handover -> IO ()) -> SlotFor a
   -- | No connection has the command. The action waits for the result; it may be interrupted, and run
   -- again.
@@ -230,12 +231,7 @@ waitSlotResult slot = arrivalOutcome <$> waitArrival slot
 
 -- | The outcome in the slot, if it is filled. Never blocks.
 trySlotResult :: ResponseSlot -> IO (Maybe Outcome)
-trySlotResult slot =
-  fmap arrivalOutcome <$> case slot of
-    Waited reply -> tryReadMVar reply
-    Retrying reply _ _ _ _ -> tryReadMVar reply
-    Telling reply _ _ -> tryReadMVar reply
-    Awaiting _ -> pure Nothing
+trySlotResult slot = fmap arrivalOutcome <$> fromSlot tryReadMVar (const (pure Nothing)) slot
 
 -- | The outcome that arrived.
 arrivalOutcome :: Arrival -> Outcome
@@ -246,12 +242,17 @@ arrivalOutcome = \case
 
 -- | Like 'waitSlotResult', and also returns whether a failure was handed on.
 waitArrival :: ResponseSlot -> IO Arrival
-waitArrival = \case
-  Waited reply -> readMVar reply
-  Retrying reply _ _ _ _ -> readMVar reply
-  Telling reply _ _ -> readMVar reply
-  Awaiting action -> either (Unresolved . Failure) Plain <$> action
+waitArrival = fromSlot readMVar (fmap (either (Unresolved . Failure) Plain))
 {-# INLINE waitArrival #-}
+
+-- | Reads the variable of a slot, or the action.
+fromSlot :: (MVar Arrival -> b) -> (IO (Either Error Value) -> b) -> ResponseSlot -> b
+fromSlot reading acting = \case
+  Waited reply -> reading reply
+  Retrying reply _ _ _ _ -> reading reply
+  Telling reply _ _ -> reading reply
+  Awaiting action -> acting action
+{-# INLINE fromSlot #-}
 
 -- | The ring: its cells and its ends.
 data PendingRing = PendingRing
