@@ -14,7 +14,7 @@ import Redis.Patterns.Work (jobProcess, workProcess)
 import Redis.Patterns.WorkerClusterSpec qualified as WorkerClusterSpec
 import Redis.Patterns.WorkerFaultSpec qualified as WorkerFaultSpec
 import Redis.Patterns.WorkerSpec qualified as WorkerSpec
-import Redis.TestKit.Wait (within)
+import Redis.TestKit.Wait (testWithin)
 import System.Environment (getArgs)
 import System.IO (BufferMode (LineBuffering), hSetBuffering, stdout)
 import Test.Hspec (around_, describe, hspec)
@@ -28,7 +28,7 @@ main =
     ["--jobs", port] -> mapM_ jobProcess (readMaybe port)
     _ -> do
       hSetBuffering stdout LineBuffering
-      hspec . around_ (within 90) $ do
+      hspec . around_ (testWithin 90) $ do
         describe "Lock" LockSpec.spec
         describe "What becomes of what is pending" PendingSpec.spec
         describe "Worker" WorkerSpec.spec

@@ -9,7 +9,7 @@ import Redis.TestKit.GroupSpec qualified as GroupSpec
 import Redis.TestKit.ProxySpec qualified as ProxySpec
 import Redis.TestKit.ScriptedSpec qualified as ScriptedSpec
 import Redis.TestKit.ServerSpec qualified as ServerSpec
-import Redis.TestKit.Wait (within)
+import Redis.TestKit.Wait (testWithin)
 import Redis.TestKit.WaitSpec qualified as WaitSpec
 import System.Environment (getArgs)
 import System.IO (BufferMode (LineBuffering), hSetBuffering, stdout)
@@ -22,7 +22,7 @@ main =
     ["--hold-a-server"] -> ServerSpec.holdServer
     _ -> do
       hSetBuffering stdout LineBuffering
-      hspec . around_ (within 90) $ do
+      hspec . around_ (testWithin 90) $ do
         describe "Wait" WaitSpec.spec
         describe "Command" CommandSpec.spec
         describe "Certificates" CertificatesSpec.spec

@@ -1,7 +1,7 @@
 -- | All tests of the program. When a test starts this process again, it runs the program.
 module Main (main) where
 
-import Redis.TestKit.Wait (within)
+import Redis.TestKit.Wait (testWithin)
 import System.Environment (lookupEnv)
 import System.Exit (exitWith)
 import Test.Hspec (around_, hspec)
@@ -60,7 +60,7 @@ main =
   (,) <$> lookupEnv Tool.ProgramSpec.actAsProgram <*> lookupEnv Tool.MergeSpec.actAsSampler >>= \case
     (Just _, _) -> runProgram >>= exitWith
     (_, Just _) -> Tool.MergeSpec.sampler
-    (Nothing, Nothing) -> (useUtf8 >>) . hspec . around_ (within 120) $ do
+    (Nothing, Nothing) -> (useUtf8 >>) . hspec . around_ (testWithin 120) $ do
       Tool.OptionsSpec.spec
       Tool.Bench.ArrivalsSpec.spec
       Tool.Bench.AssembleSpec.spec

@@ -29,6 +29,7 @@ spec = do
   describe "reads of a real cluster" . aroundAll (withCluster options) $ do
     saidSpec
     stayingSpec
+    movingSpec
     nearSpec
     faultySpec
     zonedSpec
@@ -143,6 +144,32 @@ stayingSpec =
           (here, there) <- divided cluster name action
           -- The replicas run the write, too, when they replicate it.
           (name, here, if name == "incr" then 0 else there) `shouldBe` (name, 1, 0 :: Int)
+
+movingSpec :: SpecWith Cluster
+movingSpec =
+  it "go to the primary while their slot moves, once a redirect has said so" $ \cluster ->
+    within 60 . connected (setReadFrom PreferReplica) cluster $ \client -> do
+      let moved = ["{moves}" <> Char8.pack (show n) | n <- [1 .. 60 :: Int]]
+          found = forM moved (run client . Redis.get)
+          written = forM_ moved (\key -> run client (Redis.set key key))
+      written
+      eventually 10 "every replica has all of it" $ (== replicate 3 (map Just moved)) <$> replicateConcurrently 3 found
+      -- Before the move, the replicas answer.
+      divided cluster "get" found `shouldReturn` (0, 60)
+      let slot = slotNumberOf "{moves}"
+      source <- slotPrimary cluster slot
+      target <- List.find (/= source) . map fst <$> clusterPrimaries cluster
+      answers <- newTVarIO []
+      forM_ target $ \node -> do
+        let during count = do
+              -- The keys that have moved are answered with ASK.
+              unless (count > 10) written
+              now <- found
+              atomically (modifyTVar' answers (now :))
+        migrateSlot cluster quietMigration {migrationMoved = during} slot node
+        slotPrimary cluster slot `shouldReturn` node
+      seen <- readTVarIO answers
+      seen `shouldBe` replicate 6 (map Just moved)
 
 nearSpec :: SpecWith Cluster
 nearSpec =

@@ -15,14 +15,14 @@ import MuxRoomSpec qualified
 import MuxSleepSpec qualified
 import MuxTimeSpec qualified
 import PoolOrderSpec qualified
-import Redis.TestKit.Wait (within)
+import Redis.TestKit.Wait (testWithin)
 import RepeatedSpec qualified
 import ReplyChecksSpec qualified
 import Test.Hspec
 import WakeupSpec qualified
 
 main :: IO ()
-main = hspec . around_ (within 120) $ do
+main = hspec . around_ (testWithin 120) $ do
   DecodeSpec.spec
   ExactSpec.spec
   RepeatedSpec.spec

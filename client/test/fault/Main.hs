@@ -14,7 +14,7 @@ import DedicatedSpec qualified
 import DroppedSpec qualified
 import HandshakeSpec qualified
 import ObservationSpec qualified
-import Redis.TestKit.Wait (within)
+import Redis.TestKit.Wait (testWithin)
 import RotationSpec qualified
 import SubscriptionSpec qualified
 import System.IO (BufferMode (LineBuffering), hSetBuffering, stdout)
@@ -26,7 +26,7 @@ import WalksSpec qualified
 main :: IO ()
 main = do
   hSetBuffering stdout LineBuffering
-  hspec . around_ (within 45) $ do
+  hspec . around_ (testWithin 45) $ do
     describe "Connections" ConnectionSpec.spec
     describe "Bytes" BytesSpec.spec
     describe "Cache" CacheSpec.spec

@@ -10,7 +10,7 @@ import Lab.OptionsSpec qualified
 import Lab.Program (runLab)
 import Lab.ProgramSpec qualified
 import Lab.SuiteSpec qualified
-import Redis.TestKit.Wait (within)
+import Redis.TestKit.Wait (testWithin)
 import System.Environment (lookupEnv)
 import System.Exit (exitWith)
 import Test.Hspec (around_, hspec)
@@ -20,7 +20,7 @@ main :: IO ()
 main =
   lookupEnv Lab.ProgramSpec.actAsProgram >>= \case
     Just _ -> runLab >>= exitWith
-    Nothing -> (useUtf8 >>) . hspec . around_ (within 120) $ do
+    Nothing -> (useUtf8 >>) . hspec . around_ (testWithin 120) $ do
       Lab.OptionsSpec.spec
       Lab.SuiteSpec.spec
       Lab.GateSpec.spec

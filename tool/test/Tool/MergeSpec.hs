@@ -219,7 +219,7 @@ spec = describe "Tool.Merge" $ do
     it "adds up two generators that were told when to begin" $
       withServer serverDefaults $ \server -> withSystemTempDirectory "merge-spec" $ \folder -> do
         now <- getPOSIXTime
-        let begin = ceiling now + 3 :: Int
+        let begin = ceiling now + 5 :: Int
             load name =
               program
                 "REDIS_CLIENT_TEST_ACTS_AS_PROGRAM"

@@ -151,7 +151,7 @@ spec = do
 
     it "record all primaries of a cluster, merged by time" $
       withSystemTempDirectory "replay-spec" $ \folder ->
-        withCluster clusterDefaults {clusterPrimaryCount = 3} $ \cluster -> do
+        withCluster clusterDefaults {clusterPrimaryCount = 3, clusterNodeTimeout = 15000} $ \cluster -> do
           nodes <- clusterNodes cluster
           let file = folder </> "recording"
               servers = map nodeServer nodes

@@ -9,6 +9,7 @@ where
 
 import Control.Applicative (many, optional, (<|>))
 import Lab.Bare (BareOptions (..))
+import Lab.Moving (MovingOptions (..))
 import Lab.Options.Differential (DifferentialOptions, differentialOptions, differentialProblem)
 import Lab.Options.Gate (GateOptions, defaultGate, gateOptions, gateProblem)
 import Lab.Options.Suite (SuiteOptions, suiteOptions, suiteProblem)
@@ -32,10 +33,12 @@ import Options.Applicative
     option,
     progDesc,
     renderFailure,
+    showDefault,
     strArgument,
     strOption,
     subparser,
     switch,
+    value,
     (<**>),
   )
 import System.Exit (ExitCode (ExitSuccess))
@@ -51,6 +54,8 @@ data Mode
     Suite SuiteOptions
   | -- | The same tests as redis-benchmark, beside it.
     Differential DifferentialOptions
+  | -- | What reads at replicas miss while a slot moves.
+    Moving MovingOptions
   | -- | The bare loop, which the gate starts as a process of its own.
     Bare BareOptions
   deriving stock (Eq, Show)
@@ -89,6 +94,7 @@ modeProblem = \case
   Render _ -> Nothing
   Suite options -> suiteProblem options
   Differential options -> differentialProblem options
+  Moving options -> between "--rounds" 1 1000 (movingRounds options)
   Bare options -> between "--threads" 1 100000 (bareThreads options) <|> between "--batch" 1 100000 (bareBatch options)
 
 -- The mode of a command line, or why it makes no sense.
@@ -100,12 +106,13 @@ program =
   where
     modes =
       hsubparser
-        ( metavar "gate|suite|differential"
+        ( metavar "gate|suite|differential|moving"
             <> command "gate" (info gateMode (progDesc "Speeds, and what the tool itself costs, on pinned cores, beside hiredis and redis-benchmark" <> footer exitCodes))
             <> command "suite" (info (Right . Suite <$> suiteOptions) (progDesc "GET, SET and mixed against a private server and a private cluster"))
             <> command
               "differential"
               (info (Right . Differential <$> differentialOptions) (progDesc "The same tests by redis-client and by redis-benchmark: do they find the same?" <> footer exitCodes))
+            <> command "moving" (info (Right . Moving <$> movingOptions) (progDesc "How many reads at replicas miss a key while its slot moves"))
         )
     hidden = subparser (internal <> command "bare" (info (Right . Bare <$> bareOptions) (progDesc "A loop that does nothing but ask")))
     gateMode =
@@ -124,6 +131,12 @@ gateOrRender rendered options files
   | null files = Left "--render needs a FILE"
   | options /= defaultGate = Left "--render measures nothing: no other options"
   | otherwise = Right (Render files)
+
+movingOptions :: Parser MovingOptions
+movingOptions =
+  MovingOptions
+    <$> option wholeNumber (long "rounds" <> metavar "N" <> value 5 <> showDefault <> help "Moves")
+    <*> optional (strOption (long "json" <> metavar "FILE" <> help "Write the results as JSON (-: to the standard output)"))
 
 bareOptions :: Parser BareOptions
 bareOptions =

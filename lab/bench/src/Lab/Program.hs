@@ -14,6 +14,7 @@ import Data.Time.Format (defaultTimeLocale, formatTime)
 import Lab.Bare (bare)
 import Lab.Differential (differential)
 import Lab.Gate (gate, render)
+import Lab.Moving (MovingOptions (..), moving)
 import Lab.Options
 import Lab.Options.Differential (DifferentialOptions (..))
 import Lab.Options.Gate (GateOptions (..))
@@ -55,6 +56,7 @@ act = \case
     (notes, results) <- suite progress options
     conclude (suiteOutputs options) write (notes <> [""] <> report results) (documentOf about results)
   Differential options -> writing (differentialJson options) $ differential options
+  Moving options -> writing (movingJson options) $ moving options
   Bare options -> bare options
   where
     writing path action = do

@@ -2,6 +2,7 @@ module Lab.OptionsSpec (spec) where
 
 import Data.List (isInfixOf)
 import Lab.Differential.Table (Judged (..))
+import Lab.Moving (MovingOptions (..))
 import Lab.Options
 import Lab.Options.Differential (DifferentialOptions (..))
 import Lab.Options.Gate (GateOptions (..), defaultGate)
@@ -28,13 +29,14 @@ spec = describe "Lab.Options" $ do
     parse "gate --duration 3 --iterations 5 --memory-short 1 --memory-long 2 --hiredis h --json x"
       `shouldBe` Run (Gate (GateOptions 3 5 (1, 2) "h" (Just "x")))
     parse "gate --render a.json b.json" `shouldBe` Run (Render ["a.json", "b.json"])
+    parse "moving --rounds 2" `shouldBe` Run (Moving (MovingOptions 2 Nothing))
     case parse "differential --test get,incr --iterations 1 --counts-only" of
       Run (Differential options) -> (differentialTests options, differentialIterations options, differentialJudged options) `shouldBe` (["get", "incr"], 1, ByTheServer)
       other -> expectationFailure (show other)
 
   it "helps" $
     case parse "--help" of
-      Help text -> text `shouldSatisfy` \shown -> all (`isInfixOf` shown) ["gate", "suite", "differential", "Exit codes"]
+      Help text -> text `shouldSatisfy` \shown -> all (`isInfixOf` shown) ["gate", "suite", "differential", "moving", "Exit codes"]
       other -> expectationFailure (show other)
 
   describe "says in one line what is wrong" $ do
@@ -45,6 +47,7 @@ spec = describe "Lab.Options" $ do
             ("suite --duration 0", "--duration"),
             ("suite --json - --csv -", "only one form"),
             ("gate --memory-short 9 --memory-long 3", "--memory-long"),
+            ("moving --rounds 0", "--rounds"),
             ("gate --iterations 0", "--iterations"),
             ("gate --json=", "--json needs a file"),
             ("gate --render", "FILE"),

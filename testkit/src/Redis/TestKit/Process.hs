@@ -17,12 +17,14 @@ module Redis.TestKit.Process
   )
 where
 
+import Control.Applicative ((<|>))
 import Control.Concurrent (forkIO, forkOS, rtsSupportsBoundThreads, threadDelay)
 import Control.Concurrent.MVar (newEmptyMVar, putMVar, takeMVar, tryPutMVar)
 import Control.Concurrent.STM
   ( STM,
     TVar,
     atomically,
+    modifyTVar',
     newTVarIO,
     readTVar,
     readTVarIO,
@@ -34,7 +36,7 @@ import Control.Monad (guard, void)
 import Data.List (intercalate)
 import Redis.TestKit.Wait (failure)
 import System.Directory (findExecutable)
-import System.Exit (ExitCode)
+import System.Exit (ExitCode (ExitFailure))
 import System.IO (IOMode (AppendMode), withFile)
 import System.IO.Error (isDoesNotExistError)
 import System.Posix.Signals (Signal, sigKILL, signalProcess)
@@ -95,8 +97,11 @@ spawn folder program arguments output = do
                 atomically (writeTVar exit (Just code))
         case outcome of
           Right () -> pure ()
-          -- Before the start, the exception is for the caller; after it, nothing throws.
-          Left (problem :: SomeException) -> void (tryPutMVar started (Left problem))
+          -- Before the start, the exception is for the caller. After it there is no child that could be
+          -- waited for, so nobody may wait for it.
+          Left (problem :: SomeException) -> do
+            void (tryPutMVar started (Left problem))
+            atomically (modifyTVar' exit (<|> Just (ExitFailure 1)))
   mask_ $ do
     void (if rtsSupportsBoundThreads then forkOS keep else forkIO keep)
     takeMVar started >>= \case

@@ -12,6 +12,7 @@ module Redis.TestKit.Wait
     -- * Deadlines
     within,
     upTo,
+    testWithin,
     Seconds,
     pause,
 
@@ -26,10 +27,14 @@ module Redis.TestKit.Wait
 where
 
 import Control.Concurrent (threadDelay)
+import Control.Concurrent.Async (withAsync)
 import Control.Exception (Exception (displayException), IOException, catch, throwIO, try)
+import Data.Foldable (for_)
+import Data.IORef (modifyIORef', newIORef, readIORef, writeIORef)
 import Data.List (intercalate)
 import GHC.Clock (getMonotonicTime)
 import GHC.Stack (HasCallStack, callStack, prettyCallStack)
+import Redis.TestKit.Descendants (descendants)
 import System.Directory (getSymbolicLinkTarget, listDirectory)
 import System.Timeout (timeout)
 
@@ -111,6 +116,29 @@ within seconds action =
 -- | Like 'within', for an action that may take longer: 'Nothing' if it did, and was cancelled.
 upTo :: Seconds -> IO a -> IO (Maybe a)
 upTo = timeout . microseconds
+
+-- | Like 'within', for a whole test. The failure also says what processes of this one ran two
+-- seconds before the time was over, and for how long this process itself stood still.
+testWithin :: HasCallStack => Seconds -> IO a -> IO a
+testWithin limit action = do
+  stood <- newIORef 0
+  seen <- newIORef []
+  let beat = do
+        begun <- getMonotonicTime
+        pause 1
+        now <- getMonotonicTime
+        modifyIORef' stood (max (now - begun - 1))
+      look = do
+        for_ [3 .. limit] (const beat)
+        descendants >>= writeIORef seen
+  withAsync look (const (upTo limit action)) >>= \case
+    Just result -> pure result
+    Nothing -> do
+      still <- readIORef stood
+      processes <- readIORef seen
+      failure . intercalate "\n" $
+        ("did not finish within " <> show limit <> " s; this process stood still for up to " <> show still <> " s; its processes were:") :
+        if null processes then ["none"] else processes
 
 -- | Blocks for this time. For pacing a load, never for waiting for an effect.
 pause :: Seconds -> IO ()

@@ -3,10 +3,12 @@ module Redis.TestKit.WaitSpec (spec) where
 import Control.Concurrent.STM (atomically, newEmptyTMVarIO, takeTMVar)
 import Control.Exception (try)
 import Data.IORef (atomicModifyIORef', newIORef)
-import Data.List (isInfixOf)
+import Data.List (isInfixOf, tails)
 import Redis.TestKit.Wait
 import System.IO (IOMode (ReadMode), withFile)
+import System.Process (callProcess)
 import Test.Hspec
+import Text.Read (readEither)
 
 spec :: Spec
 spec = do
@@ -39,6 +41,16 @@ spec = do
     never <- newEmptyTMVarIO
     upTo 0.01 (atomically (takeTMVar never) :: IO ()) `shouldReturn` Nothing
     upTo 5 (pure 'a') `shouldReturn` Just 'a'
+
+  it "says what processes a test that takes too long had" $ do
+    outcome <- try (testWithin 3 (callProcess "sh" ["-c", "sleep 20; :"]))
+    case outcome of
+      Left (TestKitFailure text) -> do
+        [readEither word | "up" : "to" : word : _ <- tails (words text)] `shouldSatisfy` \case
+          [Right still] -> still >= (0 :: Double) && still < 2
+          _ -> False
+        map (takeWhile (== ' ')) (filter ("sleep 20" `isInfixOf`) (lines text)) `shouldBe` ["", "  "]
+      Right () -> expectationFailure "it did not fail"
 
   it "counts open descriptors" $ do
     atFirst <- openDescriptors
