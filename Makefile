@@ -49,6 +49,12 @@ bench-fanin: setup ## Measure taking messages of one channel beside hiredis; ROU
 bench-frozen: setup ## Measure when waiting callers are back from a frozen server, by allocation area; ROUNDS=
 	@scripts/bench-frozen.sh $(if $(ROUNDS),--rounds "$(ROUNDS)")
 
+bench-checks: setup ## Measure what the setting reply_checks costs; ROUNDS=
+	@scripts/bench-checks.sh $(if $(ROUNDS),--rounds "$(ROUNDS)")
+
+bench-moving: setup ## Count the reads at replicas that miss a key while its slot moves
+	@scripts/bench.sh moving
+
 compile-cost: setup ## Say what the commands cost to compile; REV=...: of another revision
 	@dev/compile-cost.sh $(REV)
 

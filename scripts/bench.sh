@@ -3,8 +3,9 @@
 # SET and mixed against a server and a cluster of its own; "gate" holds the speed against
 # what is demanded, and what the program itself costs against its bounds, and fails where
 # one is certainly missed; "differential" holds our figures against those of
-# redis-benchmark. And the program's "campaign", which varies persistence, sizes, callers
-# and more. Further arguments are handed on.
+# redis-benchmark; "moving" counts the reads at replicas that miss a key while its slot
+# moves. And the program's "campaign", which varies persistence, sizes, callers and more.
+# Further arguments are handed on.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/cabal-env.sh
@@ -16,13 +17,14 @@ program=redis-client-lab
 case "$mode" in
 suite) set -- suite --json results/bench.json "$@" ;;
 differential) set -- differential --json results/differential.json "$@" ;;
+moving) set -- moving --json results/moving.json "$@" ;;
 gate) set -- gate "$@" ;;
 campaign)
   program=redis-client
   set -- bench campaign "$@"
   ;;
 *)
-  echo "bench: unknown mode '$mode': suite, gate, differential or campaign" >&2
+  echo "bench: unknown mode '$mode': suite, gate, differential, moving or campaign" >&2
   exit 2
   ;;
 esac

@@ -17,7 +17,7 @@ import Redis.Patterns.Surroundings
 import Redis.TestKit.Command (Reply (List, Number, Text))
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Scripted (awaitMet, heardBy, inOrder, onAny, replies, scriptedPort, withScripted)
-import Redis.TestKit.Server (freeze, serverAddress)
+import Redis.TestKit.Server (freeze, kill9, serverAddress, thaw)
 import Redis.TestKit.Wait
 import Test.Hspec
 
@@ -199,6 +199,17 @@ spec = do
         either errorDelivery (const NotSent) failed `shouldBe` MaybeExecuted
         -- Without the server, the value comes from its source.
         cached cache "k" (pure (Just "new")) `shouldReturn` Just "new"
+
+    it "for ever, or of a server that is gone, delays a caller by the time that is set" $
+      withRedisAndClient $ \server client -> do
+        cache <- newCache client plain {keepingTimeout = seconds 0.2}
+        void (cached cache "k" (pure (Just "old")))
+        forM_ [freeze, \frozen -> thaw frozen *> kill9 frozen] $ \lose -> do
+          lose server
+          began <- getMonotonicTime
+          cached cache "other" (pure (Just "new")) `shouldReturn` Just "new"
+          took <- subtract began <$> getMonotonicTime
+          took `shouldSatisfy` (< 0.6)
 
   it "never returns what is older than an invalidation that was answered, while connections break" $
     withRedis $ \server ->
