@@ -10,7 +10,7 @@ module Tool.Connect
     targetResp,
     targetNetwork,
     targetNodeName,
-    specOn,
+    targetSpec,
     needFiles,
 
     -- * Connecting
@@ -187,8 +187,8 @@ targetNodeName target = case targetSocket target of
 
 -- | The description of a run of this operation on a target: a closed loop of one thread and one
 -- command at a time, of which the rest is not known. Takes the number of capabilities.
-specOn :: Target -> Int -> Text -> Spec
-specOn target capabilities operation =
+targetSpec :: Target -> Int -> Text -> Spec
+targetSpec target capabilities operation =
   Spec
     { specOperation = operation,
       specWorkload = operation,

@@ -200,7 +200,7 @@ played options recording = do
              | (reason, left) <- Map.toList (recordingLeftOut recording)
            ]
     specOf capabilities =
-      (specOn target capabilities "replay")
+      (targetSpec target capabilities "replay")
         { specWorkload =
             Text.intercalate "," $
               [utf8 name <> ":" <> shown held | (name, held) <- Map.toList (recordingNames recording)],

@@ -286,7 +286,7 @@ nameOf target workload load =
 -- Takes the number of capabilities, and the number of nodes that serve keys.
 specOf :: Int -> Int -> Target -> Workload -> LoadOptions -> Spec
 specOf capabilities nodes target workload load =
-  (specOn target capabilities (workloadName workload))
+  (targetSpec target capabilities (workloadName workload))
     { specWorkload = workloadText workload,
       specSeed = loadSeed load,
       specKeys = loadKeys load,

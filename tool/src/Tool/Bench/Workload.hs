@@ -64,7 +64,7 @@ data Workload = Workload
     -- | A draw of 2^32 below the first mark is of the first kind, and so on. The last kind has no
     -- mark.
     workloadMarks :: PrimArray Word64,
-    workloadGround :: Dataset,
+    workloadDataset :: Dataset,
     -- | A short name, such as @get@ or @mixed@.
     workloadName :: Text,
     -- | The whole workload, such as @70:get,30:set@.
@@ -102,7 +102,7 @@ assembled dataset name text shares =
       workloadMakes =
         smallArrayFromList (zipWith (\number (_, kind) -> kindMake kind number) [0 ..] shares),
       workloadMarks = primArrayFromList (marks (map fst shares)),
-      workloadGround = dataset,
+      workloadDataset = dataset,
       workloadName = name,
       workloadText = text
     }
@@ -117,22 +117,22 @@ marks weights =
 
 -- | The keys and values that the user requested.
 workloadShape :: Workload -> Shape
-workloadShape = datasetShape . workloadGround
+workloadShape = datasetShape . workloadDataset
 
 workloadKeys :: Workload -> Int
 workloadKeys = shapeKeys . workloadShape
 
 -- | The key with a number below 'workloadKeys'. \(O(1)\).
 workloadKey :: Workload -> Int -> ByteString
-workloadKey = keyOf . datasetKeys . workloadGround
+workloadKey = keyOf . datasetKeys . workloadDataset
 
 -- | The value of that key. \(O(1)\), copies nothing.
 workloadValue :: Workload -> Int -> ByteString
-workloadValue = valueOf . datasetValues . workloadGround
+workloadValue = valueOf . datasetValues . workloadDataset
 
 -- | Bytes of the longest key.
 workloadKeySize :: Workload -> Int
-workloadKeySize = longestKey . datasetKeys . workloadGround
+workloadKeySize = longestKey . datasetKeys . workloadDataset
 
 -- | Notes for the readers of the results.
 workloadNotes :: Workload -> [Text]
@@ -210,5 +210,5 @@ next Workload {workloadMakes, workloadMarks} stream = do
 -- | The final outcome, given the number of the key that was drawn with the command. \(O(n)\) in the
 -- size of the value.
 verdict :: Workload -> Int -> Outcome -> Outcome
-verdict = compared . workloadGround
+verdict = compared . workloadDataset
 {-# INLINE verdict #-}

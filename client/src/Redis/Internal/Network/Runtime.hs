@@ -15,7 +15,7 @@
 -- @docs/guide/tuning.md@).
 --
 -- No other module throws to a thread, but for the thread that "Redis.Internal.Network.Transport"
--- starts in a runtime without @-threaded@, and for three threads with a @timeout@ of their own.
+-- starts in a runtime without @-threaded@, and for two threads with a @timeout@ of their own.
 -- Two exceptions on their way to one thread crash the runtime of GHC now and then
 -- (@docs/ghc-throwto.md@). So 'supervised' throws only to the thread that it has started itself,
 -- and once. A thread that may have to stop for several reasons waits for all of them in one
