@@ -182,7 +182,8 @@ struct session *redis_client_tls_new(SSL_CTX *context, int fd, const char *name,
 			/* An empty name would switch the check off. */
 			if (*name == '\0' || SSL_set_tlsext_host_name(session->ssl, name) != 1)
 				goto failed;
-			X509_VERIFY_PARAM_set_hostflags(parameters, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+			/* A common name counts for nothing, also where there is no other name. */
+			X509_VERIFY_PARAM_set_hostflags(parameters, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
 			if (verify && X509_VERIFY_PARAM_set1_host(parameters, name, 0) != 1)
 				goto failed;
 		}

@@ -182,6 +182,12 @@ spec = aroundAll withWorld . describe "TLS" $ do
         refusal (trusting world) (TcpEndpoint "localhost" port)
           `shouldReturn` "certificate verify failed: hostname mismatch"
 
+    check "refuses a certificate whose only host name is its common name" $ \world -> do
+      named <- createSigned (worldFolder world) (worldAuthority world) "localhost" "email:nobody@other.test" Current
+      withRedis world named [] $ \port ->
+        refusal (trusting world) (TcpEndpoint "localhost" port)
+          `shouldReturn` "certificate verify failed: hostname mismatch"
+
     check "refuses a certificate that does not name the address" $ \world ->
       withRedis world (worldOther world) [] $ \port ->
         refusal (trusting world) (TcpEndpoint "127.0.0.1" port)
