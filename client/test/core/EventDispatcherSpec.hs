@@ -1,4 +1,4 @@
--- | The herald, which calls the user's hooks, by itself: in order, one after the other, whatever
+-- | The event dispatcher, which calls the user's hooks, by itself: in order, one after the other, whatever
 -- the hooks do.
 module EventDispatcherSpec (spec) where
 
@@ -14,7 +14,7 @@ import Redis.Value
 import Test.Hspec
 
 spec :: Spec
-spec = describe "the herald" $ do
+spec = describe "the dispatcher" $ do
   it "tells events one after the other, in the order in which they came" . within 10 $ do
     gate <- newEmptyMVar
     told <- newIORef []
