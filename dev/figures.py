@@ -26,7 +26,7 @@ def readme_block(reports: list[Report], services: list[Run]) -> str:
     return "\n".join([
         "<picture>",
         '  <source media="(prefers-color-scheme: dark)" srcset="docs/figures/callers-dark.svg">',
-        '  <img alt="GETs a second by the number of callers that wait: this library, and the best of C, .NET, Go, Node, Python and Haskell" src="docs/figures/callers-light.svg">',
+        '  <img alt="GETs a second by the number of callers that wait: this library, and the best of C, Rust, .NET, Go, Node, Python and Haskell" src="docs/figures/callers-light.svg">',
         "</picture>",
         "",
         *compared(reports, LINES, "GETs of 512 bytes"),
