@@ -88,6 +88,10 @@ check "comparison of the REST services, short" \
 check "differential, short" "$(cabal list-bin -v0 exe:redis-client-lab)" \
   differential --test get,incr --iterations 1 --duration 1 --counts-only
 
+# The other measurements once: that they work.
+check "reply checks, short" lab/checks/checks.py --check
+check "a slot that moves, short" "$(cabal list-bin -v0 exe:redis-client-lab)" moving --rounds 1
+
 # A whole campaign, small: every axis, a soak, and the report.
 check "campaign, small" scripts/campaign-smoke.sh
 

@@ -2,12 +2,13 @@
 """Measures what the setting reply_checks costs, by pairs of runs of the program redis-client.
 
     checks.py [--rounds N] [--callers N,N] [--seconds S] [--seed N]
+    checks.py --check
 
 A private server is on core 0, "redis-client bench" on core 1: GETs of so many callers, each of whom
 waits for its reply, with the setting and without it, one after the other. The order of a round is
 random. Said is the ratio, with to without, of the pairs' rates and of their processor time for each
 command: the geometric mean and its 95 % interval. Raw data and table: results/checks/. The machine should be
-quiet. Exit status: 0, or 2 if it could not be measured.
+quiet. --check runs one short pair, and says no figures. Exit status: 0, or 2 if it could not be measured.
 """
 
 import argparse
@@ -27,6 +28,7 @@ sys.path.insert(0, str(HERE.parent / "pair"))
 
 import builds  # noqa: E402
 import judge  # noqa: E402
+import kept  # noqa: E402
 import lone  # noqa: E402
 import pair  # noqa: E402
 from builds import Trouble  # noqa: E402
@@ -66,27 +68,20 @@ def measure(options):
                 found[str(callers)][setting].append(once(program, server, callers, setting, options, folder))
             pair.say(f"round {number} of {options.rounds}")
         version = server.version()
-    told(
-        {
-            "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-            "client": {"commit": builds.commit_of("HEAD")},
-            "machine": pair.machine(),
-            "load": os.getloadavg(),
-            "compiler": builds.output("ghc", "--version"),
-            "server": version,
-            "settings": vars(options),
-            "raw": found,
-        }
-    )
-
-
-def told(document):
-    folder = ROOT / "results" / "checks"
-    folder.mkdir(parents=True, exist_ok=True)
-    name = document["date"][:19].replace(":", "")
-    (folder / f"{name}.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-    (folder / f"{name}.md").write_text(markdown(document))
-    print(markdown(document) + f"\nresults/checks/{name}.md")
+    if options.check:
+        print(f"both run, {version}")
+        return
+    document = {
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "client": {"commit": builds.commit_of("HEAD")},
+        "machine": pair.machine(),
+        "load": os.getloadavg(),
+        "compiler": builds.output("ghc", "--version"),
+        "server": version,
+        "settings": vars(options),
+        "raw": found,
+    }
+    kept.keep("checks", document, markdown(document))
 
 
 def markdown(document):
@@ -102,18 +97,18 @@ def markdown(document):
     return "\n".join(lines) + "\n"
 
 
-def numbers(text):
-    return [int(word) for word in text.split(",")]
-
-
 def main():
     parser = argparse.ArgumentParser(prog="checks.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=12, metavar="N", help="default: %(default)s")
-    parser.add_argument("--callers", type=numbers, default=[1, 50, 256], metavar="N,N", help="default: 1,50,256")
+    parser.add_argument("--callers", type=kept.numbers, default=[1, 50, 256], metavar="N,N", help="default: 1,50,256")
     parser.add_argument("--seconds", type=float, default=1, metavar="S", help="of a run (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32), metavar="N", help="decides the orders (default: any)")
+    parser.add_argument("--check", action="store_true", help="one short pair, unmeasured")
+    options = parser.parse_args()
+    if options.check:
+        options.rounds, options.callers, options.seconds = 1, [1], 0.3
     try:
-        measure(parser.parse_args())
+        measure(options)
     except Trouble as trouble:
         print(f"checks: {trouble}", file=sys.stderr)
         return 2

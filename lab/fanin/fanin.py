@@ -20,7 +20,6 @@ could not be measured.
 import argparse
 import contextlib
 import datetime
-import json
 import os
 import pathlib
 import random
@@ -35,6 +34,7 @@ sys.path.insert(0, str(HERE.parent / "pair"))
 
 import builds  # noqa: E402
 import judge  # noqa: E402
+import kept  # noqa: E402
 import lone  # noqa: E402
 import pair  # noqa: E402
 from builds import Trouble  # noqa: E402
@@ -139,12 +139,7 @@ def line(way, found, options):
 
 
 def told(document):
-    folder = ROOT / "results" / "fanin"
-    folder.mkdir(parents=True, exist_ok=True)
-    name = document["date"][:19].replace(":", "")
-    (folder / f"{name}.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-    (folder / f"{name}.md").write_text(markdown(document))
-    print(markdown(document) + f"\nresults/fanin/{name}.md")
+    kept.keep("fanin", document, markdown(document))
     return 1 if any(line["verdict"] == "MISSES" for line in document["lines"]) else 0
 
 

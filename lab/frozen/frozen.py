@@ -19,7 +19,6 @@ Exit status: 0, or 2 if it could not be measured.
 import argparse
 import contextlib
 import datetime
-import json
 import os
 import pathlib
 import random
@@ -35,6 +34,7 @@ sys.path.insert(0, str(HERE.parent / "pair"))
 
 import builds  # noqa: E402
 import judge  # noqa: E402
+import kept  # noqa: E402
 import lone  # noqa: E402
 import pair  # noqa: E402
 from builds import Trouble  # noqa: E402
@@ -85,28 +85,18 @@ def measure(options):
     if options.check:
         print(f"all callers are back each time, {version}")
         return
-    told(
-        {
-            "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-            "client": {"commit": builds.commit_of("HEAD")},
-            "machine": pair.machine(),
-            "load": os.getloadavg(),
-            "compiler": builds.output("ghc", "--version"),
-            "flags": os.environ.get("FROZEN_CABAL", ""),
-            "server": version,
-            "settings": vars(options),
-            "raw": found,
-        }
-    )
-
-
-def told(document):
-    folder = ROOT / "results" / "frozen"
-    folder.mkdir(parents=True, exist_ok=True)
-    name = document["date"][:19].replace(":", "")
-    (folder / f"{name}.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-    (folder / f"{name}.md").write_text(markdown(document))
-    print(markdown(document) + f"\nresults/frozen/{name}.md")
+    document = {
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "client": {"commit": builds.commit_of("HEAD")},
+        "machine": pair.machine(),
+        "load": os.getloadavg(),
+        "compiler": builds.output("ghc", "--version"),
+        "flags": os.environ.get("FROZEN_CABAL", ""),
+        "server": version,
+        "settings": vars(options),
+        "raw": found,
+    }
+    kept.keep("frozen", document, markdown(document))
 
 
 def markdown(document):
@@ -122,14 +112,10 @@ def markdown(document):
     return "\n".join(lines) + "\n"
 
 
-def numbers(text):
-    return [int(word) for word in text.split(",")]
-
-
 def main():
     parser = argparse.ArgumentParser(prog="frozen.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="default: %(default)s")
-    parser.add_argument("--callers", type=numbers, default=[1000, 5000, 20000], metavar="N,N", help="default: 1000,5000,20000")
+    parser.add_argument("--callers", type=kept.numbers, default=[1000, 5000, 20000], metavar="N,N", help="default: 1000,5000,20000")
     parser.add_argument("--areas", type=lambda text: text.split(","), default=["1m", "4m", "16m", "64m"], metavar="SIZE,SIZE", help="default: 1m,4m,16m,64m")
     parser.add_argument("--capabilities", type=int, default=1, metavar="N", help="default: %(default)s")
     parser.add_argument("--frozen", type=float, default=2, metavar="S", help="seconds (default: %(default)s)")

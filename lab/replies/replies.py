@@ -26,7 +26,6 @@ no figure missed, 1 one did, 2 it could not be measured.
 import argparse
 import contextlib
 import datetime
-import json
 import os
 import pathlib
 import random
@@ -41,6 +40,7 @@ sys.path.insert(0, str(HERE.parent / "pair"))
 
 import builds  # noqa: E402
 import judge  # noqa: E402
+import kept  # noqa: E402
 import lone  # noqa: E402
 import pair  # noqa: E402
 from builds import Trouble  # noqa: E402
@@ -268,12 +268,7 @@ def call_line(name, found):
 
 
 def told(document):
-    folder = ROOT / "results" / "replies"
-    folder.mkdir(parents=True, exist_ok=True)
-    name = document["date"][:19].replace(":", "")
-    (folder / f"{name}.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-    (folder / f"{name}.md").write_text(markdown(document))
-    print(markdown(document) + f"\nresults/replies/{name}.md")
+    kept.keep("replies", document, markdown(document))
     missed = [line for line in document["large"] if line["same"] and line["type/parse"]["verdict"] == "MISSES"]
     missed += [line for line in document["calls"] if line["verdict"] == "MISSES"]
     return 1 if missed else 0
