@@ -340,12 +340,15 @@ def picture(report: Report, colours: dict) -> str:
     ]
     for line, note in enumerate(notes):
         out.append(f'<text x="{left}" y="{height - 28 + 18 * line}" fill="{colours["soft"]}">{note}</text>')
-    # Names stand beside the ends of the lines, moved apart where they would touch.
+    # Names stand beside the ends of the lines, moved apart where they would touch, and none below the scale.
     ends = sorted((up(statistics.median(points[-1][1])), title, colour) for title, colour, points in series)
+    room = 17
     placed: list[float] = []
-    for y, title, colour in ends:
-        y = max(y, placed[-1] + 17) if placed else y
-        placed.append(y)
+    for y, _, _ in ends:
+        placed.append(max(y, placed[-1] + room) if placed else y)
+    for place in range(len(placed)):
+        placed[-1 - place] = min(placed[-1 - place], up(0) - room * place)
+    for y, (_, title, colour) in zip(placed, ends):
         weight = ' font-weight="700"' if title == OURS else ""
         out.append(f'<text x="{width - right + 12}" y="{y + 4:.1f}" fill="{colour}"{weight}>{title}</text>')
     for title, colour, points in reversed(series):
