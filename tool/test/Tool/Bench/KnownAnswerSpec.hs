@@ -7,6 +7,7 @@
 -- and the time that it then took, to the nanosecond. So one measurement is enough, on any machine.
 module Tool.Bench.KnownAnswerSpec (spec) where
 
+import Control.Concurrent (getNumCapabilities)
 import Control.Concurrent.Async (wait, withAsync)
 import Control.Monad (forM_, replicateM)
 import Data.ByteString.Char8 qualified as Char8
@@ -243,11 +244,13 @@ spec = describe "a known answer" $ do
 
   it "is the rate that was asked for, at equal distances and not" $
     withServer serverDefaults $ \server -> do
+      -- One for each capability.
+      senders <- getNumCapabilities
       forM_ [Constant 2000, Poisson 2000, Ramp 1000 3000 1] $ \wanted -> do
         run <- get (to server) (brief 1 (cold defaultPlan {planSending = AtTimes wanted}))
-        -- All commands that are due in the window, however late they are sent and answered. There
-        -- is one sender, for one capability.
-        let due = length (takeWhile (< 1000000000) (arrivals wanted (loadSeed defaultLoad) 1 0))
+        -- All commands that are due in the window, however late they are sent and answered.
+        let dueOf = length . takeWhile (< 1000000000) . arrivals wanted (loadSeed defaultLoad) senders
+            due = sum (map dueOf [0 .. senders - 1])
         fmap Histogram.count (runResponse run) `shouldBe` Just due
         due `shouldSatisfy` within 0.12 2000 . fromIntegral
         runRate run `shouldSatisfy` (<= fromIntegral due)
