@@ -199,9 +199,15 @@ forgettingSpec = do
       asked <- countHeard a ["CLUSTER"]
       setScript a mute
       eventually 5 "the map is asked for" $ (> asked) <$> countHeard a ["CLUSTER"]
+      isMasked <- newTVarIO False
       mayClose <- newTVarIO False
-      withAsync (mask_ (uninterruptibleMask_ (atomically (readTVar mayClose >>= check)) >> closeClient client)) $ \closing -> do
+      let close = mask_ $ do
+            atomically (writeTVar isMasked True)
+            uninterruptibleMask_ (atomically (readTVar mayClose >>= check))
+            closeClient client
+      withAsync close $ \closing -> do
         -- The interruption takes effect where closing first waits.
+        atomically (readTVar isMasked >>= check)
         interrupting <- forkIO (Async.cancel closing)
         eventually 5 "the interruption is on its way" $ (== ThreadBlocked BlockedOnException) <$> threadStatus interrupting
         atomically (writeTVar mayClose True)
