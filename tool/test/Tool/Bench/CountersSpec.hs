@@ -150,7 +150,7 @@ spec = describe "counters" $ do
     sparkline [0, 4, 8] `shouldBe` "▁▅█"
 
 -- On one capability, threads hardly ever meet within an addition. The process keeps both afterwards:
--- after a return to one, GHC 9.0's runtime sometimes leaves all threads waiting, until a timer wakes
--- it.
+-- after a return to one, GHC 9.0's runtime sometimes leaves all threads waiting until a timer wakes
+-- it (docs/lab/2026-11-27-standstill.md).
 onTwoCores :: IO a -> IO a
 onTwoCores action = setNumCapabilities 2 >> action
