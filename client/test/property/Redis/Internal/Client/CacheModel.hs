@@ -238,7 +238,7 @@ actions without world =
           <> [(caller {callerStage = Thinking}, world {worldLeaves = worldLeaves world - 1}) | worldLeaves world > 0]
 
     outdone flight world'
-      | keeps RecoveredSupersedes && Map.member flight (worldStrayed world') = world' {worldCache = foldr (\server -> supersede (sourceAt server)) (worldCache world') [0, 1]}
+      | keeps RecoveredSupersedes && Map.member flight (worldStrayed world') = world' {worldCache = foldr (supersede . sourceAt) (worldCache world') [0, 1]}
       | otherwise = world'
 
     sees caller version =
