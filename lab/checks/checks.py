@@ -13,7 +13,6 @@ quiet. --check runs one short pair, and says no figures. Exit status: 0, or 2 if
 
 import argparse
 import contextlib
-import datetime
 import json
 import os
 import pathlib
@@ -72,11 +71,8 @@ def measure(options):
         print(f"both run, {version}")
         return
     document = {
-        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        **kept.about(),
         "client": {"commit": builds.commit_of("HEAD")},
-        "machine": pair.machine(),
-        "load": os.getloadavg(),
-        "compiler": builds.output("ghc", "--version"),
         "server": version,
         "settings": vars(options),
         "raw": found,

@@ -19,7 +19,6 @@ could not be measured.
 
 import argparse
 import contextlib
-import datetime
 import os
 import pathlib
 import random
@@ -112,11 +111,8 @@ def measure(options):
             print(f"{options.messages} messages taken each time, {server.version()}")
             return 0
         document = {
-            "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+            **kept.about(),
             "client": {"commit": builds.commit_of("HEAD")},
-            "machine": pair.machine(),
-            "load": os.getloadavg(),
-            "compiler": builds.output("ghc", "--version"),
             "server": server.version(),
             "settings": vars(options),
             "lines": [line(way, found, options) for way in WAYS],

@@ -18,7 +18,6 @@ Exit status: 0, or 2 if it could not be measured.
 
 import argparse
 import contextlib
-import datetime
 import os
 import pathlib
 import random
@@ -86,11 +85,8 @@ def measure(options):
         print(f"all callers are back each time, {version}")
         return
     document = {
-        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        **kept.about(),
         "client": {"commit": builds.commit_of("HEAD")},
-        "machine": pair.machine(),
-        "load": os.getloadavg(),
-        "compiler": builds.output("ghc", "--version"),
         "flags": os.environ.get("FROZEN_CABAL", ""),
         "server": version,
         "settings": vars(options),

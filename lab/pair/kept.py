@@ -1,9 +1,24 @@
-"""Where a measurement is kept."""
+"""What the measurements beside the pairs keep, and where."""
 
+import datetime
 import json
+import os
 import pathlib
 
+import builds
+import pair
+
 RESULTS = pathlib.Path(__file__).resolve().parent.parent.parent / "results"
+
+
+def about():
+    """When and where it was measured, and by which compiler."""
+    return {
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "machine": pair.machine(),
+        "load": os.getloadavg(),
+        "compiler": builds.output("ghc", "--version"),
+    }
 
 
 def keep(kind, document, page):

@@ -25,7 +25,6 @@ no figure missed, 1 one did, 2 it could not be measured.
 
 import argparse
 import contextlib
-import datetime
 import os
 import pathlib
 import random
@@ -214,12 +213,9 @@ def measure(options):
             for name, program, line, _ in order.sample(everything, len(everything)):
                 found[name].append(programs[program].ask(f"{line} {runs[name]}"))
     document = {
-        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        **kept.about(),
         "client": builds.about(ROOT, HERE / "parse.c"),
-        "machine": pair.machine(),
-        "load": os.getloadavg(),
         "hiredis": hiredis.version,
-        "compiler": builds.output("ghc", "--version"),
         "server": version,
         "settings": {name: str(setting) if name == "hiredis" else setting for name, setting in vars(options).items()},
         "sizes": sizes,

@@ -1,5 +1,5 @@
--- | The event dispatcher, which calls the user's hooks, by itself: in order, one after the other, whatever
--- the hooks do.
+-- | The event dispatcher, which calls the user's hooks, by itself: in order, one after the other,
+-- whatever the hooks do.
 module EventDispatcherSpec (spec) where
 
 import Control.Concurrent
