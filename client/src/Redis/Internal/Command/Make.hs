@@ -86,11 +86,15 @@ data Argument
 
 -- | The words that are sent.
 encodedArguments :: [Argument] -> [ByteString]
-encodedArguments = concatMap $ \case
-  Key name -> [name]
-  Keys names -> names
-  Plain bytes -> [bytes]
-  Unfit _ bytes -> [bytes]
+encodedArguments = \case
+  [Keys names] -> names
+  many -> foldr encoded [] many
+  where
+    encoded = \case
+      Key name -> (name :)
+      Keys names -> (names <>)
+      Plain bytes -> (bytes :)
+      Unfit _ bytes -> (bytes :)
 
 argumentKeys :: [Argument] -> [ByteString]
 argumentKeys = concatMap $ \case
@@ -106,7 +110,36 @@ argumentKeys = concatMap $ \case
 -- If the table lacks the command, as it lacks those of modules, each client asks its
 -- server once for a description (@COMMAND INFO@). \(O(n)\) in the number of arguments.
 command :: Name -> [Argument] -> Decoder a -> Command a
-command name arguments decoder = case nameFacts name of
+command name arguments decoder = case arguments of
+  [Key a] -> command1 name a decoder
+  [Key a, Plain b] -> command2 name a b decoder
+  [Key a, Plain b, Plain c] -> command3 name a b c decoder
+  _ -> commandOf name arguments decoder
+-- Inlined, because a caller's short list of arguments is known at compile time and
+-- vanishes.
+{-# INLINE command #-}
+
+command1 :: Name -> ByteString -> Decoder a -> Command a
+command1 name a = keyed name [Key a] (requestOf1 (nameHeader name) a)
+{-# NOINLINE command1 #-}
+
+command2 :: Name -> ByteString -> ByteString -> Decoder a -> Command a
+command2 name a b = keyed name [Key a, Plain b] (requestOf2 (nameHeader name) a b)
+{-# NOINLINE command2 #-}
+
+command3 :: Name -> ByteString -> ByteString -> ByteString -> Decoder a -> Command a
+command3 name a b c = keyed name [Key a, Plain b, Plain c] (requestOf3 (nameHeader name) a b c)
+{-# NOINLINE command3 #-}
+
+-- | A command whose only key is its first argument, and its request.
+keyed :: Name -> [Argument] -> Request -> Decoder a -> Command a
+keyed name arguments encoded decoder = case nameFacts name of
+  Just facts -> Command {commandRequest = encoded, commandRoute = FirstKey, commandFacts = facts, commandDecode = decoder}
+  Nothing -> uncommon name arguments decoder
+{-# INLINE keyed #-}
+
+commandOf :: Name -> [Argument] -> Decoder a -> Command a
+commandOf name arguments decoder = case nameFacts name of
   Just facts ->
     Command
       { commandRequest = requestFor (nameHeader name) arguments,
@@ -115,34 +148,20 @@ command name arguments decoder = case nameFacts name of
         commandDecode = decoder
       }
   Nothing -> uncommon name arguments decoder
--- Inlined, because a caller's short list of arguments is known at compile time and
--- vanishes.
-{-# INLINE command #-}
+{-# NOINLINE commandOf #-}
 
 requestFor :: Header -> [Argument] -> Request
-requestFor header = \case
+requestFor header arguments = case encodedArguments arguments of
   [] -> requestOf0 header
-  [Keys names] -> requestOf header names
-  [a] | Just one <- word a -> requestOf1 header one
-  [a, b] | Just one <- word a, Just two <- word b -> requestOf2 header one two
-  [a, b, c] | Just one <- word a, Just two <- word b, Just three <- word c -> requestOf3 header one two three
-  many -> requestOf header (encodedArguments many)
-  where
-    word = \case
-      Key name -> Just name
-      Plain bytes -> Just bytes
-      Unfit _ bytes -> Just bytes
-      Keys _ -> Nothing
-{-# INLINE requestFor #-}
+  [a] -> requestOf1 header a
+  [a, b] -> requestOf2 header a b
+  [a, b, c] -> requestOf3 header a b c
+  many -> requestOf header many
 
 routeFor :: Name -> [Argument] -> Route a
 routeFor name = \case
-  [Key _] -> FirstKey
-  [Key _, Plain _] -> FirstKey
-  [Key _, Plain _, Plain _] -> FirstKey
   [Keys names] -> routeOfNames name names names
   arguments -> routeOfArguments name arguments
-{-# INLINE routeFor #-}
 
 routeOfArguments :: Name -> [Argument] -> Route a
 routeOfArguments name arguments = case [why | Unfit why _ <- arguments] of
