@@ -130,7 +130,7 @@ data VaddOptions = VaddOptions
     vaddReduce :: Maybe Int64,
     -- | CAS: the server looks for the neighbours in a thread of its own, so that others wait less.
     vaddCas :: Bool,
-    -- | How the server keeps the numbers; 'Nothing' means 'Q8'.
+    -- | How the server keeps the numbers; 'Nothing' means 'QuantisationQ8'.
     vaddQuantisation :: Maybe Quantisation,
     -- | EF: how many candidates the server looks at for the neighbours; 'Nothing' means 200.
     vaddEf :: Maybe Int64,
@@ -156,11 +156,11 @@ vaddDefaults =
 -- | How exactly a server keeps the numbers of a vector.
 data Quantisation
   = -- | NOQUANT: all 32 bits.
-    Noquant
+    QuantisationNone
   | -- | Q8: 8 bits, with a scale for each vector.
-    Q8
+    QuantisationQ8
   | -- | BIN: one bit, the sign.
-    Bin
+    QuantisationBin
   deriving stock (Eq, Show)
 
 -- | @VADD key [REDUCE n] FP32|VALUES … element [CAS] [NOQUANT|Q8|BIN] [EF n] [SETATTR json] [M n]@:
@@ -180,9 +180,9 @@ vaddWith VaddOptions {vaddReduce, vaddCas, vaddQuantisation, vaddEf, vaddSetattr
     Decode.boolean
   where
     quantisation = \case
-      Noquant -> arg "NOQUANT"
-      Q8 -> arg "Q8"
-      Bin -> arg "BIN"
+      QuantisationNone -> arg "NOQUANT"
+      QuantisationQ8 -> arg "Q8"
+      QuantisationBin -> arg "BIN"
 
 -- | @VREM key element@: removes an element; returns whether it was there. \(O(\log n)\) on the server,
 -- [since Redis 8.0.0](https://redis.io/docs/latest/commands/vrem/).

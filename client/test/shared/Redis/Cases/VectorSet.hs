@@ -21,7 +21,7 @@ adding =
           vaddDefaults
             { vaddReduce = Just 2,
               vaddCas = True,
-              vaddQuantisation = Just Noquant,
+              vaddQuantisation = Just QuantisationNone,
               vaddEf = Just 100,
               vaddSetattr = Just "{\"x\":1}",
               vaddM = Just 8
@@ -34,12 +34,12 @@ adding =
       (Gives True),
     onEmpty
       "vaddWith"
-      (vaddWith vaddDefaults {vaddQuantisation = Just Q8} "k" "a" (numbers [1, 2]))
+      (vaddWith vaddDefaults {vaddQuantisation = Just QuantisationQ8} "k" "a" (numbers [1, 2]))
       ["VADD", "k", "VALUES", "2", "1.0", "2.0", "a", "Q8"]
       (Gives True),
     onEmpty
       "vaddWith"
-      (vaddWith vaddDefaults {vaddQuantisation = Just Bin} "k" "a" (numbers [1, 2]))
+      (vaddWith vaddDefaults {vaddQuantisation = Just QuantisationBin} "k" "a" (numbers [1, 2]))
       ["VADD", "k", "VALUES", "2", "1.0", "2.0", "a", "BIN"]
       (Gives True),
     after points "vrem" (vrem "k" "a") ["VREM", "k", "a"] (Gives True),
