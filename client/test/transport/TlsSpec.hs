@@ -273,7 +273,7 @@ spec = aroundAll withWorld . describe "TLS" $ do
           Right transport -> do
             failure <- try (receive transport)
             transportClose transport
-            either (\(e :: IOException) -> show e) show failure
+            either (\(RefusedByPeer why) -> why) show failure
               `shouldSatisfy` ("certificate required" `List.isInfixOf`)
 
     check "with somebody else's key is refused before connecting" $ \world -> do

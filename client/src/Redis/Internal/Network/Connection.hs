@@ -484,8 +484,8 @@ attemptAll mux block = go
     go sent
       | sent >= size = pure AllSent
       | otherwise =
-        try (withBlock block $ \start -> transportTryWrite (muxTransport mux) (start `plusPtr` sent) (size - sent)) >>= \case
-          Left failure -> pure (Broken (causeOfFailure failure))
+        attempted (withBlock block $ \start -> transportTryWrite (muxTransport mux) (start `plusPtr` sent) (size - sent)) >>= \case
+          Left cause -> pure (Broken cause)
           Right attempt
             | attempt > 0 -> do
               before <- readWord mux WordSent

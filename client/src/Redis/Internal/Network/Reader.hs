@@ -191,17 +191,17 @@ readSome :: Multiplexer -> Input -> IO (Either ConnectionCause (Attempt, Input))
 readSome mux input = case placeOfRest (inFrames input) of
   Just (place, size)
     | size >= capacity mux -> do
-      result <- try (withForeignPtr place $ \start -> transportTryRead (muxTransport mux) start (min mostAtOnce size))
+      result <- attempted (withForeignPtr place $ \start -> transportTryRead (muxTransport mux) start (min mostAtOnce size))
       noted result input (\count -> input {inFrames = placed count (inFrames input)})
   _ -> do
     input' <- withSpace mux input
     let start = mutableByteArrayContents (inMemory input') `plusPtr` inEnd input'
-    result <- try (transportTryRead (muxTransport mux) start (capacity mux - inEnd input'))
+    result <- attempted (transportTryRead (muxTransport mux) start (capacity mux - inEnd input'))
     touch (inMemory input')
     noted result input' (\count -> input' {inEnd = inEnd input' + count})
   where
     noted result before after = case result of
-      Left failure -> pure (Left (causeOfFailure failure))
+      Left cause -> pure (Left cause)
       Right attempt
         | attempt > 0 -> do
           reads' <- readWord mux WordReads

@@ -25,7 +25,7 @@ where
 
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
-import Control.Exception (SomeException, displayException, finally, fromException, handle, interruptible, mask_, onException, throwIO, try)
+import Control.Exception (SomeException, displayException, finally, interruptible, mask_, onException, throwIO, try)
 import Control.Monad (unless, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
@@ -165,7 +165,7 @@ receiveReply wire = mask_ (received [] >>= go startExact)
 
 -- | Throws the library's error in place of the system's.
 unbroken :: Transport -> IO a -> IO a
-unbroken transport = handle (throwBroken transport . causeOfFailure)
+unbroken transport action = attempted action >>= either (throwBroken transport) pure
 
 -- Nobody knows how much of what was sent has arrived, and which of the commands have run.
 throwBroken :: Transport -> ConnectionCause -> IO a
@@ -234,7 +234,7 @@ listen listener handOn = do
     transport = wireTransport (listenerWire listener)
 
 causeOf :: SomeException -> ConnectionCause
-causeOf problem = maybe (BrokenConnection (displayException problem)) causeOfFailure (fromException problem)
+causeOf problem = fromMaybe (BrokenConnection (displayException problem)) (causeOfFailure problem)
 
 -- | Sends the queued bytes until the connection ends.
 speak :: Listener -> IO ()

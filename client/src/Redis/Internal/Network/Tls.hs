@@ -26,7 +26,7 @@ module Redis.Internal.Network.Tls
 where
 
 import Control.Concurrent.MVar (MVar, modifyMVar_, newMVar, withMVar)
-import Control.Exception (mask_, onException, uninterruptibleMask_)
+import Control.Exception (mask_, onException, throwIO, uninterruptibleMask_)
 import Control.Monad (when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
@@ -170,7 +170,7 @@ answerRefused = -5
 orThrow :: IO CString -> Attempt -> IO Attempt
 orThrow reason answer
   | answer >= attemptWouldWrite = pure answer
-  | answer == answerRefused = reason >>= peekCString >>= ioError . refusedByPeer
+  | answer == answerRefused = reason >>= peekCString >>= throwIO . RefusedByPeer
   | otherwise = do
     text <- reason >>= peekCString
     ioError

@@ -33,7 +33,8 @@ module Redis.Internal.Network.Transport
     attemptWouldRead,
     attemptWouldWrite,
     awaitAttempt,
-    refusedByPeer,
+    RefusedByPeer (..),
+    attempted,
     causeOfFailure,
 
     -- * Sockets
@@ -45,14 +46,13 @@ where
 
 import Control.Concurrent (killThread, threadWaitRead, threadWaitWrite)
 import Control.Concurrent.MVar (MVar, modifyMVar_, newMVar, withMVar)
-import Control.Exception (mask_, try, uninterruptibleMask_)
+import Control.Exception (Exception, IOException, SomeException, fromException, mask_, try, tryJust, uninterruptibleMask_)
 import Control.Monad (void, when)
 import Data.Word (Word8)
 import Foreign.C.Error (throwErrno)
 import Foreign.C.Types (CInt (..))
 import Foreign.Ptr (Ptr)
 import GHC.Event (Lifetime (OneShot), evtRead, getSystemEventManager, registerFd, unregisterFd_)
-import GHC.IO.Exception (IOErrorType (PermissionDenied), IOException (..))
 import Network.Socket (Socket)
 import Network.Socket qualified as Socket
 import Redis.Error (ConnectionCause (BrokenConnection, TlsFailed), Endpoint)
@@ -82,38 +82,35 @@ awaitAttempt transport attempt
   | attempt == attemptWouldWrite = transportWaitWritable transport
   | otherwise = transportWaitReadable transport
 
--- | What an attempt throws when the peer has said that it refuses this client, for this reason.
-refusedByPeer :: String -> IOException
-refusedByPeer why =
-  IOError
-    { ioe_handle = Nothing,
-      ioe_type = PermissionDenied,
-      ioe_location = refusal,
-      ioe_description = why,
-      ioe_errno = Nothing,
-      ioe_filename = Nothing
-    }
+-- | Thrown by an attempt if the peer has said that it refuses this client, with its reason.
+newtype RefusedByPeer = RefusedByPeer String
+  deriving stock (Show)
 
--- | Why the connection has ended of which an attempt threw this.
-causeOfFailure :: IOException -> ConnectionCause
+instance Exception RefusedByPeer
+
+-- | Makes an attempt, and says why the connection has ended if it threw.
+attempted :: IO a -> IO (Either ConnectionCause a)
+attempted = tryJust causeOfFailure
+{-# INLINE attempted #-}
+
+-- | Why a connection has ended of which an attempt threw this, if that is the cause.
+causeOfFailure :: SomeException -> Maybe ConnectionCause
 causeOfFailure failure
-  | ioe_location failure == refusal = TlsFailed (ioe_description failure)
-  | otherwise = BrokenConnection (show failure)
-
-refusal :: String
-refusal = "TLS alert"
+  | Just (RefusedByPeer why) <- fromException failure = Just (TlsFailed why)
+  | Just broken <- fromException failure = Just (BrokenConnection (show (broken :: IOException)))
+  | otherwise = Nothing
 
 -- | One connected byte stream.
 data Transport = Transport
   { -- | The endpoint at the other end.
     transportEndpoint :: Endpoint,
     -- | Reads at most so many bytes (at least one) to the memory.
-    -- Throws @IOException@ when the connection is broken.
+    -- Throws @IOException@ when the connection is broken, or 'RefusedByPeer'.
     transportTryRead :: Ptr Word8 -> Int -> IO Attempt,
     -- | Writes at most so many bytes (at least one) from the memory. After
     -- 'attemptWouldRead' or 'attemptWouldWrite' the next call must pass the
     -- same memory and size again (TLS demands it).
-    -- Throws @IOException@ when the connection is broken.
+    -- Throws @IOException@ when the connection is broken, or 'RefusedByPeer'.
     transportTryWrite :: Ptr Word8 -> Int -> IO Attempt,
     -- | Blocks until the socket is readable, or shut down.
     transportWaitReadable :: IO (),
