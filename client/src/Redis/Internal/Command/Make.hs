@@ -97,11 +97,15 @@ encodedArguments = \case
       Unfit _ bytes -> (bytes :)
 
 argumentKeys :: [Argument] -> [ByteString]
-argumentKeys = concatMap $ \case
-  Key name -> [name]
-  Keys names -> names
-  Plain _ -> []
-  Unfit _ _ -> []
+argumentKeys = \case
+  [Keys names] -> names
+  many -> concatMap keysOf many
+  where
+    keysOf = \case
+      Key name -> [name]
+      Keys names -> names
+      Plain _ -> []
+      Unfit _ _ -> []
 
 -- | Makes a command from its name, its arguments and the decoder of its reply.
 --
@@ -142,38 +146,30 @@ commandOf :: Name -> [Argument] -> Decoder a -> Command a
 commandOf name arguments decoder = case nameFacts name of
   Just facts ->
     Command
-      { commandRequest = requestFor (nameHeader name) arguments,
-        commandRoute = routeFor name arguments,
+      { commandRequest = requestFor (nameHeader name) given,
+        commandRoute = routeOfArguments name given arguments,
         commandFacts = facts,
         commandDecode = decoder
       }
   Nothing -> uncommon name arguments decoder
+  where
+    given = encodedArguments arguments
 {-# NOINLINE commandOf #-}
 
-requestFor :: Header -> [Argument] -> Request
-requestFor header arguments = case encodedArguments arguments of
+requestFor :: Header -> [ByteString] -> Request
+requestFor header = \case
   [] -> requestOf0 header
   [a] -> requestOf1 header a
   [a, b] -> requestOf2 header a b
   [a, b, c] -> requestOf3 header a b c
   many -> requestOf header many
 
-routeFor :: Name -> [Argument] -> Route a
-routeFor name = \case
-  [Keys names] -> routeOfNames name names names
-  arguments -> routeOfArguments name arguments
-
-routeOfArguments :: Name -> [Argument] -> Route a
-routeOfArguments name arguments = case [why | Unfit why _ <- arguments] of
-  why : _ -> Unsendable (UnfitArgument (nameFromArguments (headerArguments (nameHeader name))) why)
-  [] -> routeOfNames name (encodedArguments arguments) (argumentKeys arguments)
-{-# NOINLINE routeOfArguments #-}
-
-routeOfNames :: Name -> [ByteString] -> [ByteString] -> Route a
-routeOfNames name given names = case nameEntry name of
-  Just entry -> routeOfKeys entry given names
-  Nothing -> AskServer (Just names) Nothing
-{-# NOINLINE routeOfNames #-}
+-- | The route, from the arguments as words and as they are.
+routeOfArguments :: Name -> [ByteString] -> [Argument] -> Route a
+routeOfArguments name given arguments = case ([why | Unfit why _ <- arguments], nameEntry name) of
+  (why : _, _) -> Unsendable (UnfitArgument (nameFromArguments (headerArguments (nameHeader name))) why)
+  ([], Just entry) -> routeOfKeys entry given (argumentKeys arguments)
+  ([], Nothing) -> AskServer (Just (argumentKeys arguments)) Nothing
 
 -- | Makes a command whose facts depend on its arguments, or that the table lacks. Its
 -- subcommand may be among the arguments.
@@ -181,12 +177,13 @@ uncommon :: Name -> [Argument] -> Decoder a -> Command a
 uncommon name arguments decoder =
   Command
     { commandRequest = encoded,
-      commandRoute = if null allWords then Unsendable EmptyCommand else routeOfArguments known arguments,
+      commandRoute = if null allWords then Unsendable EmptyCommand else routeOfArguments known given arguments,
       commandFacts = maybe untoldFacts (`factsFromEntry` allWords) (nameEntry known),
       commandDecode = decoder
     }
   where
-    encoded = requestOf (nameHeader name) (encodedArguments arguments)
+    given = encodedArguments arguments
+    encoded = requestOf (nameHeader name) given
     allWords = requestArguments encoded
     known = name {nameEntry = nameEntry name <|> lookupCommand allWords}
 {-# NOINLINE uncommon #-}
