@@ -249,6 +249,7 @@ isExpected = \case
   ConnectionError ConnectionFailure {connectionCause = cause} -> case cause of
     ConnectFailed _ -> True
     ConnectTimedOut _ -> True
+    TlsTimedOut _ -> True
     ClosedByPeer -> True
     BrokenConnection _ -> True
     SilentPeer _ -> True

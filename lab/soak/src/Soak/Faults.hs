@@ -150,7 +150,10 @@ upheavals around random =
       Fault "fail over" failOver,
       Fault "fail over" failOver,
       Fault "reshard" reshard,
-      Fault "reshard" reshard
+      Fault "reshard" reshard,
+      Fault "a primary joins and leaves" primaryJoins,
+      Fault "a replica joins and leaves" replicaJoins,
+      Fault "change the password" changePassword
     ]
   where
     cluster = theCluster around
@@ -163,6 +166,7 @@ upheavals around random =
         runs <- Server.serverIsRunning server
         unless runs (Server.restart server)
       awaitAgreement cluster
+      clusterNodes cluster >>= mapM_ leave . filter (`notElem` allNodes around)
 
     keptPair = case keptPairs around of
       first : others -> choice random first others
@@ -181,7 +185,7 @@ upheavals around random =
       pause down
       Server.restart (nodeServer node)
 
-    killKept, killReplica, killElecting, killServer, freezeServer, failOver, reshard :: Act
+    killKept, killReplica, killElecting, killServer, freezeServer, failOver, reshard, primaryJoins, replicaJoins, changePassword :: Act
     killKept say = do
       (primary, _) <- keptPair >>= roles
       -- While a newly promoted replica writes its file for the first time, the file is incomplete.
@@ -241,10 +245,7 @@ upheavals around random =
 
     reshard say = do
       tags <- choice random Kept [Kept, MayLose]
-      let slots = [keySlot tag | place <- take 1 (thePlaces around), (tag, keeping) <- placeTags place, keeping == tags]
-      slot <- case slots of
-        first : others -> choice random first others
-        [] -> pure 0
+      slot <- slotOfTags tags
       -- A slot that keeps its data stays with pairs that do.
       target <- case (tags, keptPairs around) of
         (Kept, first : others) -> choice random first others
@@ -252,6 +253,50 @@ upheavals around random =
       (primary, _) <- roles target
       say ("slot " <> show slot <> " to " <> nameOf primary)
       persistently (migrateSlot cluster quietMigration slot primary)
+
+    slotOfTags tags =
+      case [keySlot tag | place <- take 1 (thePlaces around), (tag, keeping) <- placeTags place, keeping == tags] of
+        first : others -> choice random first others
+        [] -> pure 0
+
+    -- The newcomers are not behind 'allProxies', and no other fault meets them.
+    primaryJoins say = do
+      slot <- slotOfTags Kept
+      newcomer <- addPrimary cluster
+      say (nameOf newcomer <> " for slot " <> show slot)
+      persistently (migrateSlot cluster quietMigration slot newcomer)
+      between random (0.2, 2) >>= pause
+      leave newcomer
+
+    replicaJoins say = do
+      (primary, _) <- choice random (electingPair around) (keptPairs around) >>= roles
+      newcomer <- addReplica cluster primary
+      say (nameOf newcomer <> " of " <> nameOf primary)
+      between random (0.2, 2) >>= pause
+      leave newcomer
+
+    -- A node gives its slots to a pair that keeps, and leaves the cluster.
+    leave node = do
+      (heir, _) <- keptPair >>= roles
+      owned <- concat . lookup node <$> clusterPrimaries cluster
+      forM_ [slot | (first, final) <- owned, slot <- [first .. final]] $ \slot ->
+        persistently (migrateSlot cluster quietMigration slot heir)
+      removeNode cluster node
+
+    -- Both passwords are valid until no handshake is under way with the old one.
+    changePassword say = do
+      old <- readIORef (thePassword around)
+      drawn <- between random (0, 1)
+      let new = Char8.pack (show drawn)
+          change rule = do
+            void (Server.command (theServer around) ["ACL", "SETUSER", theUser, rule])
+            -- For a restart.
+            void (Server.command (theServer around) ["CONFIG", "REWRITE"])
+      say ("of " <> Char8.unpack theUser)
+      change (">" <> new)
+      writeIORef (thePassword around) new
+      pause 2
+      change ("<" <> old)
 
     persistently act = go (3 :: Int)
       where

@@ -1,5 +1,6 @@
 -- | What the load runs on: a cluster of three primaries with a replica each, every node behind a
--- proxy, and a single server behind another proxy; and the clients.
+-- proxy, and a single server behind another proxy; and the clients. The cluster speaks TLS and has
+-- a password. The server speaks plain text and has a user whose password changes.
 --
 -- Every server appends its commands to a file before it replies, without waiting for the disk. So a
 -- process that is killed and started again has everything that it acknowledged, and the audit may
@@ -23,6 +24,10 @@ module Soak.Places
 
     -- * What the servers have
     askHolder,
+
+    -- * The user of the server
+    theUser,
+    firstPassword,
   )
 where
 
@@ -30,15 +35,17 @@ import Control.Exception (try)
 import Control.Monad (forM, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
+import Data.IORef (IORef, newIORef, readIORef)
 import Data.List (partition)
 import Data.Maybe (mapMaybe)
 import Redis
 import Redis.Cluster.Slot (keySlot)
 import Redis.TestKit.Address (Address (..))
+import Redis.TestKit.Certificates (Certificates (..), withCertificates)
 import Redis.TestKit.Cluster
 import Redis.TestKit.Command (Reply)
 import Redis.TestKit.Proxy (Proxy, proxyAddress, withProxy)
-import Redis.TestKit.Server (Server, ServerOptions (..), serverDefaults, withServer)
+import Redis.TestKit.Server (AclUser (..), ClientCertificates (..), Server, ServerOptions (..), TlsOptions (..), serverDefaults, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (TestKitFailure (..), eventuallyJust, failure)
 import Soak.Book (Keeping (..))
@@ -52,6 +59,8 @@ data Surroundings = Surroundings
     electingPair :: Pair,
     theServer :: Server,
     theProxy :: Proxy,
+    -- | The password of 'theUser', which the clients ask for at each handshake.
+    thePassword :: IORef ByteString,
     thePlaces :: [Place],
     -- | The traces of the clients with two seconds for a command.
     theTraces :: Traces,
@@ -98,17 +107,18 @@ commandTimeout patient = if patient then 2 else 0.05
 -- | Makes the surroundings for the length of an action.
 withSurroundings :: (Surroundings -> IO a) -> IO a
 withSurroundings action =
-  withServer durable $ \server ->
-    withProxy (Server.serverAddress server) $ \proxy ->
-      withCluster clusterOptions $ \cluster -> do
+  withServer durable {optionsUsers = [AclUser theUser firstPassword "~* &* +@all"]} $ \server ->
+    withProxy (Server.serverAddress server) $ \proxy -> withCertificates $ \certificates ->
+      withCluster (clusterOptions certificates) $ \cluster -> do
         (electing, kept) <- pairsOf cluster
         electsByItself electing
         addresses <- clusterAddresses cluster
         traces <- newTraces
+        password <- newIORef firstPassword
         let clustered = case map endpointOf addresses of
-              first : others -> clusterConfig (first :| others)
+              first : others -> secured certificates (clusterConfig (first :| others))
               [] -> alone
-            alone = addressed (proxyAddress proxy)
+            alone = setCredentialsFrom (issued <$> readIORef password) (addressed (proxyAddress proxy))
         speaking traces clustered $ \clusterSpeakers ->
           speaking traces alone $ \serverSpeakers ->
             withClient (setReadFrom PreferReplica (tuned 2 clustered)) $ \far ->
@@ -119,6 +129,7 @@ withSurroundings action =
                     electingPair = electing,
                     theServer = server,
                     theProxy = proxy,
+                    thePassword = password,
                     thePlaces =
                       [ Place {placeName = "c", placeSpeakers = clusterSpeakers, placeFar = Just far, placeTags = clusterTags},
                         Place {placeName = "s", placeSpeakers = serverSpeakers, placeFar = Nothing, placeTags = take 3 keptTags}
@@ -127,6 +138,10 @@ withSurroundings action =
                     theClients = far : map speakerClient (clusterSpeakers <> serverSpeakers)
                   }
   where
+    issued password = issuedCredentials Credentials {credentialsUser = Just theUser, credentialsPassword = toSecret password}
+    secured certificates =
+      setTls (Just tlsDefaults {tlsCaFile = Just (certificatesAuthority certificates)})
+        . setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = toSecret clusterPassword})
     addressed address = case endpointOf address of
       TcpEndpoint host port -> standaloneConfig host port
       UnixEndpoint path -> unixConfig path
@@ -160,8 +175,16 @@ tuned timeout =
 durable :: ServerOptions
 durable = serverDefaults {optionsConfig = ["appendonly yes", "appendfsync no"]}
 
-clusterOptions :: ClusterOptions
-clusterOptions =
+-- | The user of the server, and its first password.
+theUser, firstPassword :: ByteString
+theUser = "soak"
+firstPassword = "first"
+
+clusterPassword :: ByteString
+clusterPassword = "open sesame"
+
+clusterOptions :: Certificates -> ClusterOptions
+clusterOptions certificates =
   clusterDefaults
     { clusterPrimaryCount = 3,
       clusterReplicasPerPrimary = 1,
@@ -169,7 +192,15 @@ clusterOptions =
       clusterProxies = True,
       clusterServer =
         durable
-          { optionsConfig =
+          { optionsPassword = Just clusterPassword,
+            optionsTls =
+              Just
+                TlsOptions
+                  { tlsKeyPair = certificatesServer certificates,
+                    tlsAuthority = certificatesAuthority certificates,
+                    tlsClients = ClientCertificatesOptional
+                  },
+            optionsConfig =
               optionsConfig durable
                 <> [ "cluster-replica-no-failover yes",
                      -- Has an effect after a restart, too.

@@ -1,5 +1,5 @@
--- | A soak: a load on a cluster and on a single server while things break, and the audit of what
--- its callers were told.
+-- | A soak: a load on a cluster (TLS, a password) and on a single server (a user whose password
+-- changes) while things break and nodes join and leave, and the audit of what its callers were told.
 --
 -- These are the promises. A run fails if one is broken:
 --
