@@ -32,25 +32,28 @@ bench-gate: setup ## Measure what is demanded of speed and of the program itself
 	@scripts/bench.sh gate
 
 bench-pair: setup ## Measure against another revision, in pairs: REV=...; ROWS= PAIRS= SECONDS=
-	@scripts/bench-pair.sh --revision "$(REV)" $(if $(ROWS),--rows "$(ROWS)") $(if $(PAIRS),--pairs "$(PAIRS)") $(if $(SECONDS),--seconds "$(SECONDS)")
+	@scripts/lab.sh pair --revision "$(REV)" $(if $(ROWS),--rows "$(ROWS)") $(if $(PAIRS),--pairs "$(PAIRS)") $(if $(SECONDS),--seconds "$(SECONDS)")
 
 bench-scan: setup ## Measure a walk over ten million keys beside redis-cli --scan; ROUNDS=
-	@scripts/bench-scan.sh $(if $(ROUNDS),--rounds "$(ROUNDS)")
+	@scripts/lab.sh scan $(if $(ROUNDS),--rounds "$(ROUNDS)")
 
 bench-value: setup ## Measure one GET of 512 MiB beside hiredis; ROUNDS=
-	@scripts/bench-value.sh $(if $(ROUNDS),--rounds "$(ROUNDS)")
+	@scripts/lab.sh value $(if $(ROUNDS),--rounds "$(ROUNDS)")
 
 bench-replies: setup ## Measure large replies beside hiredis, and typed commands beside raw; ROUNDS=
-	@scripts/bench-replies.sh $(if $(ROUNDS),--rounds "$(ROUNDS)")
+	@scripts/lab.sh replies $(if $(ROUNDS),--rounds "$(ROUNDS)")
 
 bench-fanin: setup ## Measure taking messages of one channel beside hiredis; ROUNDS=
-	@scripts/bench-fanin.sh $(if $(ROUNDS),--rounds "$(ROUNDS)")
+	@scripts/lab.sh fanin $(if $(ROUNDS),--rounds "$(ROUNDS)")
 
 bench-frozen: setup ## Measure when waiting callers are back from a frozen server, by allocation area; ROUNDS=
-	@scripts/bench-frozen.sh $(if $(ROUNDS),--rounds "$(ROUNDS)")
+	@scripts/lab.sh frozen $(if $(ROUNDS),--rounds "$(ROUNDS)")
 
 bench-checks: setup ## Measure what the setting reply_checks costs; ROUNDS=
-	@scripts/bench-checks.sh $(if $(ROUNDS),--rounds "$(ROUNDS)")
+	@scripts/lab.sh checks $(if $(ROUNDS),--rounds "$(ROUNDS)")
+
+bench-fsync: setup ## Measure SETs that wait for the disk, by the number of connections; ROUNDS=
+	@scripts/lab.sh fsync $(if $(ROUNDS),--rounds "$(ROUNDS)")
 
 bench-moving: setup ## Count the reads at replicas that miss a key while its slot moves
 	@scripts/bench.sh moving
@@ -80,9 +83,9 @@ campaign-smoke: setup ## Run a whole campaign, small, and write its report
 soak: setup ## Load and faults, and the audit after them; MINUTES= (20) SEED=
 	@$(if $(MINUTES),MINUTES="$(MINUTES)") $(if $(SEED),SEED="$(SEED)") scripts/soak.sh
 
-profile: setup ## Say where the client and the REST service spend their time
-	@scripts/setup.sh profiling
-	@scripts/profile.sh
+profile: setup ## Say where a GET and the REST service spend their time, beside .NET; ROUNDS=
+	@scripts/setup.sh profile
+	@scripts/lab.sh profile $(if $(ROUNDS),--rounds "$(ROUNDS)")
 
 lint: setup ## Check style and layers
 	@scripts/lint.sh
@@ -98,5 +101,5 @@ dist: setup ## Make a tarball and a Debian package of the program, and the sdist
 	@scripts/dist.sh
 
 clean: ## Remove what was built and measured
-	@rm -rf dist-newstyle dist-profile results build/pair
+	@rm -rf dist-newstyle results build/pair
 	@! git rev-parse --git-dir >/dev/null 2>&1 || git worktree prune

@@ -4,7 +4,7 @@
 #
 #   scripts/setup.sh              what the project needs
 #   scripts/setup.sh peers        what the other clients need that are compared with it
-#   scripts/setup.sh profiling    what a build with profiling needs
+#   scripts/setup.sh profile      what samples running programs
 #   scripts/setup.sh dist         what makes packages, and an empty system to try them in
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -96,16 +96,8 @@ need_peers() {
   dev/newer-clients.sh build/newer-clients || echo "setup: some peers will be absent, or older" >&2
 }
 
-# Debian keeps what a build with profiling needs in packages of its own; cabal
-# builds it where it builds libraries.
-need_profiling() {
-  local entry package
-  [[ "${CABAL_CONFIG:-}" == */cabal.config.offline ]] || return 0
-  has_package ghc-prof || need ghc-prof
-  for entry in "${libraries[@]}"; do
-    package="${entry##*:}"
-    has_package "${package%-dev}-prof" || need "${package%-dev}-prof"
-  done
+need_profile() {
+  command -v perf >/dev/null || need linux-perf
 }
 
 need_dist() {
@@ -121,10 +113,10 @@ has_package() {
 case "${1:-project}" in
 project) need_project ;;
 peers) need_peers ;;
-profiling) need_profiling ;;
+profile) need_profile ;;
 dist) need_dist ;;
 *)
-  echo "setup: there is no '$1' to set up (project, peers, profiling or dist)" >&2
+  echo "setup: there is no '$1' to set up (project, peers, profile or dist)" >&2
   exit 2
   ;;
 esac

@@ -90,6 +90,7 @@ check "differential, short" "$(cabal list-bin -v0 exe:redis-client-lab)" \
 
 # The other measurements once: that they work.
 check "reply checks, short" lab/checks/checks.py --check
+check "SETs that wait for the disk, short" lab/fsync/fsync.py --check
 check "a slot that moves, short" "$(cabal list-bin -v0 exe:redis-client-lab)" moving --rounds 1
 
 # A whole campaign, small: every axis, a soak, and the report.
