@@ -42,9 +42,9 @@ where
 
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
+import Data.Foldable (fold)
 import Data.Int (Int64)
 import Data.List.NonEmpty (NonEmpty)
-import Data.Maybe (fromMaybe)
 import Data.Time.Clock (UTCTime)
 import Redis.Command (Command)
 import Redis.Command.Build
@@ -52,7 +52,7 @@ import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, seconds)
 import Redis.Internal.Command.ClientInfo
-import Redis.Internal.Command.Lines (otherThan)
+import Redis.Internal.Command.Record
 import Redis.Internal.Config (Secret, revealSecret)
 import Redis.Value (Value)
 
@@ -168,26 +168,20 @@ aclGetuser :: ByteString -> Command (Maybe AclUser)
 aclGetuser user = command "ACL GETUSER" [arg user] (Decode.nullable aclUser)
 
 aclUser :: Decoder AclUser
-aclUser reply = do
-  fields <- Decode.record reply
-  aclUserFlags <- Decode.field "flags" (Decode.list Decode.bytes) fields
-  aclUserPasswords <- Decode.field "passwords" (Decode.list Decode.bytes) fields
-  aclUserPermissions <- permissions (otherThan ["flags", "passwords", "selectors"] fields)
-  selectors <- Decode.optionalField "selectors" (Decode.list selector) fields
-  pure AclUser {aclUserFlags, aclUserPasswords, aclUserPermissions, aclUserSelectors = concat selectors}
+aclUser =
+  recordOf $
+    AclUser
+      <$> field "flags" (Decode.list Decode.bytes)
+      <*> field "passwords" (Decode.list Decode.bytes)
+      <*> permissions
+      <*> several "selectors" (Decode.list (recordOf permissions))
   where
-    selector one = Decode.record one >>= permissions
-    permissions fields = do
-      aclPermissionsCommands <- Decode.field "commands" Decode.bytes fields
-      aclPermissionsKeys <- Decode.field "keys" (patterns "~") fields
-      channels <- Decode.optionalField "channels" (patterns "&") fields
-      pure
-        AclPermissions
-          { aclPermissionsCommands,
-            aclPermissionsKeys,
-            aclPermissionsChannels = fromMaybe "" channels,
-            aclPermissionsOthers = otherThan ["commands", "keys", "channels"] fields
-          }
+    permissions =
+      AclPermissions
+        <$> field "commands" Decode.bytes
+        <*> field "keys" (patterns "~")
+        <*> (fold <$> optionalField "channels" (patterns "&"))
+        <*> others Decode.value
     -- Before 7.0 servers send a list of globs.
     patterns mark = Decode.bytes `Decode.orElse` (fmap (Char8.unwords . map (mark <>)) . Decode.list Decode.bytes)
 
@@ -286,31 +280,19 @@ aclLogOf :: Int64 -> Command [AclLogEntry]
 aclLogOf count = command "ACL LOG" [int count] (Decode.list aclLogEntry)
 
 aclLogEntry :: Decoder AclLogEntry
-aclLogEntry reply = do
-  fields <- Decode.record reply
-  aclLogCount <- Decode.field "count" Decode.integer fields
-  aclLogReason <- Decode.field "reason" (fmap reason . Decode.bytes) fields
-  aclLogContext <- Decode.field "context" Decode.bytes fields
-  aclLogObject <- Decode.field "object" Decode.bytes fields
-  aclLogUser <- Decode.field "username" Decode.bytes fields
-  aclLogAge <- Decode.field "age-seconds" (fmap seconds . Decode.double) fields
-  aclLogClient <- Decode.field "client-info" (\text -> Decode.bytes text >>= clientDescription) fields
-  aclLogId <- Decode.optionalField "entry-id" Decode.integer fields
-  aclLogCreated <- Decode.optionalField "timestamp-created" Decode.unixMilliseconds fields
-  aclLogUpdated <- Decode.optionalField "timestamp-last-updated" Decode.unixMilliseconds fields
-  pure
+aclLogEntry =
+  recordOf $
     AclLogEntry
-      { aclLogCount,
-        aclLogReason,
-        aclLogContext,
-        aclLogObject,
-        aclLogUser,
-        aclLogAge,
-        aclLogClient,
-        aclLogId,
-        aclLogCreated,
-        aclLogUpdated
-      }
+      <$> field "count" Decode.integer
+      <*> field "reason" (fmap reason . Decode.bytes)
+      <*> field "context" Decode.bytes
+      <*> field "object" Decode.bytes
+      <*> field "username" Decode.bytes
+      <*> field "age-seconds" (fmap seconds . Decode.double)
+      <*> field "client-info" (\text -> Decode.bytes text >>= clientDescription)
+      <*> optionalField "entry-id" Decode.integer
+      <*> optionalField "timestamp-created" Decode.unixMilliseconds
+      <*> optionalField "timestamp-last-updated" Decode.unixMilliseconds
   where
     reason = \case
       "command" -> CommandRefused

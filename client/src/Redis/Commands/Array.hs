@@ -75,7 +75,7 @@ import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Internal.Command.Lines (otherThan)
+import Redis.Internal.Command.Record
 import Redis.Internal.Command.Unsigned (decimalWord64, readWord64)
 import Redis.Value (Value)
 
@@ -376,54 +376,23 @@ arinfoFull :: ByteString -> Command ArrayInfo
 arinfoFull name = command "ARINFO" [key name, arg "FULL"] arrayInfo
 
 arrayInfo :: Decoder ArrayInfo
-arrayInfo reply = do
-  fields <- Decode.record reply
-  arrayInfoCount <- Decode.field "count" readWord64 fields
-  arrayInfoLen <- Decode.field "len" readWord64 fields
-  arrayInfoNextInsertIndex <- Decode.field "next-insert-index" readWord64 fields
-  arrayInfoSlices <- Decode.field "slices" Decode.integer fields
-  arrayInfoDirectorySize <- Decode.field "directory-size" Decode.integer fields
-  arrayInfoSuperDirEntries <- Decode.field "super-dir-entries" Decode.integer fields
-  arrayInfoSliceSize <- Decode.field "slice-size" Decode.integer fields
-  dense <- Decode.optionalField "dense-slices" Decode.integer fields
-  arrayInfoFull <- traverse (slicesOf fields) dense
-  pure
+arrayInfo =
+  recordOf $
     ArrayInfo
-      { arrayInfoCount,
-        arrayInfoLen,
-        arrayInfoNextInsertIndex,
-        arrayInfoSlices,
-        arrayInfoDirectorySize,
-        arrayInfoSuperDirEntries,
-        arrayInfoSliceSize,
-        arrayInfoFull,
-        arrayInfoOthers = otherThan known fields
-      }
+      <$> field "count" readWord64
+      <*> field "len" readWord64
+      <*> field "next-insert-index" readWord64
+      <*> field "slices" Decode.integer
+      <*> field "directory-size" Decode.integer
+      <*> field "super-dir-entries" Decode.integer
+      <*> field "slice-size" Decode.integer
+      <*> ifPresent "dense-slices" slices
+      <*> others Decode.value
   where
-    slicesOf fields arraySlicesDense = do
-      arraySlicesSparse <- Decode.field "sparse-slices" Decode.integer fields
-      arraySlicesAvgDenseSize <- Decode.field "avg-dense-size" Decode.double fields
-      arraySlicesAvgDenseFill <- Decode.field "avg-dense-fill" Decode.double fields
-      arraySlicesAvgSparseSize <- Decode.field "avg-sparse-size" Decode.double fields
-      pure
-        ArraySlices
-          { arraySlicesDense,
-            arraySlicesSparse,
-            arraySlicesAvgDenseSize,
-            arraySlicesAvgDenseFill,
-            arraySlicesAvgSparseSize
-          }
-    known =
-      [ "count",
-        "len",
-        "next-insert-index",
-        "slices",
-        "directory-size",
-        "super-dir-entries",
-        "slice-size",
-        "dense-slices",
-        "sparse-slices",
-        "avg-dense-size",
-        "avg-dense-fill",
-        "avg-sparse-size"
-      ]
+    slices =
+      ArraySlices
+        <$> field "dense-slices" Decode.integer
+        <*> field "sparse-slices" Decode.integer
+        <*> field "avg-dense-size" Decode.double
+        <*> field "avg-dense-fill" Decode.double
+        <*> field "avg-sparse-size" Decode.double

@@ -51,6 +51,7 @@ import Redis.Decode qualified as Decode
 import Redis.Duration (Duration)
 import Redis.Internal.Command.ClientInfo
 import Redis.Internal.Command.Lines (linesOf)
+import Redis.Internal.Command.Record
 
 -- | @CLIENT INFO@: the connection that carried the command. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/client-info/).
@@ -281,12 +282,11 @@ data TrackingInfo = TrackingInfo
 -- | @CLIENT TRACKINGINFO@: how the connection tracks keys. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/client-trackinginfo/).
 clientTrackinginfo :: Command TrackingInfo
-clientTrackinginfo = command "CLIENT TRACKINGINFO" [] $ \reply -> do
-  fields <- Decode.record reply
-  trackingInfoFlags <- Decode.field "flags" (Decode.list Decode.bytes) fields
-  trackingInfoRedirect <- Decode.field "redirect" redirection fields
-  trackingInfoPrefixes <- Decode.field "prefixes" (Decode.list Decode.bytes) fields
-  pure TrackingInfo {trackingInfoFlags, trackingInfoRedirect, trackingInfoPrefixes}
+clientTrackinginfo =
+  command "CLIENT TRACKINGINFO" [] . recordOf $
+    TrackingInfo <$> field "flags" texts <*> field "redirect" redirection <*> field "prefixes" texts
+  where
+    texts = Decode.list Decode.bytes
 
 -- | @CLIENT HELP@: the server's help on CLIENT, a line each. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/client-help/).

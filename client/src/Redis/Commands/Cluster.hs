@@ -50,8 +50,8 @@ module Redis.Commands.Cluster
   )
 where
 
+import Control.Monad (mfilter)
 import Data.ByteString (ByteString)
-import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
 import Data.Time.Clock (UTCTime)
 import Redis.Command (Command)
@@ -59,10 +59,11 @@ import Redis.Command.Build
 import Redis.Commands.Sort (SortOrder (..))
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, seconds)
+import Redis.Duration (Duration)
 import Redis.Error (Host)
 import Redis.Internal.Command.ClusterNode
 import Redis.Internal.Command.Lines
+import Redis.Internal.Command.Record
 import Redis.Value (Value (BulkString))
 
 -- | A primary and its replicas.
@@ -117,44 +118,27 @@ clusterShards :: Command [ClusterShard]
 clusterShards = command "CLUSTER SHARDS" [] (Decode.list shard)
 
 shard :: Decoder ClusterShard
-shard reply = do
-  fields <- Decode.record reply
-  ranges <- Decode.field "slots" (Decode.pairs slotNumberReply slotNumberReply) fields
-  shardNodes <- Decode.field "nodes" (Decode.list shardNode) fields
-  pure
+shard =
+  recordOf $
     ClusterShard
-      { shardSlots = map (uncurry SlotRange) ranges,
-        shardNodes,
-        shardOthers = otherThan ["slots", "nodes"] fields
-      }
+      <$> field "slots" (fmap (map (uncurry SlotRange)) . Decode.pairs slotNumberReply slotNumberReply)
+      <*> field "nodes" (Decode.list shardNode)
+      <*> others Decode.value
 
 shardNode :: Decoder ShardNode
-shardNode reply = do
-  fields <- Decode.record reply
-  let text name = (>>= (>>= filled)) <$> Decode.optionalField name (Decode.nullable Decode.bytes) fields
-  shardNodeId <- Decode.field "id" Decode.bytes fields
-  shardNodeEndpoint <- text "endpoint"
-  shardNodeIp <- text "ip"
-  shardNodeHostname <- text "hostname"
-  shardNodePort <- Decode.optionalField "port" Decode.integer fields
-  shardNodeTlsPort <- Decode.optionalField "tls-port" Decode.integer fields
-  shardNodeRole <- Decode.field "role" (fmap role . Decode.bytes) fields
-  shardNodeOffset <- Decode.field "replication-offset" Decode.integer fields
-  shardNodeHealth <- Decode.field "health" (fmap health . Decode.bytes) fields
-  pure
+shardNode =
+  recordOf $
     ShardNode
-      { shardNodeId,
-        shardNodeEndpoint,
-        shardNodeIp,
-        shardNodeHostname,
-        shardNodePort,
-        shardNodeTlsPort,
-        shardNodeRole,
-        shardNodeOffset,
-        shardNodeHealth,
-        shardNodeOthers =
-          otherThan ["id", "endpoint", "ip", "hostname", "port", "tls-port", "role", "replication-offset", "health"] fields
-      }
+      <$> field "id" Decode.bytes
+      <*> maybeField "endpoint" filled
+      <*> maybeField "ip" filled
+      <*> maybeField "hostname" filled
+      <*> optionalField "port" Decode.integer
+      <*> optionalField "tls-port" Decode.integer
+      <*> field "role" (fmap role . Decode.bytes)
+      <*> field "replication-offset" Decode.integer
+      <*> field "health" (fmap health . Decode.bytes)
+      <*> others Decode.value
   where
     role = \case
       "master" -> ShardPrimary
@@ -197,17 +181,15 @@ clusterSlots = command "CLUSTER SLOTS" [] (Decode.list entry)
   where
     entry reply = do
       elements <- Decode.list Decode.value reply
-      slotsRange <- SlotRange <$> Decode.element 0 slotNumberReply elements <*> Decode.element 1 slotNumberReply elements
-      slotsPrimary <- Decode.element 2 node elements
-      slotsReplicas <- traverse node (drop 3 elements)
-      pure SlotsEntry {slotsRange, slotsPrimary, slotsReplicas}
+      range <- SlotRange <$> Decode.element 0 slotNumberReply elements <*> Decode.element 1 slotNumberReply elements
+      SlotsEntry range <$> Decode.element 2 node elements <*> traverse node (drop 3 elements)
     node reply = do
       elements <- Decode.list Decode.value reply
-      slotsNodeHost <- (>>= filled) <$> Decode.element 0 (Decode.nullable Decode.bytes) elements
-      slotsNodePort <- Decode.element 1 Decode.integer elements
-      slotsNodeId <- Decode.optionalElement 2 Decode.bytes elements
-      metadata <- Decode.optionalElement 3 (Decode.pairs Decode.bytes Decode.bytes) elements
-      pure SlotsNode {slotsNodeHost, slotsNodePort, slotsNodeId, slotsNodeMetadata = concat metadata}
+      SlotsNode
+        <$> Decode.element 0 filled elements
+        <*> Decode.element 1 Decode.integer elements
+        <*> Decode.optionalElement 2 Decode.bytes elements
+        <*> (concat <$> Decode.optionalElement 3 (Decode.pairs Decode.bytes Decode.bytes) elements)
 
 -- | @CLUSTER KEYSLOT key@: the slot of a key, which 'Redis.Cluster.Slot.keySlot' computes without a
 -- server. \(O(n)\) on the server in bytes,
@@ -276,20 +258,14 @@ clusterSlotStatsOrderby metric limit order =
       Descending -> "DESC"
 
 slotStats :: Decoder [(Int, SlotStats)]
-slotStats = Decode.list . Decode.pair slotNumberReply $ \reply -> do
-  fields <- Decode.record reply
-  slotStatsKeys <- Decode.field "key-count" Decode.integer fields
-  cpu <- Decode.optionalField "cpu-usec" Decode.integer fields
-  slotStatsBytesIn <- Decode.optionalField "network-bytes-in" Decode.integer fields
-  slotStatsBytesOut <- Decode.optionalField "network-bytes-out" Decode.integer fields
-  pure
+slotStats =
+  Decode.list . Decode.pair slotNumberReply . recordOf $
     SlotStats
-      { slotStatsKeys,
-        slotStatsCpu = seconds . (/ 1e6) . fromIntegral <$> cpu,
-        slotStatsBytesIn,
-        slotStatsBytesOut,
-        slotStatsOthers = otherThan ["key-count", "cpu-usec", "network-bytes-in", "network-bytes-out"] fields
-      }
+      <$> field "key-count" Decode.integer
+      <*> optionalField "cpu-usec" microsecondsReply
+      <*> optionalField "network-bytes-in" Decode.integer
+      <*> optionalField "network-bytes-out" Decode.integer
+      <*> others Decode.value
 
 -- | @CLUSTER NODES@: every node that the node knows, itself included. Name the node. \(O(n)\) on
 -- the server in nodes, [since 3.0.0](https://valkey.io/commands/cluster-nodes/).
@@ -353,25 +329,16 @@ data LinkDirection
 -- | @CLUSTER LINKS@: the node's connections to and from other nodes. Name the node. \(O(n)\) on the
 -- server in nodes, [since 7.0.0](https://valkey.io/commands/cluster-links/).
 clusterLinks :: Command [ClusterLink]
-clusterLinks = command "CLUSTER LINKS" [] (Decode.list link)
+clusterLinks =
+  command "CLUSTER LINKS" [] . Decode.list . recordOf $
+    ClusterLink
+      <$> field "direction" direction
+      <*> field "node" Decode.bytes
+      <*> field "create-time" Decode.unixMilliseconds
+      <*> field "events" Decode.bytes
+      <*> field "send-buffer-allocated" Decode.integer
+      <*> field "send-buffer-used" Decode.integer
   where
-    link reply = do
-      fields <- Decode.record reply
-      clusterLinkDirection <- Decode.field "direction" direction fields
-      clusterLinkNode <- Decode.field "node" Decode.bytes fields
-      clusterLinkCreated <- Decode.field "create-time" Decode.unixMilliseconds fields
-      clusterLinkEvents <- Decode.field "events" Decode.bytes fields
-      clusterLinkBuffer <- Decode.field "send-buffer-allocated" Decode.integer fields
-      clusterLinkBufferUsed <- Decode.field "send-buffer-used" Decode.integer fields
-      pure
-        ClusterLink
-          { clusterLinkDirection,
-            clusterLinkNode,
-            clusterLinkCreated,
-            clusterLinkEvents,
-            clusterLinkBuffer,
-            clusterLinkBufferUsed
-          }
     direction reply =
       Decode.bytes reply >>= \case
         "to" -> Right LinkTo
@@ -413,54 +380,30 @@ data ClusterInfo = ClusterInfo
 -- | @CLUSTER INFO@: the cluster, as the node sees it. Name the node. \(O(1)\) on the server,
 -- [since 3.0.0](https://valkey.io/commands/cluster-info/).
 clusterInfo :: Command ClusterInfo
-clusterInfo = command "CLUSTER INFO" [] $ \reply -> do
-  texts <- colonFields reply
-  let fields = map (fmap BulkString) texts
-      number name = Decode.field name Decode.integer fields
-  clusterInfoState <- Decode.field "cluster_state" (fmap state . Decode.bytes) fields
-  clusterInfoSlotsAssigned <- number "cluster_slots_assigned"
-  clusterInfoSlotsOk <- number "cluster_slots_ok"
-  clusterInfoSlotsPfail <- number "cluster_slots_pfail"
-  clusterInfoSlotsFail <- number "cluster_slots_fail"
-  clusterInfoKnownNodes <- number "cluster_known_nodes"
-  clusterInfoSize <- number "cluster_size"
-  clusterInfoCurrentEpoch <- number "cluster_current_epoch"
-  clusterInfoMyEpoch <- number "cluster_my_epoch"
-  pure
-    ClusterInfo
-      { clusterInfoState,
-        clusterInfoSlotsAssigned,
-        clusterInfoSlotsOk,
-        clusterInfoSlotsPfail,
-        clusterInfoSlotsFail,
-        clusterInfoKnownNodes,
-        clusterInfoSize,
-        clusterInfoCurrentEpoch,
-        clusterInfoMyEpoch,
-        clusterInfoOthers = otherThan known texts
-      }
+clusterInfo = command "CLUSTER INFO" [] (\reply -> colonFields reply >>= fromFields described . map (fmap BulkString))
   where
+    described =
+      ClusterInfo
+        <$> field "cluster_state" (fmap state . Decode.bytes)
+        <*> field "cluster_slots_assigned" Decode.integer
+        <*> field "cluster_slots_ok" Decode.integer
+        <*> field "cluster_slots_pfail" Decode.integer
+        <*> field "cluster_slots_fail" Decode.integer
+        <*> field "cluster_known_nodes" Decode.integer
+        <*> field "cluster_size" Decode.integer
+        <*> field "cluster_current_epoch" Decode.integer
+        <*> field "cluster_my_epoch" Decode.integer
+        <*> others Decode.bytes
     state = \case
       "ok" -> ClusterOk
       "fail" -> ClusterFail
       word -> OtherClusterState word
-    known =
-      [ "cluster_state",
-        "cluster_slots_assigned",
-        "cluster_slots_ok",
-        "cluster_slots_pfail",
-        "cluster_slots_fail",
-        "cluster_known_nodes",
-        "cluster_size",
-        "cluster_current_epoch",
-        "cluster_my_epoch"
-      ]
 
 -- | @CLUSTER HELP@: the server's help on CLUSTER, a line each. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/cluster-help/).
 clusterHelp :: Command [ByteString]
 clusterHelp = command "CLUSTER HELP" [] (Decode.list Decode.bytes)
 
--- | A server says @?@ for a host that it does not know.
-filled :: ByteString -> Maybe ByteString
-filled text = if Char8.null text || text == "?" then Nothing else Just text
+-- | Reads a text that may be missing. A server says @?@ for a host that it does not know.
+filled :: Decoder (Maybe ByteString)
+filled = fmap (mfilter (`notElem` ["", "?"])) . Decode.nullable Decode.bytes

@@ -60,20 +60,19 @@ where
 
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Foldable (toList)
+import Data.Foldable (fold, toList)
 import Data.Int (Int64)
 import Data.List.NonEmpty (NonEmpty)
-import Data.Maybe (fromMaybe)
 import Data.Time.Clock (UTCTime)
 import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, milliseconds)
+import Redis.Duration (Duration)
 import Redis.Error (Host, Port)
 import Redis.Internal.Command.ClusterNode
 import Redis.Internal.Command.Flush
-import Redis.Internal.Command.Lines (otherThan)
+import Redis.Internal.Command.Record
 import Redis.Value (Value (BulkString))
 
 -- | @CLUSTER MEET ip port@: makes the node meet the node at this address, and the clusters of both
@@ -340,35 +339,22 @@ clusterGetslotmigrations :: Command [SlotMigration]
 clusterGetslotmigrations = command "CLUSTER GETSLOTMIGRATIONS" [] (Decode.list migration)
 
 migration :: Decoder SlotMigration
-migration reply = do
-  fields <- Decode.record reply
-  let text name = Decode.field name Decode.bytes fields
-      -- A replica knows of a migration, but not of its nodes.
-      node name = fromMaybe "" <$> Decode.optionalField name Decode.bytes fields
-  slotMigrationName <- text "name"
-  slotMigrationOperation <- text "operation"
-  slotMigrationRanges <- Decode.field "slot_ranges" slotRanges fields
-  slotMigrationSource <- node "source_node"
-  slotMigrationTarget <- node "target_node"
-  slotMigrationCreated <- Decode.field "create_time" Decode.unixSeconds fields
-  slotMigrationUpdated <- Decode.field "last_update_time" Decode.unixSeconds fields
-  slotMigrationState <- text "state"
-  slotMigrationMessage <- text "message"
-  pure
+migration =
+  recordOf $
     SlotMigration
-      { slotMigrationName,
-        slotMigrationOperation,
-        slotMigrationRanges,
-        slotMigrationSource,
-        slotMigrationTarget,
-        slotMigrationCreated,
-        slotMigrationUpdated,
-        slotMigrationState,
-        slotMigrationMessage,
-        slotMigrationOthers = otherThan known fields
-      }
+      <$> field "name" Decode.bytes
+      <*> field "operation" Decode.bytes
+      <*> field "slot_ranges" slotRanges
+      <*> node "source_node"
+      <*> node "target_node"
+      <*> field "create_time" Decode.unixSeconds
+      <*> field "last_update_time" Decode.unixSeconds
+      <*> field "state" Decode.bytes
+      <*> field "message" Decode.bytes
+      <*> others Decode.value
   where
-    known = ["name", "operation", "slot_ranges", "source_node", "target_node", "create_time", "last_update_time", "state", "message"]
+    -- A replica knows of a migration, but not of its nodes.
+    node name = fold <$> optionalField name Decode.bytes
 
 slotRanges :: Decoder [SlotRange]
 slotRanges one = Decode.bytes one >>= maybe (Decode.mismatch "ranges of slots" one) Right . traverse slotRangeText . Char8.words
@@ -427,43 +413,26 @@ migrationStatus :: [Argument] -> Command [MigrationTask]
 migrationStatus which = command "CLUSTER MIGRATION" (arg "STATUS" : which) (Decode.list migrationTask)
 
 migrationTask :: Decoder MigrationTask
-migrationTask reply = do
-  fields <- Decode.record reply
-  let text name = Decode.field name Decode.bytes fields
-      time name = do
-        since <- Decode.field name Decode.integer fields
-        if since > 0 then Just <$> Decode.field name Decode.unixMilliseconds fields else Right Nothing
-  migrationTaskId <- text "id"
-  migrationTaskSlots <- Decode.field "slots" slotRanges fields
-  migrationTaskSource <- text "source"
-  migrationTaskTarget <- text "dest"
-  migrationTaskOperation <- text "operation"
-  migrationTaskState <- text "state"
-  migrationTaskLastError <- text "last_error"
-  migrationTaskRetries <- Decode.field "retries" Decode.integer fields
-  migrationTaskCreated <- Decode.field "create_time" Decode.unixMilliseconds fields
-  migrationTaskStarted <- time "start_time"
-  migrationTaskEnded <- time "end_time"
-  migrationTaskWritePause <- milliseconds <$> Decode.field "write_pause_ms" Decode.integer fields
-  pure
+migrationTask =
+  recordOf $
     MigrationTask
-      { migrationTaskId,
-        migrationTaskSlots,
-        migrationTaskSource,
-        migrationTaskTarget,
-        migrationTaskOperation,
-        migrationTaskState,
-        migrationTaskLastError,
-        migrationTaskRetries,
-        migrationTaskCreated,
-        migrationTaskStarted,
-        migrationTaskEnded,
-        migrationTaskWritePause,
-        migrationTaskOthers = otherThan known fields
-      }
+      <$> field "id" Decode.bytes
+      <*> field "slots" slotRanges
+      <*> field "source" Decode.bytes
+      <*> field "dest" Decode.bytes
+      <*> field "operation" Decode.bytes
+      <*> field "state" Decode.bytes
+      <*> field "last_error" Decode.bytes
+      <*> field "retries" Decode.integer
+      <*> field "create_time" Decode.unixMilliseconds
+      <*> field "start_time" time
+      <*> field "end_time" time
+      <*> field "write_pause_ms" millisecondsReply
+      <*> others Decode.value
   where
-    known =
-      ["id", "slots", "source", "dest", "operation", "state", "last_error", "retries", "create_time", "start_time", "end_time", "write_pause_ms"]
+    time since = do
+      number <- Decode.integer since
+      if number > 0 then Just <$> Decode.unixMilliseconds since else Right Nothing
 
 -- | @CLUSTER MIGRATION CANCEL ID id@: cancels a task; how many were cancelled.
 clusterMigrationCancel :: ByteString -> Command Int64

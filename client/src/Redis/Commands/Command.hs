@@ -29,7 +29,7 @@ import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Internal.Command.Lines (otherThan)
+import Redis.Internal.Command.Record
 import Redis.Value (Value)
 
 -- | A server's description of one of its commands.
@@ -66,25 +66,16 @@ commandInfoAll = command "COMMAND INFO" [] (Decode.list description)
 description :: Decoder CommandInfo
 description reply = do
   elements <- Decode.list Decode.value reply
-  let several place one = concat <$> Decode.optionalElement place (Decode.list one) elements
-  commandInfoName <- Decode.element 0 Decode.bytes elements
-  commandInfoArity <- Decode.element 1 Decode.integer elements
-  commandInfoFlags <- Decode.element 2 (Decode.list Decode.bytes) elements
-  -- Elements 3 to 5 are the first key, the last key, and the step.
-  commandInfoCategories <- several 6 Decode.bytes
-  commandInfoTips <- several 7 Decode.bytes
-  commandInfoKeySpecs <- several 8 Decode.value
-  commandInfoSubcommands <- several 9 description
-  pure
-    CommandInfo
-      { commandInfoName,
-        commandInfoArity,
-        commandInfoFlags,
-        commandInfoCategories,
-        commandInfoTips,
-        commandInfoKeySpecs,
-        commandInfoSubcommands
-      }
+  let listAt place one = concat <$> Decode.optionalElement place (Decode.list one) elements
+  CommandInfo
+    <$> Decode.element 0 Decode.bytes elements
+    <*> Decode.element 1 Decode.integer elements
+    <*> Decode.element 2 (Decode.list Decode.bytes) elements
+    -- Elements 3 to 5 are the first key, the last key, and the step.
+    <*> listAt 6 Decode.bytes
+    <*> listAt 7 Decode.bytes
+    <*> listAt 8 Decode.value
+    <*> listAt 9 description
 
 -- | A server's documentation of one of its commands, for people.
 data CommandDocs = CommandDocs
@@ -114,22 +105,15 @@ commandDocsAll :: Command [(ByteString, CommandDocs)]
 commandDocsAll = command "COMMAND DOCS" [] documentations
 
 documentations :: Decoder [(ByteString, CommandDocs)]
-documentations = Decode.pairs Decode.bytes $ \reply -> do
-  fields <- Decode.record reply
-  summary <- Decode.optionalField "summary" Decode.bytes fields
-  commandDocsSince <- Decode.optionalField "since" Decode.bytes fields
-  commandDocsGroup <- Decode.field "group" Decode.bytes fields
-  commandDocsComplexity <- Decode.optionalField "complexity" Decode.bytes fields
-  subcommands <- Decode.optionalField "subcommands" documentations fields
-  pure
+documentations =
+  Decode.pairs Decode.bytes . recordOf $
     CommandDocs
-      { commandDocsSummary = fold summary,
-        commandDocsSince,
-        commandDocsGroup,
-        commandDocsComplexity,
-        commandDocsSubcommands = concat subcommands,
-        commandDocsOthers = otherThan ["summary", "since", "group", "complexity", "subcommands"] fields
-      }
+      <$> (fold <$> optionalField "summary" Decode.bytes)
+      <*> optionalField "since" Decode.bytes
+      <*> field "group" Decode.bytes
+      <*> optionalField "complexity" Decode.bytes
+      <*> several "subcommands" documentations
+      <*> others Decode.value
 
 -- | @COMMAND GETKEYS name argument …@: the keys of this command. An error reply if it has none, or
 -- if it is wrong. \(O(n)\) on the server,

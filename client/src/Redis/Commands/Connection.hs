@@ -37,6 +37,7 @@ module Redis.Commands.Connection
   )
 where
 
+import Control.Monad (mfilter)
 import Data.ByteString (ByteString)
 import Data.Int (Int64)
 import Data.List.NonEmpty (NonEmpty)
@@ -45,6 +46,7 @@ import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Record
 import Redis.Internal.Config (Credentials (..), revealSecret)
 import Redis.Value (Value (..))
 
@@ -78,10 +80,7 @@ clientId = command "CLIENT ID" [] Decode.integer
 -- | @CLIENT GETNAME@: the connection's name, if it has one. \(O(1)\) on the server,
 -- [since 2.6.9](https://valkey.io/commands/client-getname/).
 clientGetname :: Command (Maybe ByteString)
-clientGetname =
-  fmap nonEmpty (command "CLIENT GETNAME" [] (Decode.nullable Decode.bytes))
-  where
-    nonEmpty name = if name == Just "" then Nothing else name
+clientGetname = mfilter (/= "") <$> command "CLIENT GETNAME" [] (Decode.nullable Decode.bytes)
 
 -- | The arguments of HELLO.
 data HelloOptions = HelloOptions
@@ -125,15 +124,15 @@ hello HelloOptions {helloProtocol, helloCredentials, helloClientName} =
     name = option "SETNAME" arg helloClientName
 
 serverHello :: Decoder ServerHello
-serverHello reply = do
-  fields <- Decode.record reply
-  helloServer <- Decode.field "server" Decode.bytes fields
-  helloVersion <- Decode.field "version" Decode.bytes fields
-  helloProto <- Decode.field "proto" Decode.integer fields
-  helloConnectionId <- Decode.field "id" Decode.integer fields
-  helloMode <- Decode.field "mode" Decode.bytes fields
-  helloRole <- Decode.optionalField "role" Decode.bytes fields
-  pure ServerHello {helloServer, helloVersion, helloProto, helloConnectionId, helloMode, helloRole}
+serverHello =
+  recordOf $
+    ServerHello
+      <$> field "server" Decode.bytes
+      <*> field "version" Decode.bytes
+      <*> field "proto" Decode.integer
+      <*> field "id" Decode.integer
+      <*> field "mode" Decode.bytes
+      <*> optionalField "role" Decode.bytes
 
 -- | @AUTH [user] password@: logs in. \(O(n)\) on the server in the passwords of the user,
 -- [since 1.0.0](https://valkey.io/commands/auth/); a user since 6.0.0.

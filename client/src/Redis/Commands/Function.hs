@@ -58,10 +58,10 @@ import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, milliseconds)
+import Redis.Duration (Duration)
 import Redis.Internal.Command.Flush (FlushOptions, flushArguments, flushDefaults)
-import Redis.Internal.Command.Lines (otherThan)
 import Redis.Internal.Command.Program
+import Redis.Internal.Command.Record
 import Redis.Value (Value)
 
 -- | @FCALL function numkeys key … argument …@: calls a function; its result. Costs what the
@@ -89,16 +89,14 @@ functionKill = command "FUNCTION KILL" [] Decode.okay
 -- cluster, name the node. \(O(1)\) on the server,
 -- [since 7.0.0](https://valkey.io/commands/function-stats/).
 functionStats :: Command FunctionStats
-functionStats = command "FUNCTION STATS" [] $ \reply -> do
-  fields <- Decode.record reply
-  functionRunning <- Decode.field "running_script" (Decode.nullable running) fields
-  engines <- Decode.field "engines" (Decode.pairs Decode.bytes counts) fields
-  let functionEngines = [FunctionEngine {engineName, engineLibraries, engineFunctions} | (engineName, (engineLibraries, engineFunctions)) <- engines]
-  pure FunctionStats {functionRunning, functionEngines}
+functionStats =
+  command "FUNCTION STATS" [] . recordOf $
+    FunctionStats
+      <$> field "running_script" (Decode.nullable running)
+      <*> field "engines" (fmap (map engine) . Decode.pairs Decode.bytes (recordOf counts))
   where
-    counts reply = do
-      fields <- Decode.record reply
-      (,) <$> Decode.field "libraries_count" Decode.integer fields <*> Decode.field "functions_count" Decode.integer fields
+    counts = (,) <$> field "libraries_count" Decode.integer <*> field "functions_count" Decode.integer
+    engine (name, (libraries, functions)) = FunctionEngine name libraries functions
 
 -- | The running function, and an entry for each engine.
 data FunctionStats = FunctionStats
@@ -127,12 +125,12 @@ data FunctionEngine = FunctionEngine
   deriving stock (Eq, Show)
 
 running :: Decoder RunningFunction
-running reply = do
-  fields <- Decode.record reply
-  runningName <- Decode.field "name" Decode.bytes fields
-  runningCommand <- Decode.field "command" (Decode.list Decode.bytes) fields
-  runningDuration <- milliseconds <$> Decode.field "duration_ms" Decode.integer fields
-  pure RunningFunction {runningName, runningCommand, runningDuration}
+running =
+  recordOf $
+    RunningFunction
+      <$> field "name" Decode.bytes
+      <*> field "command" (Decode.list Decode.bytes)
+      <*> field "duration_ms" millisecondsReply
 
 -- | @FUNCTION LOAD code@: loads a library; its name, which must be new. In a cluster it runs on
 -- every primary. \(O(1)\) on the server, [since 7.0.0](https://valkey.io/commands/function-load/).
@@ -221,23 +219,23 @@ data FunctionInfo = FunctionInfo
   deriving stock (Eq, Show)
 
 libraryInfo :: Decoder FunctionLibrary
-libraryInfo reply = do
-  fields <- Decode.record reply
-  libraryName <- Decode.field "library_name" Decode.bytes fields
-  libraryEngine <- Decode.field "engine" Decode.bytes fields
-  libraryFunctions <- Decode.field "functions" (Decode.list functionInfo) fields
-  libraryCode <- Decode.optionalField "library_code" Decode.bytes fields
-  let libraryOthers = otherThan ["library_name", "engine", "functions", "library_code"] fields
-  pure FunctionLibrary {libraryName, libraryEngine, libraryFunctions, libraryCode, libraryOthers}
+libraryInfo =
+  recordOf $
+    FunctionLibrary
+      <$> field "library_name" Decode.bytes
+      <*> field "engine" Decode.bytes
+      <*> field "functions" (Decode.list functionInfo)
+      <*> optionalField "library_code" Decode.bytes
+      <*> others Decode.value
 
 functionInfo :: Decoder FunctionInfo
-functionInfo reply = do
-  fields <- Decode.record reply
-  functionName <- Decode.field "name" Decode.bytes fields
-  functionDescription <- Decode.field "description" (Decode.nullable Decode.bytes) fields
-  functionFlags <- Decode.field "flags" (Decode.list Decode.bytes) fields
-  let functionOthers = otherThan ["name", "description", "flags"] fields
-  pure FunctionInfo {functionName, functionDescription, functionFlags, functionOthers}
+functionInfo =
+  recordOf $
+    FunctionInfo
+      <$> field "name" Decode.bytes
+      <*> field "description" (Decode.nullable Decode.bytes)
+      <*> field "flags" (Decode.list Decode.bytes)
+      <*> others Decode.value
 
 -- | @FUNCTION DUMP@: all libraries in the server's own form, for 'functionRestore'. In a cluster,
 -- name the node. \(O(n)\) on the server in functions,

@@ -30,7 +30,8 @@ import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, microseconds, milliseconds)
+import Redis.Duration (Duration)
+import Redis.Internal.Command.Record
 import Redis.Value (Value)
 
 -- | A kind of event that took too long.
@@ -51,31 +52,20 @@ data LatencyEvent = LatencyEvent
 -- | @LATENCY LATEST@: the latest event of each kind. Concerns one node; in a cluster, name it.
 -- \(O(1)\) on the server, [since 2.8.13](https://valkey.io/commands/latency-latest/).
 latencyLatest :: Command [LatencyEvent]
-latencyLatest = command "LATENCY LATEST" [] (Decode.list event)
-  where
-    event reply = do
-      elements <- Decode.list Decode.value reply
-      latencyEventName <- Decode.element 0 Decode.bytes elements
-      latencyEventTime <- Decode.element 1 Decode.unixSeconds elements
-      latencyEventLatest <- Decode.element 2 inMillis elements
-      latencyEventMaximum <- Decode.element 3 inMillis elements
-      pure
-        LatencyEvent
-          { latencyEventName,
-            latencyEventTime,
-            latencyEventLatest,
-            latencyEventMaximum,
-            latencyEventOthers = drop 4 elements
-          }
-
-inMillis :: Decoder Duration
-inMillis = fmap milliseconds . Decode.integer
+latencyLatest = command "LATENCY LATEST" [] . Decode.list $ \reply -> do
+  elements <- Decode.list Decode.value reply
+  LatencyEvent
+    <$> Decode.element 0 Decode.bytes elements
+    <*> Decode.element 1 Decode.unixSeconds elements
+    <*> Decode.element 2 millisecondsReply elements
+    <*> Decode.element 3 millisecondsReply elements
+    <*> pure (drop 4 elements)
 
 -- | @LATENCY HISTORY event@: when events of this kind happened, and how long the longest of each
 -- second took; at most 160 entries, the oldest first. Concerns one node; in a cluster, name it.
 -- \(O(1)\) on the server, [since 2.8.13](https://valkey.io/commands/latency-history/).
 latencyHistory :: ByteString -> Command [(UTCTime, Duration)]
-latencyHistory event = command "LATENCY HISTORY" [arg event] (Decode.list (Decode.pair Decode.unixSeconds inMillis))
+latencyHistory event = command "LATENCY HISTORY" [arg event] (Decode.list (Decode.pair Decode.unixSeconds millisecondsReply))
 
 -- | @LATENCY RESET@: forgets all events; how many kinds there were. In a cluster it goes to all
 -- nodes and returns the sum. \(O(1)\) on the server,
@@ -110,13 +100,11 @@ latencyHistogramOf :: NonEmpty ByteString -> Command [(ByteString, LatencyHistog
 latencyHistogramOf names = command "LATENCY HISTOGRAM" (args names) histograms
 
 histograms :: Decoder [(ByteString, LatencyHistogram)]
-histograms = Decode.pairs Decode.bytes $ \reply -> do
-  fields <- Decode.record reply
-  latencyHistogramCalls <- Decode.field "calls" Decode.integer fields
-  latencyHistogramBuckets <- Decode.field "histogram_usec" (Decode.pairs inMicros Decode.integer) fields
-  pure LatencyHistogram {latencyHistogramCalls, latencyHistogramBuckets}
-  where
-    inMicros = fmap microseconds . Decode.integer
+histograms =
+  Decode.pairs Decode.bytes . recordOf $
+    LatencyHistogram
+      <$> field "calls" Decode.integer
+      <*> field "histogram_usec" (Decode.pairs microsecondsReply Decode.integer)
 
 -- | @LATENCY DOCTOR@: the server's analysis of its events, as text for people to read. Concerns one
 -- node; in a cluster, name it. \(O(1)\) on the server,

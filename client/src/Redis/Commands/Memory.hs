@@ -22,7 +22,7 @@ import Data.Int (Int64)
 import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode qualified as Decode
-import Redis.Internal.Command.Lines (otherThan)
+import Redis.Internal.Command.Record
 import Redis.Value (Value)
 
 -- | Options of MEMORY USAGE.
@@ -79,46 +79,20 @@ data MemoryStats = MemoryStats
 -- | @MEMORY STATS@: how the server uses its memory. Concerns one node; in a cluster, name it.
 -- \(O(1)\) on the server, [since 4.0.0](https://valkey.io/commands/memory-stats/).
 memoryStats :: Command MemoryStats
-memoryStats = command "MEMORY STATS" [] $ \reply -> do
-  fields <- Decode.record reply
-  let number name = Decode.field name Decode.integer fields
-  memoryStatsPeak <- number "peak.allocated"
-  memoryStatsTotal <- number "total.allocated"
-  memoryStatsStartup <- number "startup.allocated"
-  memoryStatsOverhead <- number "overhead.total"
-  memoryStatsDataset <- number "dataset.bytes"
-  memoryStatsKeys <- number "keys.count"
-  memoryStatsBytesPerKey <- number "keys.bytes-per-key"
-  memoryStatsClients <- number "clients.normal"
-  memoryStatsReplicas <- number "clients.slaves"
-  memoryStatsFragmentation <- Decode.field "fragmentation" Decode.double fields
-  pure
+memoryStats =
+  command "MEMORY STATS" [] . recordOf $
     MemoryStats
-      { memoryStatsPeak,
-        memoryStatsTotal,
-        memoryStatsStartup,
-        memoryStatsOverhead,
-        memoryStatsDataset,
-        memoryStatsKeys,
-        memoryStatsBytesPerKey,
-        memoryStatsClients,
-        memoryStatsReplicas,
-        memoryStatsFragmentation,
-        memoryStatsOthers = otherThan known fields
-      }
-  where
-    known =
-      [ "peak.allocated",
-        "total.allocated",
-        "startup.allocated",
-        "overhead.total",
-        "dataset.bytes",
-        "keys.count",
-        "keys.bytes-per-key",
-        "clients.normal",
-        "clients.slaves",
-        "fragmentation"
-      ]
+      <$> field "peak.allocated" Decode.integer
+      <*> field "total.allocated" Decode.integer
+      <*> field "startup.allocated" Decode.integer
+      <*> field "overhead.total" Decode.integer
+      <*> field "dataset.bytes" Decode.integer
+      <*> field "keys.count" Decode.integer
+      <*> field "keys.bytes-per-key" Decode.integer
+      <*> field "clients.normal" Decode.integer
+      <*> field "clients.slaves" Decode.integer
+      <*> field "fragmentation" Decode.double
+      <*> others Decode.value
 
 -- | @MEMORY PURGE@: makes the allocator give back the memory that it can; in a cluster, on all
 -- primaries. How long that takes depends on how much there is;

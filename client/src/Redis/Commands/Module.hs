@@ -23,6 +23,7 @@ import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Record
 
 -- | A module that is loaded.
 data ModuleInfo = ModuleInfo
@@ -42,13 +43,13 @@ moduleList :: Command [ModuleInfo]
 moduleList = command "MODULE LIST" [] (Decode.list moduleInfo)
 
 moduleInfo :: Decoder ModuleInfo
-moduleInfo reply = do
-  fields <- Decode.record reply
-  moduleName <- Decode.field "name" Decode.bytes fields
-  moduleVersion <- Decode.field "ver" Decode.integer fields
-  modulePath <- Decode.optionalField "path" Decode.bytes fields
-  arguments <- Decode.optionalField "args" (Decode.list Decode.bytes) fields
-  pure ModuleInfo {moduleName, moduleVersion, modulePath, moduleArgs = concat arguments}
+moduleInfo =
+  recordOf $
+    ModuleInfo
+      <$> field "name" Decode.bytes
+      <*> field "ver" Decode.integer
+      <*> optionalField "path" Decode.bytes
+      <*> several "args" (Decode.list Decode.bytes)
 
 -- | @MODULE LOAD path argument …@: loads a module from a file on the server's own disk. Servers
 -- [since 7.0](https://valkey.io/commands/module-load/) refuse it unless @enable-module-command@ is

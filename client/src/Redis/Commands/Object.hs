@@ -20,7 +20,8 @@ import Data.Int (Int64)
 import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, seconds)
+import Redis.Duration (Duration)
+import Redis.Internal.Command.Record (secondsReply)
 
 -- | How a value is stored.
 data Encoding
@@ -83,8 +84,7 @@ objectFreq name = command "OBJECT FREQ" [key name] (Decode.nullable Decode.integ
 -- there is no such key. An error if the server's @maxmemory-policy@ is an LFU policy, which counts
 -- uses instead. \(O(1)\) on the server, [since 2.2.3](https://valkey.io/commands/object-idletime/).
 objectIdletime :: ByteString -> Command (Maybe Duration)
-objectIdletime name =
-  command "OBJECT IDLETIME" [key name] (Decode.nullable (fmap (seconds . fromIntegral) . Decode.integer))
+objectIdletime name = command "OBJECT IDLETIME" [key name] (Decode.nullable secondsReply)
 
 -- | @OBJECT REFCOUNT key@: how many references the server holds to the value; a very large number
 -- for a value that the server shares among all keys. 'Nothing' if there is no such key. \(O(1)\) on

@@ -27,6 +27,7 @@ module Redis.Commands.Persistence
   )
 where
 
+import Control.Monad (mfilter)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Time.Clock (UTCTime)
@@ -34,6 +35,7 @@ import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Record
 
 -- | When a server does the work that was requested.
 data BackgroundWork
@@ -138,21 +140,15 @@ data BackupStatus = BackupStatus
 -- | @BACKUP STATUS@: the state of the backup. \(O(1)\) on the server,
 -- [since Redis 8.10.0](https://redis.io/docs/latest/commands/backup-status/).
 backupStatus :: Command BackupStatus
-backupStatus = command "BACKUP STATUS" [] $ \reply -> do
-  fields <- Decode.record reply
-  backupStatusState <- stateOf <$> Decode.field "state" Decode.bytes fields
-  failure <- Decode.field "error" Decode.bytes fields
-  backupStatusStartTime <- Decode.field "start_time" unlessZero fields
-  backupStatusEndTime <- Decode.field "end_time" unlessZero fields
-  pure
+backupStatus =
+  command "BACKUP STATUS" [] . recordOf $
     BackupStatus
-      { backupStatusState,
-        backupStatusError = if Char8.null failure then Nothing else Just failure,
-        backupStatusStartTime,
-        backupStatusEndTime
-      }
+      <$> field "state" (fmap state . Decode.bytes)
+      <*> field "error" (fmap (mfilter (/= "") . Just) . Decode.bytes)
+      <*> field "start_time" unlessZero
+      <*> field "end_time" unlessZero
   where
-    stateOf = \case
+    state = \case
       "idle" -> BackupIdle
       "pending" -> BackupPending
       "snapshotting" -> BackupSnapshotting

@@ -30,7 +30,6 @@ import Data.ByteString (ByteString)
 import Data.Int (Int64)
 import Redis.Command (Command)
 import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration)
 import Redis.Error (Host, Port)
@@ -99,27 +98,23 @@ role = command "ROLE" [] $ \reply -> do
     "sentinel" -> RoleSentinel <$> Decode.element 1 (Decode.list Decode.bytes) elements
     word -> Right (OtherRole word (drop 1 elements))
   where
-    asPrimary elements = do
-      primaryOffset <- Decode.element 1 Decode.integer elements
-      primaryReplicas <- Decode.element 2 (Decode.list following) elements
-      pure AsPrimary {primaryOffset, primaryReplicas}
-    asReplica elements = do
-      replicaPrimaryHost <- Decode.element 1 Decode.bytes elements
-      replicaPrimaryPort <- Decode.element 2 Decode.integer elements
-      replicaState <- Decode.element 3 (fmap state . Decode.bytes) elements
-      replicaOffset <- Decode.element 4 Decode.integer elements
-      pure AsReplica {replicaPrimaryHost, replicaPrimaryPort, replicaState, replicaOffset}
+    asPrimary elements =
+      AsPrimary <$> Decode.element 1 Decode.integer elements <*> Decode.element 2 (Decode.list following) elements
+    asReplica elements =
+      AsReplica
+        <$> Decode.element 1 Decode.bytes elements
+        <*> Decode.element 2 Decode.integer elements
+        <*> Decode.element 3 (fmap state . Decode.bytes) elements
+        <*> Decode.element 4 Decode.integer elements
+    following reply = do
+      (host, port, offset) <- Decode.triple Decode.bytes Decode.integer Decode.integer reply
+      pure (FollowingReplica host port offset)
     state = \case
       "connect" -> ReplicaConnect
       "connecting" -> ReplicaConnecting
       "sync" -> ReplicaSyncing
       "connected" -> ReplicaConnected
       word -> OtherReplicaState word
-
-following :: Decoder FollowingReplica
-following reply = do
-  (followingHost, followingPort, followingOffset) <- Decode.triple Decode.bytes Decode.integer Decode.integer reply
-  pure FollowingReplica {followingHost, followingPort, followingOffset}
 
 -- | @REPLICAOF host port@: makes the server a replica of another server; its own data are lost. It
 -- answers at once; 'role' shows the progress. Servers of a cluster refuse it. \(O(1)\) on the

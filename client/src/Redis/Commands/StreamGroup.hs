@@ -73,18 +73,20 @@ module Redis.Commands.StreamGroup
   )
 where
 
+import Control.Applicative (liftA2)
 import Data.ByteString (ByteString)
 import Data.Foldable (toList)
 import Data.Int (Int64)
 import Data.List.NonEmpty (NonEmpty)
-import Data.Maybe (catMaybes, fromMaybe)
+import Data.Maybe (catMaybes)
 import Data.Time.Clock (UTCTime)
 import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, milliseconds)
+import Redis.Duration (Duration)
 import Redis.Internal.Command.Argument (unixMilliseconds)
+import Redis.Internal.Command.Record (millisecondsReply)
 import Redis.Internal.Command.Stream
 
 -- | A consumer: the name of its group, and its own name.
@@ -204,9 +206,7 @@ xreadgroupClaimWith options idle reader names =
     readClaimed reply = do
       elements <- Decode.list Decode.value reply
       entry <- StreamEntry <$> Decode.element 0 readId elements <*> Decode.element 1 readFields elements
-      claimedEntryIdle <- milliseconds <$> Decode.element 2 Decode.integer elements
-      claimedEntryDeliveries <- Decode.element 3 Decode.integer elements
-      pure ClaimedEntry {claimedEntry = entry, claimedEntryIdle, claimedEntryDeliveries}
+      ClaimedEntry entry <$> Decode.element 2 millisecondsReply elements <*> Decode.element 3 Decode.integer elements
 
 delivered :: Decoder DeliveredEntry
 delivered reply = do
@@ -305,16 +305,11 @@ data PendingSummary = PendingSummary
 xpending :: ByteString -> ByteString -> Command PendingSummary
 xpending name group = command "XPENDING" [key name, arg group] $ \reply -> do
   elements <- Decode.list Decode.value reply
-  pendingSummaryCount <- Decode.element 0 Decode.integer elements
-  lowest <- Decode.element 1 (Decode.nullable readId) elements
-  highest <- Decode.element 2 (Decode.nullable readId) elements
-  consumers <- Decode.element 3 (Decode.nullable (Decode.pairs Decode.bytes Decode.integer)) elements
-  pure
-    PendingSummary
-      { pendingSummaryCount,
-        pendingSummaryRange = (,) <$> lowest <*> highest,
-        pendingSummaryConsumers = fromMaybe [] consumers
-      }
+  let idAt place = Decode.element place (Decode.nullable readId) elements
+  PendingSummary
+    <$> Decode.element 0 Decode.integer elements
+    <*> liftA2 (liftA2 (,)) (idAt 1) (idAt 2)
+    <*> Decode.element 3 (orNone (Decode.pairs Decode.bytes Decode.integer)) elements
 
 -- | A pending entry.
 data PendingEntry = PendingEntry
@@ -372,11 +367,11 @@ xpendingRangeWith options name group count =
 pendingEntry :: Decoder PendingEntry
 pendingEntry reply = do
   elements <- Decode.list Decode.value reply
-  pendingEntryId <- Decode.element 0 readId elements
-  pendingEntryConsumer <- Decode.element 1 Decode.bytes elements
-  pendingEntryIdle <- milliseconds <$> Decode.element 2 Decode.integer elements
-  pendingEntryDeliveries <- Decode.element 3 Decode.integer elements
-  pure PendingEntry {pendingEntryId, pendingEntryConsumer, pendingEntryIdle, pendingEntryDeliveries}
+  PendingEntry
+    <$> Decode.element 0 readId elements
+    <*> Decode.element 1 Decode.bytes elements
+    <*> Decode.element 2 millisecondsReply elements
+    <*> Decode.element 3 Decode.integer elements
 
 -- | @XCLAIM key group consumer milliseconds id …@: assigns pending entries to this consumer, if
 -- they were last delivered at least this long ago, and counts one more delivery; returns the
@@ -493,15 +488,10 @@ xautoclaimArguments XautoclaimOptions {xautoclaimCount} name claimer idle start 
 autoclaimed :: Decoder [entry] -> Decoder (Autoclaimed entry)
 autoclaimed entries reply = do
   elements <- Decode.list Decode.value reply
-  next <- Decode.element 0 readId elements
-  autoclaimedEntries <- Decode.element 1 entries elements
-  deleted <- Decode.optionalElement 2 (Decode.list readId) elements
-  pure
-    Autoclaimed
-      { autoclaimedNext = if next == StreamId 0 0 then Nothing else Just next,
-        autoclaimedEntries,
-        autoclaimedDeleted = fromMaybe [] deleted
-      }
+  Autoclaimed
+    <$> Decode.element 0 idOrNone elements
+    <*> Decode.element 1 entries elements
+    <*> (concat <$> Decode.optionalElement 2 (Decode.list readId) elements)
 
 -- | @XAUTOCLAIM key group consumer milliseconds start JUSTID@: like 'xautoclaim', but returns only
 -- the ids, and counts no delivery. [Since 6.2.0](https://valkey.io/commands/xautoclaim/).

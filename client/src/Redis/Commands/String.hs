@@ -85,6 +85,7 @@ import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration)
 import Redis.Internal.Command.Expiry
+import Redis.Internal.Command.Record
 
 -- | @GET key@: the value, or 'Nothing' if the key does not exist. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/get/).
@@ -487,11 +488,8 @@ data ByteRange = ByteRange
 -- | @LCS key key IDX [MINMATCHLEN n]@: like 'lcsIdx', but can leave out short pieces.
 lcsIdxWith :: LcsOptions -> ByteString -> ByteString -> Command LcsMatches
 lcsIdxWith LcsOptions {lcsMinmatchlen} one other =
-  command "LCS" ([key one, key other, arg "IDX"] <> shortest) $ \reply -> do
-    fields <- Decode.record reply
-    lcsMatches <- Decode.field "matches" (Decode.list match) fields
-    lcsLength <- Decode.field "len" Decode.integer fields
-    pure LcsMatches {lcsMatches, lcsLength}
+  command "LCS" ([key one, key other, arg "IDX"] <> shortest) . recordOf $
+    LcsMatches <$> field "matches" (Decode.list match) <*> field "len" Decode.integer
   where
     shortest = concat [[arg "MINMATCHLEN", int lcsMinmatchlen] | lcsMinmatchlen /= 0]
     match reply = uncurry LcsMatch <$> Decode.pair range range reply

@@ -61,6 +61,7 @@ module Redis.Commands.VectorSet
   )
 where
 
+import Control.Monad (mfilter)
 import Data.ByteString (ByteString)
 import Data.ByteString.Internal qualified as ByteString.Internal
 import Data.Int (Int64)
@@ -76,7 +77,7 @@ import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Draw
 import Redis.Internal.Command.Lexical
-import Redis.Internal.Command.Lines (otherThan)
+import Redis.Internal.Command.Record
 import Redis.Value (Value (Map), withoutAttributes)
 
 -- | A vector.
@@ -321,11 +322,11 @@ data RawEmbedding = RawEmbedding
 vembRaw :: ByteString -> ByteString -> Command (Maybe RawEmbedding)
 vembRaw name element = command "VEMB" [key name, arg element, arg "RAW"] . Decode.nullable $ \reply -> do
   elements <- Decode.list Decode.value reply
-  rawEmbeddingType <- Decode.element 0 Decode.bytes elements
-  rawEmbeddingBytes <- Decode.element 1 Decode.bytes elements
-  rawEmbeddingNorm <- Decode.element 2 Decode.double elements
-  rawEmbeddingRange <- Decode.optionalElement 3 Decode.double elements
-  pure RawEmbedding {rawEmbeddingType, rawEmbeddingBytes, rawEmbeddingNorm, rawEmbeddingRange}
+  RawEmbedding
+    <$> Decode.element 0 Decode.bytes elements
+    <*> Decode.element 1 Decode.bytes elements
+    <*> Decode.element 2 Decode.double elements
+    <*> Decode.optionalElement 3 Decode.double elements
 
 -- | @VGETATTR key element@: the attributes of an element, as JSON; 'Nothing' if it has none, or there
 -- is no such element. \(O(1)\) on the server,
@@ -392,29 +393,18 @@ vinfo :: ByteString -> Command (Maybe VectorSetInfo)
 vinfo name = command "VINFO" [key name] (Decode.nullable vectorSetInfo)
 
 vectorSetInfo :: Decoder VectorSetInfo
-vectorSetInfo reply = do
-  fields <- Decode.record reply
-  let number name = Decode.field name Decode.integer fields
-  vectorSetInfoQuantType <- Decode.field "quant-type" Decode.bytes fields
-  vectorSetInfoHnswM <- number "hnsw-m"
-  vectorSetInfoVectorDim <- number "vector-dim"
-  input <- number "projection-input-dim"
-  vectorSetInfoSize <- number "size"
-  vectorSetInfoMaxLevel <- number "max-level"
-  vectorSetInfoAttributesCount <- number "attributes-count"
-  pure
+vectorSetInfo =
+  recordOf $
     VectorSetInfo
-      { vectorSetInfoQuantType,
-        vectorSetInfoHnswM,
-        vectorSetInfoVectorDim,
-        -- A server says 0 if it does not project.
-        vectorSetInfoProjectionInputDim = if input == 0 then Nothing else Just input,
-        vectorSetInfoSize,
-        vectorSetInfoMaxLevel,
-        vectorSetInfoAttributesCount,
-        vectorSetInfoOthers =
-          otherThan ["quant-type", "hnsw-m", "vector-dim", "projection-input-dim", "size", "max-level", "attributes-count"] fields
-      }
+      <$> field "quant-type" Decode.bytes
+      <*> field "hnsw-m" Decode.integer
+      <*> field "vector-dim" Decode.integer
+      -- A server says 0 if it does not project.
+      <*> field "projection-input-dim" (fmap (mfilter (/= 0) . Just) . Decode.integer)
+      <*> field "size" Decode.integer
+      <*> field "max-level" Decode.integer
+      <*> field "attributes-count" Decode.integer
+      <*> others Decode.value
 
 -- | @VRANDMEMBER key@: an element by chance; 'Nothing' if there is no set. \(O(\log n)\) on the
 -- server, [since Redis 8.0.0](https://redis.io/docs/latest/commands/vrandmember/).

@@ -1,10 +1,9 @@
 -- | Reads replies that are text with fields, such as those of INFO, CLIENT LIST and
--- CLUSTER NODES; and finds the fields of a reply that a record does not name.
+-- CLUSTER NODES.
 module Redis.Internal.Command.Lines
   ( linesOf,
     colonFields,
     equalsFields,
-    otherThan,
   )
 where
 
@@ -45,7 +44,3 @@ equalsFields = fieldsOf . Char8.split ' ' . Char8.takeWhile (`notElem` ("\r\n" :
         where
           (name, begin) = Char8.break (== '=') word
           (more, others) = span (Char8.notElem '=') rest
-
--- | The fields whose names are not among these. \(O(m n)\) for m names and n fields.
-otherThan :: [ByteString] -> [(ByteString, element)] -> [(ByteString, element)]
-otherThan known = filter ((`notElem` known) . fst)

@@ -7,11 +7,13 @@ module Redis.Internal.Command.Stream
     idArgument,
     countedIds,
     readId,
+    idOrNone,
     StreamEntry (..),
     readEntry,
     readEntries,
     readFields,
     readStreams,
+    orNone,
     StreamBound (..),
     bound,
     StreamWait (..),
@@ -23,6 +25,7 @@ module Redis.Internal.Command.Stream
   )
 where
 
+import Control.Monad (mfilter)
 import Data.ByteString (ByteString)
 import Data.ByteString.Builder qualified as Builder
 import Data.ByteString.Char8 qualified as Char8
@@ -78,6 +81,10 @@ readId reply = do
   case (digits milliseconds, digits (Char8.drop 1 rest)) of
     (Just one, Just other) -> Right (StreamId one other)
     _ -> Decode.mismatch "the id of an entry" reply
+
+-- | Reads an id; servers write 0-0 where there is none.
+idOrNone :: Decoder (Maybe StreamId)
+idOrNone = fmap (mfilter (/= StreamId 0 0) . Just) . readId
 
 -- | An entry of a stream.
 data StreamEntry = StreamEntry
