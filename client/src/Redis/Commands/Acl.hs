@@ -126,13 +126,13 @@ aclRule = \case
   OtherAclRule text -> text
 
 -- | @ACL SETUSER name rule …@: makes the user, or changes it: all rules apply, or none. In a
--- cluster it runs on every node. \(O(n)\) on the server,
--- [since 6.0.0](https://valkey.io/commands/acl-setuser/). An error if a rule is invalid.
+-- cluster it runs on every node. \(O(n)\), [since 6.0.0](https://valkey.io/commands/acl-setuser/).
+-- An error if a rule is invalid.
 aclSetuser :: ByteString -> [AclRule] -> Command ()
 aclSetuser user rules = command "ACL SETUSER" (arg user : map (arg . aclRule) rules) Decode.okay
 
 -- | @ACL DELUSER name …@: deletes users and ends their connections; how many of them existed. In a
--- cluster it runs on every node, and the number is that of one node. \(O(1)\) on the server,
+-- cluster it runs on every node, and the number is that of one node. \(O(1)\),
 -- [since 6.0.0](https://valkey.io/commands/acl-deluser/). To delete the user @default@ is an error.
 aclDeluser :: NonEmpty ByteString -> Command Int64
 aclDeluser users = command "ACL DELUSER" (args users) Decode.integer
@@ -162,8 +162,8 @@ data AclUser = AclUser
   }
   deriving stock (Eq, Show)
 
--- | @ACL GETUSER name@: the user, or 'Nothing' if there is none. In a cluster, name the node.
--- \(O(n)\) on the server, [since 6.0.0](https://valkey.io/commands/acl-getuser/).
+-- | @ACL GETUSER name@: the user, or 'Nothing' if there is none. \(O(n)\),
+-- [since 6.0.0](https://valkey.io/commands/acl-getuser/).
 aclGetuser :: ByteString -> Command (Maybe AclUser)
 aclGetuser user = command "ACL GETUSER" [arg user] (Decode.nullable aclUser)
 
@@ -185,18 +185,18 @@ aclUser =
     -- Before 7.0 servers send a list of globs.
     patterns mark = Decode.bytes `Decode.orElse` (fmap (Char8.unwords . map (mark <>)) . Decode.list Decode.bytes)
 
--- | @ACL LIST@: every user, as a line of the file. In a cluster, name the node. \(O(n)\) on the
--- server, [since 6.0.0](https://valkey.io/commands/acl-list/).
+-- | @ACL LIST@: every user, as a line of the file. \(O(n)\),
+-- [since 6.0.0](https://valkey.io/commands/acl-list/).
 aclList :: Command [ByteString]
 aclList = command "ACL LIST" [] (Decode.list Decode.bytes)
 
--- | @ACL USERS@: the names of all users. In a cluster, name the node. \(O(n)\) on the server,
+-- | @ACL USERS@: the names of all users. \(O(n)\),
 -- [since 6.0.0](https://valkey.io/commands/acl-users/).
 aclUsers :: Command [ByteString]
 aclUsers = command "ACL USERS" [] (Decode.list Decode.bytes)
 
--- | @ACL WHOAMI@: the user as which this client's connections are logged in. \(O(1)\) on the
--- server, [since 6.0.0](https://valkey.io/commands/acl-whoami/).
+-- | @ACL WHOAMI@: the user as which this client's connections are logged in. \(O(1)\),
+-- [since 6.0.0](https://valkey.io/commands/acl-whoami/).
 aclWhoami :: Command ByteString
 aclWhoami = command "ACL WHOAMI" [] Decode.bytes
 
@@ -208,16 +208,15 @@ data AclVerdict
   deriving stock (Eq, Show)
 
 -- | @ACL DRYRUN user command argument …@: whether this user may run this command. The server does
--- not run it. In a cluster, name the node. \(O(1)\) on the server,
--- [since 7.0.0](https://valkey.io/commands/acl-dryrun/). An error if there is no such user or
--- command.
+-- not run it. \(O(1)\), [since 7.0.0](https://valkey.io/commands/acl-dryrun/). An error if there is
+-- no such user or command.
 aclDryrun :: ByteString -> NonEmpty ByteString -> Command AclVerdict
 aclDryrun user commandArguments = command "ACL DRYRUN" (arg user : args commandArguments) (fmap verdict . Decode.bytes)
   where
     verdict text = if text == "OK" then AclAllowed else AclDenied text
 
--- | @ACL GENPASS@: a new password of 256 random bits, in hexadecimal digits. \(O(1)\) on the
--- server, [since 6.0.0](https://valkey.io/commands/acl-genpass/).
+-- | @ACL GENPASS@: a new password of 256 random bits, in hexadecimal digits. \(O(1)\),
+-- [since 6.0.0](https://valkey.io/commands/acl-genpass/).
 aclGenpass :: Command ByteString
 aclGenpass = command "ACL GENPASS" [] Decode.bytes
 
@@ -226,7 +225,7 @@ aclGenpass = command "ACL GENPASS" [] Decode.bytes
 aclGenpassOf :: Int64 -> Command ByteString
 aclGenpassOf bits = command "ACL GENPASS" [int bits] Decode.bytes
 
--- | @ACL CAT@: the categories of commands. \(O(1)\) on the server,
+-- | @ACL CAT@: the categories of commands. \(O(1)\),
 -- [since 6.0.0](https://valkey.io/commands/acl-cat/).
 aclCat :: Command [ByteString]
 aclCat = command "ACL CAT" [] (Decode.list Decode.bytes)
@@ -270,8 +269,8 @@ data AclLogEntry = AclLogEntry
   }
   deriving stock (Eq, Show)
 
--- | @ACL LOG@: the ten latest refusals, the newest first. In a cluster, name the node. \(O(n)\) on
--- the server, [since 6.0.0](https://valkey.io/commands/acl-log/).
+-- | @ACL LOG@: the ten latest refusals, the newest first. \(O(n)\),
+-- [since 6.0.0](https://valkey.io/commands/acl-log/).
 aclLog :: Command [AclLogEntry]
 aclLog = command "ACL LOG" [] (Decode.list aclLogEntry)
 
@@ -301,24 +300,23 @@ aclLogEntry =
       "auth" -> AuthRefused
       word -> OtherRefused word
 
--- | @ACL LOG RESET@: deletes the log. In a cluster, name the node.
--- [Since 6.0.0](https://valkey.io/commands/acl-log/).
+-- | @ACL LOG RESET@: deletes the log. [Since 6.0.0](https://valkey.io/commands/acl-log/).
 aclLogReset :: Command ()
 aclLogReset = command "ACL LOG" [arg "RESET"] Decode.okay
 
 -- | @ACL LOAD@: replaces all users by those in the file (@aclfile@). If a line of it is wrong,
--- nothing changes. An error if the server has no such file. In a cluster, name the node. \(O(n)\)
--- on the server, [since 6.0.0](https://valkey.io/commands/acl-load/).
+-- nothing changes. An error if the server has no such file. \(O(n)\),
+-- [since 6.0.0](https://valkey.io/commands/acl-load/).
 aclLoad :: Command ()
 aclLoad = command "ACL LOAD" [] Decode.okay
 
 -- | @ACL SAVE@: writes all users to the file (@aclfile@). In a cluster it runs on every node. An
--- error if a server has no such file. \(O(n)\) on the server,
+-- error if a server has no such file. \(O(n)\),
 -- [since 6.0.0](https://valkey.io/commands/acl-save/).
 aclSave :: Command ()
 aclSave = command "ACL SAVE" [] Decode.okay
 
--- | @ACL HELP@: the server's help on ACL, a line each. \(O(1)\) on the server,
+-- | @ACL HELP@: the server's help on ACL, a line each. \(O(1)\),
 -- [since 6.0.0](https://valkey.io/commands/acl-help/).
 aclHelp :: Command [ByteString]
 aclHelp = command "ACL HELP" [] (Decode.list Decode.bytes)

@@ -53,12 +53,12 @@ import Redis.Internal.Command.ClientInfo
 import Redis.Internal.Command.Lines (linesOf)
 import Redis.Internal.Command.Record
 
--- | @CLIENT INFO@: the connection that carried the command. \(O(1)\) on the server,
+-- | @CLIENT INFO@: the connection that carried the command. \(O(1)\),
 -- [since 6.2.0](https://valkey.io/commands/client-info/).
 clientInfo :: Command ClientInfo
 clientInfo = command "CLIENT INFO" [] (\reply -> Decode.bytes reply >>= clientDescription)
 
--- | @CLIENT LIST@: every connection. \(O(n)\) on the server,
+-- | @CLIENT LIST@: every connection. \(O(n)\),
 -- [since 2.4.0](https://valkey.io/commands/client-list/).
 clientList :: Command [ClientInfo]
 clientList = command "CLIENT LIST" [] clientInfos
@@ -66,7 +66,7 @@ clientList = command "CLIENT LIST" [] clientInfos
 -- | @CLIENT LIST filter …@: the connections that match all of these filters. Redis takes a single
 -- filter, a type ([since 5.0.0](https://valkey.io/commands/client-list/)) or numbers (since 6.2.0).
 -- Valkey takes users, addresses, 'ClientOlderThan' and 'ClientSkipMe' since 8.1.0, and the other
--- filters since 9.0.0. \(O(n)\) on the server.
+-- filters since 9.0.0. \(O(n)\).
 clientListOf :: NonEmpty ClientFilter -> Command [ClientInfo]
 clientListOf filters = command "CLIENT LIST" (concatMap clientFilter filters) clientInfos
 
@@ -157,15 +157,14 @@ clientTypeWord = \case
   PubsubClient -> "pubsub"
 
 -- | @CLIENT KILL address:port@: ends that connection; the error @ERR@ if there is none. It does not
--- wait behind running commands. \(O(n)\) on the server,
--- [since 2.4.0](https://valkey.io/commands/client-kill/).
+-- wait behind running commands. \(O(n)\), [since 2.4.0](https://valkey.io/commands/client-kill/).
 clientKill :: ByteString -> Command ()
 clientKill address = command "CLIENT KILL" [arg address] Decode.okay
 
 -- | @CLIENT KILL filter …@: ends the connections that match all of these filters; how many. It does
--- not wait behind running commands. \(O(n)\) on the server. Numbers, types, users, addresses and
--- 'ClientSkipMe' [since 2.8.12](https://valkey.io/commands/client-kill/), local addresses since
--- 6.2.0, 'ClientOlderThan' since Redis 7.4.0 and Valkey 8.0.0, the others since Valkey 9.0.0.
+-- not wait behind running commands. \(O(n)\). Numbers, types, users, addresses and 'ClientSkipMe'
+-- [since 2.8.12](https://valkey.io/commands/client-kill/), local addresses since 6.2.0,
+-- 'ClientOlderThan' since Redis 7.4.0 and Valkey 8.0.0, the others since Valkey 9.0.0.
 clientKillWith :: NonEmpty ClientFilter -> Command Int64
 clientKillWith filters = command "CLIENT KILL" (concatMap clientFilter filters) Decode.integer
 
@@ -189,7 +188,7 @@ pauseDefaults :: PauseOptions
 pauseDefaults = PauseOptions {pauseMode = Nothing}
 
 -- | @CLIENT PAUSE milliseconds@: makes the commands of all clients wait for this long, or until
--- 'clientUnpause'. \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/client-pause/).
+-- 'clientUnpause'. \(O(1)\), [since 3.0.0](https://valkey.io/commands/client-pause/).
 --
 -- On Redis 7.0 only time ends a pause of every command: the server makes CLIENT UNPAUSE wait, too.
 -- A pause of writes can be ended.
@@ -206,8 +205,8 @@ clientPauseWith PauseOptions {pauseMode} time = command "CLIENT PAUSE" (wholeMil
       Just PauseAll -> [arg "ALL"]
       Just PauseWrites -> [arg "WRITE"]
 
--- | @CLIENT UNPAUSE@: ends a pause. It does not wait behind the paused commands. \(O(n)\) on the
--- server in the clients that are paused, [since 6.2.0](https://valkey.io/commands/client-unpause/).
+-- | @CLIENT UNPAUSE@: ends a pause. It does not wait behind the paused commands. \(O(n)\) in the
+-- clients that are paused, [since 6.2.0](https://valkey.io/commands/client-unpause/).
 clientUnpause :: Command ()
 clientUnpause = command "CLIENT UNPAUSE" [] Decode.okay
 
@@ -223,7 +222,7 @@ unblockDefaults :: UnblockOptions
 unblockDefaults = UnblockOptions {unblockMode = Nothing}
 
 -- | @CLIENT UNBLOCK id@: ends the wait of the connection with this number as if its timeout had
--- passed; whether the connection waited. \(O(\log n)\) on the server,
+-- passed; whether the connection waited. \(O(\log n)\),
 -- [since 5.0.0](https://valkey.io/commands/client-unblock/).
 clientUnblock :: Int64 -> Command Bool
 clientUnblock = clientUnblockWith unblockDefaults
@@ -264,8 +263,7 @@ redirection reply = convert <$> Decode.integer reply
       connection -> RedirectedTo connection
 
 -- | @CLIENT GETREDIR@: where the server sends its notices of changes to the keys that the
--- connection has read. \(O(1)\) on the server,
--- [since 6.0.0](https://valkey.io/commands/client-getredir/).
+-- connection has read. \(O(1)\), [since 6.0.0](https://valkey.io/commands/client-getredir/).
 clientGetredir :: Command Redirection
 clientGetredir = command "CLIENT GETREDIR" [] redirection
 
@@ -279,7 +277,7 @@ data TrackingInfo = TrackingInfo
   }
   deriving stock (Eq, Show)
 
--- | @CLIENT TRACKINGINFO@: how the connection tracks keys. \(O(1)\) on the server,
+-- | @CLIENT TRACKINGINFO@: how the connection tracks keys. \(O(1)\),
 -- [since 6.2.0](https://valkey.io/commands/client-trackinginfo/).
 clientTrackinginfo :: Command TrackingInfo
 clientTrackinginfo =
@@ -288,7 +286,7 @@ clientTrackinginfo =
   where
     texts = Decode.list Decode.bytes
 
--- | @CLIENT HELP@: the server's help on CLIENT, a line each. \(O(1)\) on the server,
+-- | @CLIENT HELP@: the server's help on CLIENT, a line each. \(O(1)\),
 -- [since 5.0.0](https://valkey.io/commands/client-help/).
 clientHelp :: Command [ByteString]
 clientHelp = command "CLIENT HELP" [] (Decode.list Decode.bytes)

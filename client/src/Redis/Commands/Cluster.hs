@@ -112,8 +112,8 @@ data ShardHealth
   | OtherHealth ByteString
   deriving stock (Eq, Show)
 
--- | @CLUSTER SHARDS@: all shards, with their slots and nodes. \(O(n)\) on the server in nodes,
--- [since 7.0.0](https://valkey.io/commands/cluster-shards/). Any node of a cluster answers.
+-- | @CLUSTER SHARDS@: all shards, with their slots and nodes. \(O(n)\) in nodes,
+-- [since 7.0.0](https://valkey.io/commands/cluster-shards/).
 clusterShards :: Command [ClusterShard]
 clusterShards = command "CLUSTER SHARDS" [] (Decode.list shard)
 
@@ -174,8 +174,7 @@ data SlotsNode = SlotsNode
   deriving stock (Eq, Show)
 
 -- | @CLUSTER SLOTS@: the nodes that serve each range of slots. 'clusterShards' replaces it
--- [since 7.0.0](https://valkey.io/commands/cluster-slots/). \(O(n)\) on the server in nodes, since
--- 3.0.0. Any node of a cluster answers.
+-- [since 7.0.0](https://valkey.io/commands/cluster-slots/). \(O(n)\) in nodes, since 3.0.0.
 clusterSlots :: Command [SlotsEntry]
 clusterSlots = command "CLUSTER SLOTS" [] (Decode.list entry)
   where
@@ -192,19 +191,17 @@ clusterSlots = command "CLUSTER SLOTS" [] (Decode.list entry)
         <*> (concat <$> Decode.optionalElement 3 (Decode.pairs Decode.bytes Decode.bytes) elements)
 
 -- | @CLUSTER KEYSLOT key@: the slot of a key, which 'Redis.Cluster.Slot.keySlot' computes without a
--- server. \(O(n)\) on the server in bytes,
--- [since 3.0.0](https://valkey.io/commands/cluster-keyslot/). Any node of a cluster answers.
+-- server. \(O(n)\) in bytes, [since 3.0.0](https://valkey.io/commands/cluster-keyslot/).
 clusterKeyslot :: ByteString -> Command Int
 clusterKeyslot name = command "CLUSTER KEYSLOT" [arg name] slotNumberReply
 
--- | @CLUSTER COUNTKEYSINSLOT slot@: how many keys of this slot the node has. Name the node.
--- \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/cluster-countkeysinslot/).
+-- | @CLUSTER COUNTKEYSINSLOT slot@: how many keys of this slot the node has. \(O(1)\),
+-- [since 3.0.0](https://valkey.io/commands/cluster-countkeysinslot/).
 clusterCountkeysinslot :: Int -> Command Int64
 clusterCountkeysinslot slot = command "CLUSTER COUNTKEYSINSLOT" [slotArgument slot] Decode.integer
 
 -- | @CLUSTER GETKEYSINSLOT slot count@: keys of this slot that the node has, at most this many.
--- Name the node. \(O(n)\) on the server,
--- [since 3.0.0](https://valkey.io/commands/cluster-getkeysinslot/).
+-- \(O(n)\), [since 3.0.0](https://valkey.io/commands/cluster-getkeysinslot/).
 clusterGetkeysinslot :: Int -> Int64 -> Command [ByteString]
 clusterGetkeysinslot slot count =
   command "CLUSTER GETKEYSINSLOT" [slotArgument slot, int count] (Decode.list Decode.bytes)
@@ -236,14 +233,14 @@ data SlotMetric
 
 -- | @CLUSTER SLOT-STATS SLOTSRANGE first last@: the statistics of the slots of this range. Each
 -- primary lists the slots that it serves, in order; the result is the lists of all primaries, one
--- after the other. \(O(n)\) on the server,
--- [since Valkey 8.0.0](https://valkey.io/commands/cluster-slot-stats/); Redis since 8.2.
+-- after the other. \(O(n)\), [since Valkey 8.0.0](https://valkey.io/commands/cluster-slot-stats/);
+-- Redis since 8.2.
 clusterSlotStats :: SlotRange -> Command [(Int, SlotStats)]
 clusterSlotStats range = command "CLUSTER SLOT-STATS" (arg "SLOTSRANGE" : rangeArguments range) slotStats
 
 -- | @CLUSTER SLOT-STATS ORDERBY metric LIMIT count ASC|DESC@: like 'clusterSlotStats', for all
 -- slots, sorted by this metric; from each primary at most this many. An error if the server does
--- not count this metric. \(O(n \log n)\) on the server.
+-- not count this metric. \(O(n \log n)\).
 clusterSlotStatsOrderby :: SlotMetric -> Int64 -> SortOrder -> Command [(Int, SlotStats)]
 clusterSlotStatsOrderby metric limit order =
   command "CLUSTER SLOT-STATS" [arg "ORDERBY", arg metricWord, arg "LIMIT", int limit, arg orderWord] slotStats
@@ -267,14 +264,13 @@ slotStats =
       <*> optionalField "network-bytes-out" Decode.integer
       <*> others Decode.value
 
--- | @CLUSTER NODES@: every node that the node knows, itself included. Name the node. \(O(n)\) on
--- the server in nodes, [since 3.0.0](https://valkey.io/commands/cluster-nodes/).
+-- | @CLUSTER NODES@: every node that the node knows, itself included. \(O(n)\) in nodes,
+-- [since 3.0.0](https://valkey.io/commands/cluster-nodes/).
 clusterNodes :: Command [ClusterNode]
 clusterNodes = command "CLUSTER NODES" [] (\reply -> linesOf reply >>= traverse clusterNodeLine)
 
 -- | @CLUSTER REPLICAS id@: the replicas of the primary with this id. An error if there is no such
--- primary. Name the node. \(O(n)\) on the server,
--- [since 5.0.0](https://valkey.io/commands/cluster-replicas/).
+-- primary. \(O(n)\), [since 5.0.0](https://valkey.io/commands/cluster-replicas/).
 clusterReplicas :: ByteString -> Command [ClusterNode]
 clusterReplicas node = command "CLUSTER REPLICAS" [arg node] nodeLines
 
@@ -286,18 +282,18 @@ clusterSlaves node = command "CLUSTER SLAVES" [arg node] nodeLines
 nodeLines :: Decoder [ClusterNode]
 nodeLines = Decode.list (\reply -> Decode.bytes reply >>= clusterNodeLine)
 
--- | @CLUSTER MYID@: the id of the node. Name the node. \(O(1)\) on the server,
+-- | @CLUSTER MYID@: the id of the node. \(O(1)\),
 -- [since 3.0.0](https://valkey.io/commands/cluster-myid/).
 clusterMyid :: Command ByteString
 clusterMyid = command "CLUSTER MYID" [] Decode.bytes
 
--- | @CLUSTER MYSHARDID@: the id of the node's shard. Name the node. \(O(1)\) on the server,
+-- | @CLUSTER MYSHARDID@: the id of the node's shard. \(O(1)\),
 -- [since 7.2.0](https://valkey.io/commands/cluster-myshardid/).
 clusterMyshardid :: Command ByteString
 clusterMyshardid = command "CLUSTER MYSHARDID" [] Decode.bytes
 
 -- | @CLUSTER COUNT-FAILURE-REPORTS id@: how many nodes have told the named node that the node with
--- this id does not answer. Name the node. \(O(n)\) on the server in these reports,
+-- this id does not answer. \(O(n)\) in these reports,
 -- [since 3.0.0](https://valkey.io/commands/cluster-count-failure-reports/).
 clusterCountFailureReports :: ByteString -> Command Int64
 clusterCountFailureReports node = command "CLUSTER COUNT-FAILURE-REPORTS" [arg node] Decode.integer
@@ -326,8 +322,8 @@ data LinkDirection
     LinkFrom
   deriving stock (Eq, Show)
 
--- | @CLUSTER LINKS@: the node's connections to and from other nodes. Name the node. \(O(n)\) on the
--- server in nodes, [since 7.0.0](https://valkey.io/commands/cluster-links/).
+-- | @CLUSTER LINKS@: the node's connections to and from other nodes. \(O(n)\) in nodes,
+-- [since 7.0.0](https://valkey.io/commands/cluster-links/).
 clusterLinks :: Command [ClusterLink]
 clusterLinks =
   command "CLUSTER LINKS" [] . Decode.list . recordOf $
@@ -377,7 +373,7 @@ data ClusterInfo = ClusterInfo
   }
   deriving stock (Eq, Show)
 
--- | @CLUSTER INFO@: the cluster, as the node sees it. Name the node. \(O(1)\) on the server,
+-- | @CLUSTER INFO@: the cluster, as the node sees it. \(O(1)\),
 -- [since 3.0.0](https://valkey.io/commands/cluster-info/).
 clusterInfo :: Command ClusterInfo
 clusterInfo = command "CLUSTER INFO" [] (\reply -> colonFields reply >>= fromFields described . map (fmap BulkString))
@@ -399,7 +395,7 @@ clusterInfo = command "CLUSTER INFO" [] (\reply -> colonFields reply >>= fromFie
       "fail" -> ClusterFail
       word -> OtherClusterState word
 
--- | @CLUSTER HELP@: the server's help on CLUSTER, a line each. \(O(1)\) on the server,
+-- | @CLUSTER HELP@: the server's help on CLUSTER, a line each. \(O(1)\),
 -- [since 5.0.0](https://valkey.io/commands/cluster-help/).
 clusterHelp :: Command [ByteString]
 clusterHelp = command "CLUSTER HELP" [] (Decode.list Decode.bytes)

@@ -76,7 +76,7 @@ import Redis.Internal.Command.Record
 import Redis.Value (Value (BulkString))
 
 -- | @CLUSTER MEET ip port@: makes the node meet the node at this address, and the clusters of both
--- become one. The reply comes before that has happened. \(O(1)\) on the server,
+-- become one. The reply comes before that has happened. \(O(1)\),
 -- [since 3.0.0](https://valkey.io/commands/cluster-meet/).
 clusterMeet :: Host -> Port -> Command ()
 clusterMeet = clusterMeetWith clusterMeetDefaults
@@ -102,7 +102,7 @@ portArgument = int . fromIntegral
 
 -- | @CLUSTER FORGET id@: makes the node forget the node with this id, and ignore it for a minute
 -- even if other nodes name it. So all nodes must be told within that minute. An error for the node
--- itself, for its primary, and for an id that it does not know. \(O(1)\) on the server,
+-- itself, for its primary, and for an id that it does not know. \(O(1)\),
 -- [since 3.0.0](https://valkey.io/commands/cluster-forget/).
 --
 -- > run client (onEach AllNodes (clusterForget gone))
@@ -110,7 +110,7 @@ clusterForget :: ByteString -> Command ()
 clusterForget node = command "CLUSTER FORGET" [arg node] Decode.okay
 
 -- | @CLUSTER REPLICATE id@: the node becomes a replica of that primary. An error for a node that is
--- a primary with slots or keys. \(O(1)\) on the server,
+-- a primary with slots or keys. \(O(1)\),
 -- [since 3.0.0](https://valkey.io/commands/cluster-replicate/).
 clusterReplicate :: ByteString -> Command ()
 clusterReplicate node = command "CLUSTER REPLICATE" [arg node] Decode.okay
@@ -140,8 +140,8 @@ clusterFailoverDefaults :: ClusterFailoverOptions
 clusterFailoverDefaults = ClusterFailoverOptions {clusterFailoverMode = Nothing}
 
 -- | @CLUSTER FAILOVER@: a replica takes its primary's place, as soon as it has all of its data;
--- nothing is lost. The reply comes before that has happened. An error for a primary. \(O(1)\) on
--- the server, [since 3.0.0](https://valkey.io/commands/cluster-failover/).
+-- nothing is lost. The reply comes before that has happened. An error for a primary. \(O(1)\),
+-- [since 3.0.0](https://valkey.io/commands/cluster-failover/).
 clusterFailover :: Command ()
 clusterFailover = clusterFailoverWith clusterFailoverDefaults
 
@@ -175,8 +175,7 @@ clusterResetDefaults :: ClusterResetOptions
 clusterResetDefaults = ClusterResetOptions {clusterResetMode = Nothing}
 
 -- | @CLUSTER RESET@: the node leaves its cluster. A replica becomes an empty primary. An error for
--- a primary with keys. \(O(n)\) on the server in nodes,
--- [since 3.0.0](https://valkey.io/commands/cluster-reset/).
+-- a primary with keys. \(O(n)\) in nodes, [since 3.0.0](https://valkey.io/commands/cluster-reset/).
 clusterReset :: Command ()
 clusterReset = clusterResetWith clusterResetDefaults
 
@@ -189,8 +188,8 @@ clusterResetWith ClusterResetOptions {clusterResetMode} = command "CLUSTER RESET
       Just ResetSoft -> [arg "SOFT"]
       Just ResetHard -> [arg "HARD"]
 
--- | @CLUSTER SAVECONFIG@: writes what the node knows of the cluster to its disk. \(O(1)\) on the
--- server, [since 3.0.0](https://valkey.io/commands/cluster-saveconfig/).
+-- | @CLUSTER SAVECONFIG@: writes what the node knows of the cluster to its disk. \(O(1)\),
+-- [since 3.0.0](https://valkey.io/commands/cluster-saveconfig/).
 clusterSaveconfig :: Command ()
 clusterSaveconfig = command "CLUSTER SAVECONFIG" [] Decode.okay
 
@@ -203,7 +202,7 @@ data BumpedEpoch
   deriving stock (Eq, Show)
 
 -- | @CLUSTER BUMPEPOCH@: gives the node the highest epoch of all, unless it has it already.
--- \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/cluster-bumpepoch/).
+-- \(O(1)\), [since 3.0.0](https://valkey.io/commands/cluster-bumpepoch/).
 clusterBumpepoch :: Command BumpedEpoch
 clusterBumpepoch = command "CLUSTER BUMPEPOCH" [] bumpedEpoch
 
@@ -216,13 +215,13 @@ bumpedEpoch reply = do
     _ -> Decode.mismatch "BUMPED or STILL and an epoch" reply
 
 -- | @CLUSTER SET-CONFIG-EPOCH epoch@: sets the epoch of a new node that knows no other node. An
--- error for any other node. \(O(1)\) on the server,
+-- error for any other node. \(O(1)\),
 -- [since 3.0.0](https://valkey.io/commands/cluster-set-config-epoch/).
 clusterSetConfigEpoch :: Int64 -> Command ()
 clusterSetConfigEpoch epoch = command "CLUSTER SET-CONFIG-EPOCH" [int epoch] Decode.okay
 
 -- | @CLUSTER ADDSLOTS slot …@: the node serves these slots from now on: all of them, or none. An
--- error if it knows of a node that serves one of them. \(O(n)\) on the server,
+-- error if it knows of a node that serves one of them. \(O(n)\),
 -- [since 3.0.0](https://valkey.io/commands/cluster-addslots/).
 clusterAddslots :: NonEmpty Int -> Command ()
 clusterAddslots slots = command "CLUSTER ADDSLOTS" (map slotArgument (toList slots)) Decode.okay
@@ -233,7 +232,7 @@ clusterAddslotsrange :: NonEmpty SlotRange -> Command ()
 clusterAddslotsrange ranges = command "CLUSTER ADDSLOTSRANGE" (concatMap rangeArguments ranges) Decode.okay
 
 -- | @CLUSTER DELSLOTS slot …@: the node forgets which node serves these slots, itself or another:
--- all of them, or none. The node is down until one serves them again. \(O(n)\) on the server,
+-- all of them, or none. The node is down until one serves them again. \(O(n)\),
 -- [since 3.0.0](https://valkey.io/commands/cluster-delslots/).
 clusterDelslots :: NonEmpty Int -> Command ()
 clusterDelslots slots = command "CLUSTER DELSLOTS" (map slotArgument (toList slots)) Decode.okay
@@ -243,13 +242,13 @@ clusterDelslots slots = command "CLUSTER DELSLOTS" (map slotArgument (toList slo
 clusterDelslotsrange :: NonEmpty SlotRange -> Command ()
 clusterDelslotsrange ranges = command "CLUSTER DELSLOTSRANGE" (concatMap rangeArguments ranges) Decode.okay
 
--- | @CLUSTER FLUSHSLOTS@: the node serves no slots from now on. An error if it has keys. \(O(1)\)
--- on the server, [since 3.0.0](https://valkey.io/commands/cluster-flushslots/).
+-- | @CLUSTER FLUSHSLOTS@: the node serves no slots from now on. An error if it has keys. \(O(1)\),
+-- [since 3.0.0](https://valkey.io/commands/cluster-flushslots/).
 clusterFlushslots :: Command ()
 clusterFlushslots = command "CLUSTER FLUSHSLOTS" [] Decode.okay
 
--- | @CLUSTER FLUSHSLOT slot@: deletes all keys of a slot that the node serves. \(O(n)\) on the
--- server, [since Valkey 9.0.0](https://valkey.io/commands/cluster-flushslot/); Redis lacks it.
+-- | @CLUSTER FLUSHSLOT slot@: deletes all keys of a slot that the node serves. \(O(n)\),
+-- [since Valkey 9.0.0](https://valkey.io/commands/cluster-flushslot/); Redis lacks it.
 clusterFlushslot :: Int -> Command ()
 clusterFlushslot = clusterFlushslotWith flushDefaults
 
@@ -270,7 +269,7 @@ data SlotAssignment
   deriving stock (Eq, Show)
 
 -- | @CLUSTER SETSLOT slot IMPORTING|MIGRATING|NODE|STABLE …@: one step in moving a slot key by key.
--- \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/cluster-setslot/).
+-- \(O(1)\), [since 3.0.0](https://valkey.io/commands/cluster-setslot/).
 clusterSetslot :: Int -> SlotAssignment -> Command ()
 clusterSetslot = clusterSetslotWith clusterSetslotDefaults
 
@@ -300,7 +299,7 @@ clusterSetslotWith ClusterSetslotOptions {clusterSetslotTimeout} slot assignment
 
 -- | @CLUSTER MIGRATESLOTS SLOTSRANGE first last … NODE id …@: the node begins to move these slots
 -- to the nodes with these ids. Clients notice nothing before a migration is done. An error if the
--- node does not serve the slots. \(O(n)\) on the server in slots,
+-- node does not serve the slots. \(O(n)\) in slots,
 -- [since Valkey 9.0.0](https://valkey.io/commands/cluster-migrateslots/); Redis lacks it.
 clusterMigrateslots :: NonEmpty (NonEmpty SlotRange, ByteString) -> Command ()
 clusterMigrateslots moves = command "CLUSTER MIGRATESLOTS" (concatMap move moves) Decode.okay
@@ -333,8 +332,8 @@ data SlotMigration = SlotMigration
   deriving stock (Eq, Show)
 
 -- | @CLUSTER GETSLOTMIGRATIONS@: the node's current migrations, and those that ended lately.
--- \(O(n)\) on the server,
--- [since Valkey 9.0.0](https://valkey.io/commands/cluster-getslotmigrations/); Redis lacks it.
+-- \(O(n)\), [since Valkey 9.0.0](https://valkey.io/commands/cluster-getslotmigrations/); Redis
+-- lacks it.
 clusterGetslotmigrations :: Command [SlotMigration]
 clusterGetslotmigrations = command "CLUSTER GETSLOTMIGRATIONS" [] (Decode.list migration)
 
@@ -360,16 +359,15 @@ slotRanges :: Decoder [SlotRange]
 slotRanges one = Decode.bytes one >>= maybe (Decode.mismatch "ranges of slots" one) Right . traverse slotRangeText . Char8.words
 
 -- | @CLUSTER CANCELSLOTMIGRATIONS@: cancels all migrations in which this node gives slots; the
--- slots stay where they are. An error if there are none. \(O(n)\) on the server,
+-- slots stay where they are. An error if there are none. \(O(n)\),
 -- [since Valkey 9.0.0](https://valkey.io/commands/cluster-cancelslotmigrations/); Redis lacks it.
 clusterCancelslotmigrations :: Command ()
 clusterCancelslotmigrations = command "CLUSTER CANCELSLOTMIGRATIONS" [] Decode.okay
 
 -- | @CLUSTER MIGRATION IMPORT first last …@: the node begins to take these slots from the primary
 -- that serves them, and this is the id of the task. Clients notice nothing before it is done.
--- \(O(n)\) on the server in slots,
--- [since Redis 8.4.0](https://redis.io/docs/latest/commands/cluster-migration/); Valkey has
--- 'clusterMigrateslots'.
+-- \(O(n)\) in slots, [since Redis 8.4.0](https://redis.io/docs/latest/commands/cluster-migration/);
+-- Valkey has 'clusterMigrateslots'.
 clusterMigrationImport :: NonEmpty SlotRange -> Command ByteString
 clusterMigrationImport slots = command "CLUSTER MIGRATION" (arg "IMPORT" : concatMap rangeArguments slots) Decode.bytes
 
@@ -400,7 +398,7 @@ data MigrationTask = MigrationTask
   deriving stock (Eq, Show)
 
 -- | @CLUSTER MIGRATION STATUS ALL@: the node's tasks, current ones and those that ended lately.
--- \(O(n)\) on the server.
+-- \(O(n)\).
 clusterMigrationStatus :: Command [MigrationTask]
 clusterMigrationStatus = migrationStatus [arg "ALL"]
 
@@ -442,10 +440,10 @@ clusterMigrationCancel task = command "CLUSTER MIGRATION" [arg "CANCEL", arg "ID
 clusterMigrationCancelAll :: Command Int64
 clusterMigrationCancelAll = command "CLUSTER MIGRATION" [arg "CANCEL", arg "ALL"] Decode.integer
 
--- | @TRIMSLOTS RANGES n first last …@: deletes, in the background, the keys of slots that the node does not serve, such as
--- an interrupted migration leaves. An error for a slot that it serves. \(O(n)\) on the server in
--- the node's keys, [since Redis 8.4.0](https://redis.io/docs/latest/commands/trimslots/); Valkey
--- lacks it.
+-- | @TRIMSLOTS RANGES n first last …@: deletes, in the background, the keys of slots that the node
+-- does not serve, such as an interrupted migration leaves. An error for a slot that it serves.
+-- \(O(n)\) in the node's keys,
+-- [since Redis 8.4.0](https://redis.io/docs/latest/commands/trimslots/); Valkey lacks it.
 trimslots :: NonEmpty SlotRange -> Command ()
 trimslots slots =
   command "TRIMSLOTS" (arg "RANGES" : int (fromIntegral (length slots)) : concatMap rangeArguments slots) Decode.okay

@@ -60,7 +60,7 @@ data ClusterscanPage = ClusterscanPage
 
 -- | @CLUSTERSCAN cursor@: a step of a walk over all keys of a cluster, slot by slot. The cursor
 -- leads to the primary of the next slot. The walk reports every key that exists from its beginning
--- to its end, at least once. \(O(n)\) on the server in the keys reported,
+-- to its end, at least once. \(O(n)\) in the keys reported,
 -- [since Valkey 9.1.0](https://valkey.io/commands/clusterscan/); Redis lacks it: there
 -- 'Redis.Commands.Keys.scan' walks over each primary.
 clusterscan :: ClusterscanCursor -> Command ClusterscanPage

@@ -79,15 +79,14 @@ fcallRo = program "FCALL_RO"
 
 -- | @FUNCTION KILL@: ends the running function, unless it has written; an error if none runs. It
 -- does not wait behind the function. In a cluster it goes to every primary, and succeeds if one of
--- them ran a function; replicas are left out (see 'Redis.Commands.Script.scriptKill'). \(O(1)\) on
--- the server, [since 7.0.0](https://valkey.io/commands/function-kill/).
+-- them ran a function; replicas are left out (see 'Redis.Commands.Script.scriptKill'). \(O(1)\),
+-- [since 7.0.0](https://valkey.io/commands/function-kill/).
 functionKill :: Command ()
 functionKill = command "FUNCTION KILL" [] Decode.okay
 
 -- | @FUNCTION STATS@: the running function, and how many libraries and functions there are. It does
--- not wait behind a running function; while a script of EVAL runs, the server says @BUSY@. In a
--- cluster, name the node. \(O(1)\) on the server,
--- [since 7.0.0](https://valkey.io/commands/function-stats/).
+-- not wait behind a running function; while a script of EVAL runs, the server says @BUSY@.
+-- \(O(1)\), [since 7.0.0](https://valkey.io/commands/function-stats/).
 functionStats :: Command FunctionStats
 functionStats =
   command "FUNCTION STATS" [] . recordOf $
@@ -132,8 +131,8 @@ running =
       <*> field "command" (Decode.list Decode.bytes)
       <*> field "duration_ms" millisecondsReply
 
--- | @FUNCTION LOAD code@: loads a library; its name, which must be new. In a cluster it runs on
--- every primary. \(O(1)\) on the server, [since 7.0.0](https://valkey.io/commands/function-load/).
+-- | @FUNCTION LOAD code@: loads a library; its name, which must be new. \(O(1)\),
+-- [since 7.0.0](https://valkey.io/commands/function-load/).
 functionLoad :: ByteString -> Command ByteString
 functionLoad = functionLoadWith functionLoadDefaults
 
@@ -154,13 +153,12 @@ functionLoadWith FunctionLoadOptions {functionLoadReplace} code =
   command "FUNCTION LOAD" (flag "REPLACE" functionLoadReplace <> [arg code]) Decode.bytes
 
 -- | @FUNCTION DELETE library@: deletes a library and its functions; an error if there is none of
--- that name. In a cluster it runs on every primary. \(O(1)\) on the server,
--- [since 7.0.0](https://valkey.io/commands/function-delete/).
+-- that name. \(O(1)\), [since 7.0.0](https://valkey.io/commands/function-delete/).
 functionDelete :: ByteString -> Command ()
 functionDelete library = command "FUNCTION DELETE" [arg library] Decode.okay
 
--- | @FUNCTION FLUSH@: deletes all libraries. In a cluster it runs on every primary. \(O(n)\) on the
--- server in functions, [since 7.0.0](https://valkey.io/commands/function-flush/).
+-- | @FUNCTION FLUSH@: deletes all libraries. \(O(n)\) in functions,
+-- [since 7.0.0](https://valkey.io/commands/function-flush/).
 functionFlush :: Command ()
 functionFlush = functionFlushWith flushDefaults
 
@@ -168,8 +166,8 @@ functionFlush = functionFlushWith flushDefaults
 functionFlushWith :: FlushOptions -> Command ()
 functionFlushWith options = command "FUNCTION FLUSH" (flushArguments options) Decode.okay
 
--- | @FUNCTION LIST@: all libraries, without their code. In a cluster, name the node. \(O(n)\) on
--- the server in functions, [since 7.0.0](https://valkey.io/commands/function-list/).
+-- | @FUNCTION LIST@: all libraries, without their code. \(O(n)\) in functions,
+-- [since 7.0.0](https://valkey.io/commands/function-list/).
 functionList :: Command [FunctionLibrary]
 functionList = functionListWith functionListDefaults
 
@@ -237,15 +235,14 @@ functionInfo =
       <*> field "flags" (Decode.list Decode.bytes)
       <*> others Decode.value
 
--- | @FUNCTION DUMP@: all libraries in the server's own form, for 'functionRestore'. In a cluster,
--- name the node. \(O(n)\) on the server in functions,
--- [since 7.0.0](https://valkey.io/commands/function-dump/).
+-- | @FUNCTION DUMP@: all libraries in the server's own form, for 'functionRestore'. \(O(n)\) in
+-- functions, [since 7.0.0](https://valkey.io/commands/function-dump/).
 functionDump :: Command ByteString
 functionDump = command "FUNCTION DUMP" [] Decode.bytes
 
 -- | @FUNCTION RESTORE payload@: adds the libraries that 'functionDump' gave. If one of them is
--- there already, it is an error, and nothing is added. In a cluster it runs on every primary.
--- \(O(n)\) on the server in functions, [since 7.0.0](https://valkey.io/commands/function-restore/).
+-- there already, it is an error, and nothing is added. \(O(n)\) in functions,
+-- [since 7.0.0](https://valkey.io/commands/function-restore/).
 functionRestore :: ByteString -> Command ()
 functionRestore = functionRestoreWith functionRestoreDefaults
 
@@ -280,7 +277,7 @@ functionRestoreWith FunctionRestoreOptions {functionRestorePolicy} payload =
       ReplaceLibraries -> [arg "REPLACE"]
       FlushLibraries -> [arg "FLUSH"]
 
--- | @FUNCTION HELP@: the server's help on FUNCTION, a line each. \(O(1)\) on the server,
+-- | @FUNCTION HELP@: the server's help on FUNCTION, a line each. \(O(1)\),
 -- [since 7.0.0](https://valkey.io/commands/function-help/).
 functionHelp :: Command [ByteString]
 functionHelp = command "FUNCTION HELP" [] (Decode.list Decode.bytes)

@@ -108,8 +108,8 @@ point GeoPoint {geoPointLongitude, geoPointLatitude} = [double geoPointLongitude
 readPoint :: Decoder GeoPoint
 readPoint = fmap (uncurry GeoPoint) . Decode.pair Decode.double Decode.double
 
--- | @GEOADD key longitude latitude member …@: adds places, or moves those that are there; how many are
--- new. \(O(\log n)\) each on the server, [since 3.2.0](https://valkey.io/commands/geoadd/).
+-- | @GEOADD key longitude latitude member …@: adds places, or moves those that are there; how many
+-- are new. \(O(\log n)\) each, [since 3.2.0](https://valkey.io/commands/geoadd/).
 geoadd :: ByteString -> NonEmpty (GeoPoint, ByteString) -> Command Int64
 geoadd = geoaddWith geoaddDefaults
 
@@ -145,21 +145,21 @@ geoaddWith GeoaddOptions {geoaddCondition, geoaddChanged} name places =
       Just OnlyNewPlaces -> [arg "NX"]
       Just OnlyKnownPlaces -> [arg "XX"]
 
--- | @GEOPOS key member …@: the positions of the places, in their order; 'Nothing' for a place that is
--- not there. \(O(1)\) each on the server, [since 3.2.0](https://valkey.io/commands/geopos/).
+-- | @GEOPOS key member …@: the positions of the places, in their order; 'Nothing' for a place that
+-- is not there. \(O(1)\) each, [since 3.2.0](https://valkey.io/commands/geopos/).
 geopos :: ByteString -> NonEmpty ByteString -> Command [Maybe GeoPoint]
 geopos name members =
   command "GEOPOS" (key name : args members) (Decode.listOf (length members) (Decode.nullable readPoint))
 
 -- | @GEOHASH key member …@: the geohashes of the places, of eleven letters, as other programs know
--- them; 'Nothing' for a place that is not there. \(O(1)\) each on the server,
+-- them; 'Nothing' for a place that is not there. \(O(1)\) each,
 -- [since 3.2.0](https://valkey.io/commands/geohash/).
 geohash :: ByteString -> NonEmpty ByteString -> Command [Maybe ByteString]
 geohash name members =
   command "GEOHASH" (key name : args members) (Decode.listOf (length members) (Decode.nullable Decode.bytes))
 
--- | @GEODIST key member member m|km|ft|mi@: the distance between two places; 'Nothing' if one is not
--- there. \(O(1)\) on the server, [since 3.2.0](https://valkey.io/commands/geodist/).
+-- | @GEODIST key member member m|km|ft|mi@: the distance between two places; 'Nothing' if one is
+-- not there. \(O(1)\), [since 3.2.0](https://valkey.io/commands/geodist/).
 geodist :: ByteString -> ByteString -> ByteString -> GeoUnit -> Command (Maybe Double)
 geodist name one other in' =
   command "GEODIST" [key name, arg one, arg other, unit in'] (Decode.nullable Decode.double)
@@ -244,8 +244,8 @@ searchOptions :: GeosearchOptions -> [Argument]
 searchOptions GeosearchOptions {geosearchOrder, geosearchCount} = orderAndCount geosearchOrder geosearchCount
 
 -- | @GEOSEARCH key FROMMEMBER member|FROMLONLAT longitude latitude BYRADIUS …|BYBOX …@, or
--- @GEOSEARCH key BYPOLYGON …@: what is there. \(O(n+\log m)\) on the server in what lies around and
--- in all places, [since 6.2.0](https://valkey.io/commands/geosearch/). It gives the places in the area.
+-- @GEOSEARCH key BYPOLYGON …@: what is there. \(O(n+\log m)\) in what lies around and in all
+-- places, [since 6.2.0](https://valkey.io/commands/geosearch/). It gives the places in the area.
 geosearch :: ByteString -> GeoArea -> Command [ByteString]
 geosearch = geosearchWith geosearchDefaults
 
@@ -314,8 +314,8 @@ geosearchDetailsWith asked options name within =
 
 -- | @GEOSEARCHSTORE destination source …@: stores the places that 'geosearch' would find; how many
 -- there are. They replace the value of the destination, which is deleted if nothing is found. In a
--- cluster both keys must share a slot. \(O(n+\log m)\) on the server in the places around the area and
--- in all places of the key, [since 6.2.0](https://valkey.io/commands/geosearchstore/).
+-- cluster both keys must share a slot. \(O(n+\log m)\) in the places around the area and in all
+-- places of the key, [since 6.2.0](https://valkey.io/commands/geosearchstore/).
 geosearchstore :: ByteString -> ByteString -> GeoArea -> Command Int64
 geosearchstore = geosearchstoreWith geosearchstoreDefaults
 
@@ -349,9 +349,9 @@ geosearchstoreWith options destination source within =
     )
     Decode.integer
 
--- | @GEORADIUS key longitude latitude radius m|km|ft|mi@: the places in the circle. To the server it is
--- a write, so it goes to primaries; see 'georadiusRo'. \(O(n+\log m)\) on the server in the places
--- around the circle and in all places of the key, [since 3.2.0](https://valkey.io/commands/georadius/).
+-- | @GEORADIUS key longitude latitude radius m|km|ft|mi@: the places in the circle. To the server
+-- it is a write, so it goes to primaries; see 'georadiusRo'. \(O(n+\log m)\) in the places around
+-- the circle and in all places of the key, [since 3.2.0](https://valkey.io/commands/georadius/).
 -- Deprecated since 6.2.0; use 'geosearch'.
 georadius :: ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
 georadius = georadiusWith geosearchDefaults

@@ -83,7 +83,7 @@ data HexpireResult
 
 -- | @HEXPIRE key seconds FIELDS n field …@: sets how long fields live; the result for each, in
 -- their order. The duration is rounded up to seconds. The server refuses a negative number of
--- seconds; zero deletes the field. \(O(1)\) per field on the server,
+-- seconds; zero deletes the field. \(O(1)\) per field,
 -- [since Redis 7.4.0](https://valkey.io/commands/hexpire/) and Valkey 9.0.0.
 --
 -- > hexpire "session" (minutes 30) ("token" :| [])
@@ -107,8 +107,7 @@ hpexpireWith options name lifetime = expiring "HPEXPIRE" name (wholeMilliseconds
 
 -- | @HEXPIREAT key time FIELDS n field …@: sets until when fields live; the result for each, in
 -- their order. The time is rounded up to seconds; a time in the past deletes the field. \(O(1)\)
--- per field on the server, [since Redis 7.4.0](https://valkey.io/commands/hexpireat/) and Valkey
--- 9.0.0.
+-- per field, [since Redis 7.4.0](https://valkey.io/commands/hexpireat/) and Valkey 9.0.0.
 hexpireat :: ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
 hexpireat = hexpireatWith hexpireDefaults
 
@@ -152,8 +151,8 @@ data HpersistResult
   deriving stock (Eq, Show)
 
 -- | @HPERSIST key FIELDS n field …@: removes the expiry of fields; the result for each, in their
--- order. \(O(1)\) per field on the server,
--- [since Redis 7.4.0](https://valkey.io/commands/hpersist/) and Valkey 9.0.0.
+-- order. \(O(1)\) per field, [since Redis 7.4.0](https://valkey.io/commands/hpersist/) and Valkey
+-- 9.0.0.
 hpersist :: ByteString -> NonEmpty ByteString -> Command [HpersistResult]
 hpersist name fields = command "HPERSIST" (key name : numbered fields) (forEach fields outcome)
   where
@@ -175,8 +174,7 @@ data FieldExpiry time
   deriving stock (Eq, Show)
 
 -- | @HTTL key FIELDS n field …@: how much longer each field lives, to the second, in their order.
--- \(O(1)\) per field on the server, [since Redis 7.4.0](https://valkey.io/commands/httl/) and
--- Valkey 9.0.0.
+-- \(O(1)\) per field, [since Redis 7.4.0](https://valkey.io/commands/httl/) and Valkey 9.0.0.
 httl :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry Duration]
 httl = expiryOf "HTTL" (fmap (milliseconds . (* 1000)) . Decode.integer)
 
@@ -186,8 +184,8 @@ hpttl :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry Duration]
 hpttl = expiryOf "HPTTL" (fmap milliseconds . Decode.integer)
 
 -- | @HEXPIRETIME key FIELDS n field …@: until when each field lives, to the second, in their order.
--- \(O(1)\) per field on the server, [since Redis 7.4.0](https://valkey.io/commands/hexpiretime/)
--- and Valkey 9.0.0.
+-- \(O(1)\) per field, [since Redis 7.4.0](https://valkey.io/commands/hexpiretime/) and Valkey
+-- 9.0.0.
 hexpiretime :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry UTCTime]
 hexpiretime = expiryOf "HEXPIRETIME" Decode.unixSeconds
 
@@ -239,7 +237,7 @@ data HsetexFields
   deriving stock (Eq, Show)
 
 -- | @HSETEX key EX seconds FIELDS n field value …@: sets fields that live for this long. The server
--- refuses a negative duration. \(O(1)\) per field on the server,
+-- refuses a negative duration. \(O(1)\) per field,
 -- [since Redis 8.0.0](https://valkey.io/commands/hsetex/) and Valkey 9.0.0.
 --
 -- > hsetex "session" (minutes 30) (("token", "…") :| [])
@@ -251,7 +249,7 @@ hsetex name lifetime entries =
       False -> Decode.mismatch "1" reply
 
 -- | @HSETEX key [NX|XX] [FNX|FXX] [EX|PX|PXAT|KEEPTTL] FIELDS n field value …@: sets all of the
--- fields, or none; whether they were set. \(O(1)\) per field on the server,
+-- fields, or none; whether they were set. \(O(1)\) per field,
 -- [since Redis 8.0.0](https://valkey.io/commands/hsetex/) and Valkey 9.0.0.
 hsetexWith :: HsetexOptions -> ByteString -> NonEmpty (ByteString, ByteString) -> Command Bool
 hsetexWith options name entries = command "HSETEX" (hsetexArguments options name entries) Decode.boolean
@@ -270,8 +268,7 @@ hsetexArguments HsetexOptions {hsetexKey, hsetexFields, hsetexExpiry} name entri
       Just OnlyExistingFields -> [arg "FXX"]
 
 -- | @HGETEX key FIELDS n field …@: the values of fields, in their order; their expiry stays.
--- \(O(1)\) per field on the server, [since Redis 8.0.0](https://valkey.io/commands/hgetex/) and
--- Valkey 9.0.0.
+-- \(O(1)\) per field, [since Redis 8.0.0](https://valkey.io/commands/hgetex/) and Valkey 9.0.0.
 hgetex :: ByteString -> NonEmpty ByteString -> Command [Maybe ByteString]
 hgetex = hgetexWith hgetexDefaults
 
@@ -287,7 +284,7 @@ hgetexDefaults :: HgetexOptions
 hgetexDefaults = HgetexOptions {hgetexExpiry = KeepExpiry}
 
 -- | @HGETEX key [EX|PX|PXAT|PERSIST] FIELDS n field …@: the values of fields, in their order, and a
--- new expiry for the fields. \(O(1)\) per field on the server,
+-- new expiry for the fields. \(O(1)\) per field,
 -- [since Redis 8.0.0](https://valkey.io/commands/hgetex/) and Valkey 9.0.0.
 --
 -- > hgetexWith hgetexDefaults {hgetexExpiry = ExpireIn (minutes 30)} "session" ("token" :| [])
@@ -296,7 +293,7 @@ hgetexWith HgetexOptions {hgetexExpiry} name fields =
   command "HGETEX" (key name : changedLifetime hgetexExpiry <> numbered fields) (forEach fields (Decode.nullable Decode.bytes))
 
 -- | @HGETDEL key FIELDS n field …@: deletes fields; their values, in their order. \(O(1)\) per
--- field on the server, [since Redis 8.0.0](https://valkey.io/commands/hgetdel/) and Valkey 9.1.0.
+-- field, [since Redis 8.0.0](https://valkey.io/commands/hgetdel/) and Valkey 9.1.0.
 hgetdel :: ByteString -> NonEmpty ByteString -> Command [Maybe ByteString]
 hgetdel name fields =
   command "HGETDEL" (key name : numbered fields) (forEach fields (Decode.nullable Decode.bytes))

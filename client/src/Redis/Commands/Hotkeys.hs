@@ -45,7 +45,7 @@ data HotkeysMetrics
   deriving stock (Eq, Show)
 
 -- | @HOTKEYS START METRICS …@: the server begins to measure. An error if it does so already. Until
--- it is stopped, each command costs the server some more time. \(O(1)\) on the server,
+-- it is stopped, each command costs the server some more time. \(O(1)\),
 -- [since Redis 8.6.0](https://redis.io/docs/latest/commands/hotkeys-start/).
 hotkeysStart :: HotkeysMetrics -> Command ()
 hotkeysStart = hotkeysStartWith hotkeysStartDefaults
@@ -95,13 +95,12 @@ hotkeysStartWith HotkeysStartOptions {hotkeysStartCount, hotkeysStartDuration, h
     counted render those = int (fromIntegral (length those)) : map render those
 
 -- | @HOTKEYS STOP@: the server stops measuring, and keeps what it has found; 'False' if it did not
--- measure. \(O(1)\) on the server,
--- [since Redis 8.6.0](https://redis.io/docs/latest/commands/hotkeys-stop/).
+-- measure. \(O(1)\), [since Redis 8.6.0](https://redis.io/docs/latest/commands/hotkeys-stop/).
 hotkeysStop :: Command Bool
 hotkeysStop = command "HOTKEYS STOP" [] (Decode.present Decode.okay)
 
--- | @HOTKEYS RESET@: the server forgets what it has found. An error while it measures. \(O(1)\) on
--- the server, [since Redis 8.6.0](https://redis.io/docs/latest/commands/hotkeys-reset/).
+-- | @HOTKEYS RESET@: the server forgets what it has found. An error while it measures. \(O(1)\),
+-- [since Redis 8.6.0](https://redis.io/docs/latest/commands/hotkeys-reset/).
 hotkeysReset :: Command ()
 hotkeysReset = command "HOTKEYS RESET" [] Decode.okay
 
@@ -129,7 +128,7 @@ data Hotkeys = Hotkeys
   deriving stock (Eq, Show)
 
 -- | @HOTKEYS GET@: what the server has found, also before it is stopped; 'Nothing' if it was not
--- started. \(O(n)\) on the server in the number of keys,
+-- started. \(O(n)\) in the number of keys,
 -- [since Redis 8.6.0](https://redis.io/docs/latest/commands/hotkeys-get/).
 hotkeysGet :: Command (Maybe Hotkeys)
 hotkeysGet = command "HOTKEYS GET" [] . Decode.nullable $ \reply ->

@@ -74,25 +74,25 @@ import Redis.Duration (Duration)
 import Redis.Internal.Command.Groups
 
 -- | @LPUSH key element …@: adds the elements at the left end, one after the other, so that the last
--- of them becomes the first of the list; the new length. \(O(1)\) per element on the server,
+-- of them becomes the first of the list; the new length. \(O(1)\) per element,
 -- [since 1.0.0](https://valkey.io/commands/lpush/); several elements since 2.4.0.
 lpush :: ByteString -> NonEmpty ByteString -> Command Int64
 lpush name elements = command "LPUSH" (key name : args elements) Decode.integer
 
--- | @RPUSH key element …@: adds the elements at the right end; the new length. \(O(1)\) per element
--- on the server, [since 1.0.0](https://valkey.io/commands/rpush/); several elements since 2.4.0.
+-- | @RPUSH key element …@: adds the elements at the right end; the new length. \(O(1)\) per
+-- element, [since 1.0.0](https://valkey.io/commands/rpush/); several elements since 2.4.0.
 rpush :: ByteString -> NonEmpty ByteString -> Command Int64
 rpush name elements = command "RPUSH" (key name : args elements) Decode.integer
 
 -- | @LPUSHX key element …@: like 'lpush', if the list exists; otherwise it does nothing and returns
--- 0. \(O(1)\) per element on the server, [since 2.2.0](https://valkey.io/commands/lpushx/); several
--- elements since 4.0.0.
+-- 0. \(O(1)\) per element, [since 2.2.0](https://valkey.io/commands/lpushx/); several elements
+-- since 4.0.0.
 lpushx :: ByteString -> NonEmpty ByteString -> Command Int64
 lpushx name elements = command "LPUSHX" (key name : args elements) Decode.integer
 
 -- | @RPUSHX key element …@: like 'rpush', if the list exists; otherwise it does nothing and returns
--- 0. \(O(1)\) per element on the server, [since 2.2.0](https://valkey.io/commands/rpushx/); several
--- elements since 4.0.0.
+-- 0. \(O(1)\) per element, [since 2.2.0](https://valkey.io/commands/rpushx/); several elements
+-- since 4.0.0.
 rpushx :: ByteString -> NonEmpty ByteString -> Command Int64
 rpushx name elements = command "RPUSHX" (key name : args elements) Decode.integer
 
@@ -114,9 +114,8 @@ data Inserted
     NoSuchList
   deriving stock (Eq, Show)
 
--- | @LINSERT key BEFORE|AFTER pivot element@: inserts an element beside another one. \(O(n)\) on
--- the server in the number of elements left of that one,
--- [since 2.2.0](https://valkey.io/commands/linsert/).
+-- | @LINSERT key BEFORE|AFTER pivot element@: inserts an element beside another one. \(O(n)\) in
+-- the number of elements left of that one, [since 2.2.0](https://valkey.io/commands/linsert/).
 linsert :: ByteString -> InsertPlace -> ByteString -> Command Inserted
 linsert name place new =
   command "LINSERT" (key name : beside <> [arg new]) $ \reply -> do
@@ -133,25 +132,24 @@ linsert name place new =
       AfterElement pivot -> [arg "AFTER", arg pivot]
 
 -- | @LSET key index element@: replaces the element at this index. An error if there is no list, or
--- no such index. \(O(n)\) on the server in the distance from the nearer end,
+-- no such index. \(O(n)\) in the distance from the nearer end,
 -- [since 1.0.0](https://valkey.io/commands/lset/).
 lset :: ByteString -> Int64 -> ByteString -> Command ()
 lset name index new = command "LSET" [key name, int index, arg new] Decode.okay
 
--- | @LPOP key@: removes the first element and returns it, if there is one. \(O(1)\) on the server,
+-- | @LPOP key@: removes the first element and returns it, if there is one. \(O(1)\),
 -- [since 1.0.0](https://valkey.io/commands/lpop/).
 lpop :: ByteString -> Command (Maybe ByteString)
 lpop name = command "LPOP" [key name] (Decode.nullable Decode.bytes)
 
--- | @RPOP key@: removes the last element and returns it, if there is one. \(O(1)\) on the server,
+-- | @RPOP key@: removes the last element and returns it, if there is one. \(O(1)\),
 -- [since 1.0.0](https://valkey.io/commands/rpop/).
 rpop :: ByteString -> Command (Maybe ByteString)
 rpop name = command "RPOP" [key name] (Decode.nullable Decode.bytes)
 
 -- | @LPOP key count@: removes this many elements from the left end and returns them, or all if
 -- there are fewer; none if there is no list. A negative count is refused before it is sent.
--- \(O(n)\) on the server in the number of elements removed,
--- [since 6.2.0](https://valkey.io/commands/lpop/).
+-- \(O(n)\) in the number of elements removed, [since 6.2.0](https://valkey.io/commands/lpop/).
 lpopCount :: ByteString -> Int64 -> Command [ByteString]
 lpopCount name count = command "LPOP" [key name, natural count] elementsOrNone
 
@@ -165,7 +163,7 @@ elementsOrNone = fmap (fromMaybe []) . Decode.nullable (Decode.list Decode.bytes
 
 -- | @LMPOP numkeys key … LEFT|RIGHT@: removes an element from the first list that has one; the key
 -- of that list and the element, or 'Nothing' if all lists are empty. In a cluster the keys must
--- share a slot. \(O(n+m)\) on the server in the numbers of keys and of elements removed,
+-- share a slot. \(O(n+m)\) in the numbers of keys and of elements removed,
 -- [since 7.0.0](https://valkey.io/commands/lmpop/).
 lmpop :: NonEmpty ByteString -> ListEnd -> Command (Maybe (ByteString, [ByteString]))
 lmpop = lmpopWith lmpopDefaults
@@ -206,7 +204,7 @@ data LremCount
   deriving stock (Eq, Show)
 
 -- | @LREM key count element@: removes elements that equal the given one; how many were removed.
--- \(O(n+m)\) on the server in the length of the list and the number of elements removed,
+-- \(O(n+m)\) in the length of the list and the number of elements removed,
 -- [since 1.0.0](https://valkey.io/commands/lrem/).
 lrem :: ByteString -> LremCount -> ByteString -> Command Int64
 lrem name which element = command "LREM" [key name, count, arg element] Decode.integer
@@ -219,32 +217,31 @@ lrem name which element = command "LREM" [key name, count, arg element] Decode.i
         | otherwise -> positive most
 
 -- | @LTRIM key start stop@: keeps the elements from @start@ to @stop@, both included, and drops the
--- rest. Negative indices count from the right end. An empty range deletes the list. \(O(n)\) on the
--- server in the number of elements dropped, [since 1.0.0](https://valkey.io/commands/ltrim/).
+-- rest. Negative indices count from the right end. An empty range deletes the list. \(O(n)\) in the
+-- number of elements dropped, [since 1.0.0](https://valkey.io/commands/ltrim/).
 --
 -- > lpush "latest" ("news" :| []) *> ltrim "latest" 0 99
 ltrim :: ByteString -> Int64 -> Int64 -> Command ()
 ltrim name start stop = command "LTRIM" [key name, int start, int stop] Decode.okay
 
 -- | @LRANGE key start stop@: the elements from @start@ to @stop@, both included. Negative indices
--- count from the right end. \(O(s+n)\) on the server for a distance s from the nearer end and n
--- elements, [since 1.0.0](https://valkey.io/commands/lrange/).
+-- count from the right end. \(O(s+n)\) for a distance s from the nearer end and n elements,
+-- [since 1.0.0](https://valkey.io/commands/lrange/).
 lrange :: ByteString -> Int64 -> Int64 -> Command [ByteString]
 lrange name start stop =
   command "LRANGE" [key name, int start, int stop] (Decode.list Decode.bytes)
 
--- | @LLEN key@: the number of elements. \(O(1)\) on the server,
--- [since 1.0.0](https://valkey.io/commands/llen/).
+-- | @LLEN key@: the number of elements. \(O(1)\), [since 1.0.0](https://valkey.io/commands/llen/).
 llen :: ByteString -> Command Int64
 llen name = command "LLEN" [key name] Decode.integer
 
--- | @LINDEX key index@: the element at this index, if there is one. \(O(n)\) on the server in the
--- distance from the nearer end, [since 1.0.0](https://valkey.io/commands/lindex/).
+-- | @LINDEX key index@: the element at this index, if there is one. \(O(n)\) in the distance from
+-- the nearer end, [since 1.0.0](https://valkey.io/commands/lindex/).
 lindex :: ByteString -> Int64 -> Command (Maybe ByteString)
 lindex name index = command "LINDEX" [key name, int index] (Decode.nullable Decode.bytes)
 
--- | @LPOS key element@: the index of the first element that equals the given one. \(O(n)\) on the
--- server in the number of elements before it, [since 6.0.6](https://valkey.io/commands/lpos/).
+-- | @LPOS key element@: the index of the first element that equals the given one. \(O(n)\) in the
+-- number of elements before it, [since 6.0.6](https://valkey.io/commands/lpos/).
 lpos :: ByteString -> ByteString -> Command (Maybe Int64)
 lpos = lposWith lposDefaults
 
@@ -288,7 +285,7 @@ lposArguments LposOptions {lposRank, lposMaxlen} =
 
 -- | @LMOVE source destination LEFT|RIGHT LEFT|RIGHT@: moves an element from one end of the source
 -- to one end of the destination, which may be the same list; the element, or 'Nothing' if the
--- source has none. In a cluster both keys must share a slot. \(O(1)\) on the server,
+-- source has none. In a cluster both keys must share a slot. \(O(1)\),
 -- [since 6.2.0](https://valkey.io/commands/lmove/).
 lmove :: (ByteString, ListEnd) -> (ByteString, ListEnd) -> Command (Maybe ByteString)
 lmove (source, from) (destination, to) =
@@ -313,10 +310,10 @@ data LmovemOrder
     LmovemBulk
   deriving stock (Eq, Show)
 
--- | @LMOVEM source destination LEFT|RIGHT LEFT|RIGHT COUNT|EXACTLY n OBO|BULK@: moves elements from one
--- end of the source to one end of the destination, which may be the same list; those elements, in the
--- order in which they stand at the destination, or none. In a cluster both keys must share a slot.
--- \(O(n)\) on the server in the number of elements moved,
+-- | @LMOVEM source destination LEFT|RIGHT LEFT|RIGHT COUNT|EXACTLY n OBO|BULK@: moves elements from
+-- one end of the source to one end of the destination, which may be the same list; those elements,
+-- in the order in which they stand at the destination, or none. In a cluster both keys must share a
+-- slot. \(O(n)\) in the number of elements moved,
 -- [since Redis 8.10.0](https://redis.io/docs/latest/commands/lmovem/); Valkey lacks it.
 lmovem :: (ByteString, ListEnd) -> (ByteString, ListEnd) -> LmovemCount -> LmovemOrder -> Command [ByteString]
 lmovem (source, from) (destination, to) count order =
@@ -336,8 +333,8 @@ lmovemArguments count order = howMany <> [inOrder]
       LmovemBulk -> arg "BULK"
 
 -- | @RPOPLPUSH source destination@: like 'lmove' from the right end of the source to the left end
--- of the destination. \(O(1)\) on the server, [since 1.2.0](https://valkey.io/commands/rpoplpush/);
--- Redis calls it deprecated since 6.2.0.
+-- of the destination. \(O(1)\), [since 1.2.0](https://valkey.io/commands/rpoplpush/); Redis calls
+-- it deprecated since 6.2.0.
 rpoplpush :: ByteString -> ByteString -> Command (Maybe ByteString)
 rpoplpush source destination =
   command "RPOPLPUSH" [key source, key destination] (Decode.nullable Decode.bytes)
@@ -345,8 +342,8 @@ rpoplpush source destination =
 -- | @BLPOP key … seconds@: removes the first element of the first list that has one. If none has,
 -- it waits for an element: for the given time, or, with 'Nothing', without limit. The result is the
 -- key and the element, or 'Nothing' when the time is over. In a cluster the keys must share a slot.
--- \(O(n)\) on the server in the number of keys, [since 2.0.0](https://valkey.io/commands/blpop/);
--- fractions of seconds since 6.0.0.
+-- \(O(n)\) in the number of keys, [since 2.0.0](https://valkey.io/commands/blpop/); fractions of
+-- seconds since 6.0.0.
 blpop :: NonEmpty ByteString -> Maybe Duration -> Command (Maybe (ByteString, ByteString))
 blpop names limit = command "BLPOP" (keys names <> [timeout limit]) (Decode.nullable keyAndElement)
 
@@ -383,7 +380,7 @@ data ListEnd
 
 -- | @BLMOVE source destination LEFT|RIGHT LEFT|RIGHT seconds@: like 'lmove', but waits for an
 -- element like 'blpop'; 'Nothing' when the time is over. In a cluster both keys must share a slot.
--- \(O(1)\) on the server, [since 6.2.0](https://valkey.io/commands/blmove/).
+-- \(O(1)\), [since 6.2.0](https://valkey.io/commands/blmove/).
 blmove :: (ByteString, ListEnd) -> (ByteString, ListEnd) -> Maybe Duration -> Command (Maybe ByteString)
 blmove (source, from) (destination, to) limit =
   command
@@ -403,8 +400,8 @@ blmovem (source, from) (destination, to) count order limit =
     elementsOrNone
 
 -- | @BRPOPLPUSH source destination seconds@: like 'blmove' from the right end of the source to the
--- left end of the destination. \(O(1)\) on the server,
--- [since 2.2.0](https://valkey.io/commands/brpoplpush/); Redis calls it deprecated since 6.2.0.
+-- left end of the destination. \(O(1)\), [since 2.2.0](https://valkey.io/commands/brpoplpush/);
+-- Redis calls it deprecated since 6.2.0.
 brpoplpush :: ByteString -> ByteString -> Maybe Duration -> Command (Maybe ByteString)
 brpoplpush source destination limit =
   command "BRPOPLPUSH" [key source, key destination, timeout limit] (Decode.nullable Decode.bytes)

@@ -85,7 +85,7 @@ data ReplicaState
   | OtherReplicaState ByteString
   deriving stock (Eq, Show)
 
--- | @ROLE@: the server's role and the state of its replication. \(O(1)\) on the server,
+-- | @ROLE@: the server's role and the state of its replication. \(O(1)\),
 -- [since 2.8.12](https://valkey.io/commands/role/).
 role :: Command ServerRole
 role = command "ROLE" [] $ \reply -> do
@@ -117,13 +117,13 @@ role = command "ROLE" [] $ \reply -> do
       word -> OtherReplicaState word
 
 -- | @REPLICAOF host port@: makes the server a replica of another server; its own data are lost. It
--- answers at once; 'role' shows the progress. Servers of a cluster refuse it. \(O(1)\) on the
--- server, [since 5.0.0](https://valkey.io/commands/replicaof/).
+-- answers at once; 'role' shows the progress. Servers of a cluster refuse it. \(O(1)\),
+-- [since 5.0.0](https://valkey.io/commands/replicaof/).
 replicaof :: Host -> Port -> Command ()
 replicaof host port = command "REPLICAOF" [arg host, int (fromIntegral port)] Decode.okay
 
 -- | @REPLICAOF NO ONE@: makes the server a primary; it keeps its data. Servers of a cluster refuse
--- it. \(O(1)\) on the server, [since 5.0.0](https://valkey.io/commands/replicaof/).
+-- it. \(O(1)\), [since 5.0.0](https://valkey.io/commands/replicaof/).
 replicaofNoOne :: Command ()
 replicaofNoOne = command "REPLICAOF" [arg "NO", arg "ONE"] Decode.okay
 
@@ -150,8 +150,8 @@ data FailoverTarget
 
 -- | @FAILOVER@: a primary changes places with the first of its replicas that has caught up. Writes
 -- are paused until that is done; 'role' shows the progress. An error if there are no replicas.
--- Servers of a cluster refuse it; use 'Redis.Commands.ClusterAdmin.clusterFailover' there. \(O(1)\)
--- on the server, [since 6.2.0](https://valkey.io/commands/failover/).
+-- Servers of a cluster refuse it; use 'Redis.Commands.ClusterAdmin.clusterFailover' there.
+-- \(O(1)\), [since 6.2.0](https://valkey.io/commands/failover/).
 failover :: Command ()
 failover = command "FAILOVER" [] Decode.okay
 

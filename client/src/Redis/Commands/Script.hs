@@ -62,20 +62,19 @@ evalshaRo :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 evalshaRo = program "EVALSHA_RO"
 
 -- | @SCRIPT LOAD script@: stores a script on the server; its digest. In a cluster every node learns
--- it. \(O(n)\) on the server in the length of the script,
--- [since 2.6.0](https://valkey.io/commands/script-load/).
+-- it. \(O(n)\) in the length of the script, [since 2.6.0](https://valkey.io/commands/script-load/).
 scriptLoad :: ByteString -> Command ByteString
 scriptLoad script = command "SCRIPT LOAD" [arg script] Decode.bytes
 
 -- | @SCRIPT EXISTS digest …@: for each digest, in order, whether the server knows the script; in a
--- cluster, whether every primary does. \(O(n)\) on the server,
+-- cluster, whether every primary does. \(O(n)\),
 -- [since 2.6.0](https://valkey.io/commands/script-exists/).
 scriptExists :: NonEmpty ByteString -> Command [Bool]
 scriptExists digests =
   command "SCRIPT EXISTS" (args digests) (Decode.listOf (length digests) Decode.boolean)
 
--- | @SCRIPT FLUSH@: makes the server forget all scripts; in a cluster, every node. \(O(n)\) on the
--- server, [since 2.6.0](https://valkey.io/commands/script-flush/).
+-- | @SCRIPT FLUSH@: makes the server forget all scripts; in a cluster, every node. \(O(n)\),
+-- [since 2.6.0](https://valkey.io/commands/script-flush/).
 scriptFlush :: Command ()
 scriptFlush = scriptFlushWith flushDefaults
 
@@ -85,20 +84,20 @@ scriptFlushWith :: FlushOptions -> Command ()
 scriptFlushWith options = command "SCRIPT FLUSH" (flushArguments options) Decode.okay
 
 -- | @SCRIPT SHOW digest@: the text of a script that the server knows; the error @NOSCRIPT@ if it
--- does not know the script. Concerns one node; in a cluster, name it. \(O(1)\) on the server,
--- Valkey [since 8.0.0](https://valkey.io/commands/script-show/).
+-- does not know the script. Concerns one node; in a cluster, name it. \(O(1)\), Valkey
+-- [since 8.0.0](https://valkey.io/commands/script-show/).
 scriptShow :: ByteString -> Command ByteString
 scriptShow digest = command "SCRIPT SHOW" [arg digest] Decode.bytes
 
 -- | @SCRIPT KILL@: ends the script that runs, unless the script has written; an error if no script
 -- runs. The command does not queue behind the script. In a cluster it goes to every primary, and
--- succeeds if one of them had a script to end. \(O(1)\) on the server,
+-- succeeds if one of them had a script to end. \(O(1)\),
 -- [since 2.6.0](https://valkey.io/commands/script-kill/). It does not go to replicas. To end
 -- scripts there, too, use @onEach AllNodes scriptKill@, which returns the result of each node.
 scriptKill :: Command ()
 scriptKill = command "SCRIPT KILL" [] Decode.okay
 
--- | @SCRIPT HELP@: what SCRIPT can do, as lines of text for people to read. \(O(1)\) on the server,
+-- | @SCRIPT HELP@: what SCRIPT can do, as lines of text for people to read. \(O(1)\),
 -- [since 5.0.0](https://valkey.io/commands/script-help/).
 scriptHelp :: Command [ByteString]
 scriptHelp = command "SCRIPT HELP" [] (Decode.list Decode.bytes)

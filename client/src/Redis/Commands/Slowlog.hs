@@ -52,8 +52,7 @@ data SlowlogEntry = SlowlogEntry
   deriving stock (Eq, Show)
 
 -- | @SLOWLOG GET count@: the latest entries, the newest first; in a cluster those of every node, up
--- to the count of each. \(O(n)\) on the server,
--- [since 2.2.12](https://valkey.io/commands/slowlog-get/).
+-- to the count of each. \(O(n)\), [since 2.2.12](https://valkey.io/commands/slowlog-get/).
 --
 -- > run client (onNode node (slowlogGet 10))
 slowlogGet :: Int64 -> Command [SlowlogEntry]
@@ -72,18 +71,18 @@ logEntry make amount reply = do
     <*> Decode.optionalElement 4 Decode.bytes elements
     <*> (mfilter (/= "") <$> Decode.optionalElement 5 Decode.bytes elements)
 
--- | @SLOWLOG LEN@: the number of entries; in a cluster, on all nodes together. \(O(1)\) on the
--- server, [since 2.2.12](https://valkey.io/commands/slowlog-len/).
+-- | @SLOWLOG LEN@: the number of entries; in a cluster, on all nodes together. \(O(1)\),
+-- [since 2.2.12](https://valkey.io/commands/slowlog-len/).
 slowlogLen :: Command Int64
 slowlogLen = command "SLOWLOG LEN" [] Decode.integer
 
--- | @SLOWLOG RESET@: deletes all entries; in a cluster, on every node. \(O(n)\) on the server,
+-- | @SLOWLOG RESET@: deletes all entries; in a cluster, on every node. \(O(n)\),
 -- [since 2.2.12](https://valkey.io/commands/slowlog-reset/).
 slowlogReset :: Command ()
 slowlogReset = command "SLOWLOG RESET" [] Decode.okay
 
--- | @SLOWLOG HELP@: what SLOWLOG can do, as lines of text for people to read. \(O(1)\) on the
--- server, [since 6.2.0](https://valkey.io/commands/slowlog-help/).
+-- | @SLOWLOG HELP@: what SLOWLOG can do, as lines of text for people to read. \(O(1)\),
+-- [since 6.2.0](https://valkey.io/commands/slowlog-help/).
 slowlogHelp :: Command [ByteString]
 slowlogHelp = command "SLOWLOG HELP" [] (Decode.list Decode.bytes)
 
@@ -129,8 +128,8 @@ data CommandlogEntry = CommandlogEntry
 
 -- | @COMMANDLOG GET count slow|large-request|large-reply@: the latest entries, the newest first; a
 -- count of -1 returns all of them. In a cluster those of every node, up to the count of each.
--- \(O(n)\) on the server, [since Valkey 8.1.0](https://valkey.io/commands/commandlog-get/); Redis
--- does not have it.
+-- \(O(n)\), [since Valkey 8.1.0](https://valkey.io/commands/commandlog-get/); Redis does not have
+-- it.
 commandlogGet :: Commandlog -> Int64 -> Command [CommandlogEntry]
 commandlogGet which count =
   command "COMMANDLOG GET" [int count, commandlogWord which] (Decode.list (logEntry CommandlogEntry amount))
@@ -140,17 +139,16 @@ commandlogGet which count =
       _ -> fmap HadBytes . Decode.integer
 
 -- | @COMMANDLOG LEN slow|large-request|large-reply@: the number of entries; in a cluster, on all
--- nodes together. \(O(1)\) on the server,
--- [since Valkey 8.1.0](https://valkey.io/commands/commandlog-len/).
+-- nodes together. \(O(1)\), [since Valkey 8.1.0](https://valkey.io/commands/commandlog-len/).
 commandlogLen :: Commandlog -> Command Int64
 commandlogLen which = command "COMMANDLOG LEN" [commandlogWord which] Decode.integer
 
 -- | @COMMANDLOG RESET slow|large-request|large-reply@: deletes all entries; in a cluster, on every
--- node. \(O(n)\) on the server, [since Valkey 8.1.0](https://valkey.io/commands/commandlog-reset/).
+-- node. \(O(n)\), [since Valkey 8.1.0](https://valkey.io/commands/commandlog-reset/).
 commandlogReset :: Commandlog -> Command ()
 commandlogReset which = command "COMMANDLOG RESET" [commandlogWord which] Decode.okay
 
--- | @COMMANDLOG HELP@: what COMMANDLOG can do, as lines of text for people to read. \(O(1)\) on the
--- server, [since Valkey 8.1.0](https://valkey.io/commands/commandlog-help/).
+-- | @COMMANDLOG HELP@: what COMMANDLOG can do, as lines of text for people to read. \(O(1)\),
+-- [since Valkey 8.1.0](https://valkey.io/commands/commandlog-help/).
 commandlogHelp :: Command [ByteString]
 commandlogHelp = command "COMMANDLOG HELP" [] (Decode.list Decode.bytes)

@@ -101,13 +101,13 @@ data SortGet
   deriving stock (Eq, Show)
 
 -- | @SORT key@: the elements, sorted as numbers, the smallest first. An element that is no number
--- is an error. \(O(n \log n)\) on the server, [since 1.0.0](https://valkey.io/commands/sort/). The
--- server regards it as a write; 'sortRo' may go to a replica.
+-- is an error. \(O(n \log n)\), [since 1.0.0](https://valkey.io/commands/sort/). The server regards
+-- it as a write; 'sortRo' may go to a replica.
 sort :: ByteString -> Command [ByteString]
 sort = sortWith sortDefaults
 
 -- | @SORT key [BY pattern] [LIMIT skip count] [ASC|DESC] [ALPHA]@: like 'sort', with options.
--- \(O(n + m \log m)\) on the server for n elements of which m are returned.
+-- \(O(n + m \log m)\) for n elements of which m are returned.
 sortWith :: SortOptions -> ByteString -> Command [ByteString]
 sortWith options name = command "SORT" (key name : sortArguments options []) (Decode.list Decode.bytes)
 

@@ -64,8 +64,8 @@ data Aggregate
   deriving stock (Eq, Show)
 
 -- | @ZUNION n key …@: the members that are in any of the sorted sets, ordered by the sums of their
--- scores. In a cluster the keys must share a slot. \(O(n) + O(m \log m)\) on the server for n
--- members in all and m in the reply, [since 6.2.0](https://valkey.io/commands/zunion/).
+-- scores. In a cluster the keys must share a slot. \(O(n) + O(m \log m)\) for n members in all and
+-- m in the reply, [since 6.2.0](https://valkey.io/commands/zunion/).
 zunion :: NonEmpty ByteString -> Command [ByteString]
 zunion names = command "ZUNION" (countedKeys names) (Decode.list Decode.bytes)
 
@@ -110,8 +110,8 @@ zunionstoreWith ZunionOptions {zunionAggregate} destination names =
   command "ZUNIONSTORE" (key destination : weighted zunionAggregate names) Decode.integer
 
 -- | @ZINTER n key …@: like 'zunion', but only the members that are in all of the sorted sets.
--- \(O(n k) + O(m \log m)\) on the server for n members of the smallest of k sorted sets and m in
--- the reply, [since 6.2.0](https://valkey.io/commands/zinter/).
+-- \(O(n k) + O(m \log m)\) for n members of the smallest of k sorted sets and m in the reply,
+-- [since 6.2.0](https://valkey.io/commands/zinter/).
 zinter :: NonEmpty ByteString -> Command [ByteString]
 zinter names = command "ZINTER" (countedKeys names) (Decode.list Decode.bytes)
 
@@ -152,7 +152,7 @@ zinterstoreWith ZinterOptions {zinterAggregate} destination names =
   command "ZINTERSTORE" (key destination : weighted zinterAggregate names) Decode.integer
 
 -- | @ZINTERCARD n key …@: the number of members that 'zinter' would return. In a cluster the keys
--- must share a slot. \(O(n k)\) on the server for n members of the smallest of k sorted sets,
+-- must share a slot. \(O(n k)\) for n members of the smallest of k sorted sets,
 -- [since 7.0.0](https://valkey.io/commands/zintercard/).
 zintercard :: NonEmpty ByteString -> Command Int64
 zintercard = zintercardWith zintercardDefaults
@@ -175,8 +175,8 @@ zintercardWith ZintercardOptions {zintercardLimit} names =
   command "ZINTERCARD" (countedKeys names <> option "LIMIT" natural zintercardLimit) Decode.integer
 
 -- | @ZDIFF n key …@: the members of the first sorted set that are in none of the others, in the
--- order of their scores. In a cluster the keys must share a slot. \(O(l + (n-k) \log n)\) on the
--- server for l members in all sorted sets, n in the first and k in the reply,
+-- order of their scores. In a cluster the keys must share a slot. \(O(l + (n-k) \log n)\) for l
+-- members in all sorted sets, n in the first and k in the reply,
 -- [since 6.2.0](https://valkey.io/commands/zdiff/).
 zdiff :: NonEmpty ByteString -> Command [ByteString]
 zdiff names = command "ZDIFF" (countedKeys names) (Decode.list Decode.bytes)

@@ -123,7 +123,7 @@ rangeLimit = \case
   RangeLimit skipped count -> [arg "LIMIT", int skipped, int count]
 
 -- | @ZRANGE key start stop@: the members from rank start to rank stop, both included; a negative
--- rank counts from the end. \(O(\log n + m)\) on the server for m members of n,
+-- rank counts from the end. \(O(\log n + m)\) for m members of n,
 -- [since 1.2.0](https://valkey.io/commands/zrange/).
 zrange :: ByteString -> Int64 -> Int64 -> Command [ByteString]
 zrange name start stop = command "ZRANGE" [key name, int start, int stop] (Decode.list Decode.bytes)
@@ -146,8 +146,7 @@ zrangeDefaults :: ZrangeOptions
 zrangeDefaults = ZrangeOptions {zrangeRev = False}
 
 -- | @ZRANGE key start stop [BYSCORE|BYLEX] [REV] [LIMIT offset count]@: the members of a range.
--- \(O(\log n + m)\) on the server for m members of n,
--- [since 6.2.0](https://valkey.io/commands/zrange/).
+-- \(O(\log n + m)\) for m members of n, [since 6.2.0](https://valkey.io/commands/zrange/).
 --
 -- > zrangeWith zrangeDefaults "names" (ByLex (LexRange (LexInclusive "a") (LexExclusive "b") WholeRange))
 zrangeWith :: ZrangeOptions -> ByteString -> SortedRange LexRange -> Command [ByteString]
@@ -195,8 +194,8 @@ lexRange (LexRange from to limit) = ([lexBound from, lexBound to], limit)
 
 -- | @ZRANGESTORE destination source start stop@: stores the result of 'zrange', with the scores, at
 -- the destination key, and replaces whatever that key held; returns the number of members. If there
--- are none, the key is deleted. In a cluster both keys must share a slot. \(O(\log n + m)\) on the
--- server for m members of n, [since 6.2.0](https://valkey.io/commands/zrangestore/).
+-- are none, the key is deleted. In a cluster both keys must share a slot. \(O(\log n + m)\) for m
+-- members of n, [since 6.2.0](https://valkey.io/commands/zrangestore/).
 zrangestore :: ByteString -> ByteString -> Int64 -> Int64 -> Command Int64
 zrangestore destination source start stop =
   command "ZRANGESTORE" [key destination, key source, int start, int stop] Decode.integer
@@ -207,38 +206,37 @@ zrangestoreWith :: ZrangeOptions -> ByteString -> ByteString -> SortedRange LexR
 zrangestoreWith options destination source range =
   command "ZRANGESTORE" (key destination : key source : rangeArguments lexRange options range) Decode.integer
 
--- | @ZCOUNT key min max@: the number of members with scores between the bounds. \(O(\log n)\) on
--- the server, [since 2.0.0](https://valkey.io/commands/zcount/).
+-- | @ZCOUNT key min max@: the number of members with scores between the bounds. \(O(\log n)\),
+-- [since 2.0.0](https://valkey.io/commands/zcount/).
 zcount :: ByteString -> ScoreBound -> ScoreBound -> Command Int64
 zcount name from to = command "ZCOUNT" [key name, scoreBound from, scoreBound to] Decode.integer
 
--- | @ZLEXCOUNT key min max@: the number of members between the bounds. \(O(\log n)\) on the server,
+-- | @ZLEXCOUNT key min max@: the number of members between the bounds. \(O(\log n)\),
 -- [since 2.8.9](https://valkey.io/commands/zlexcount/).
 zlexcount :: ByteString -> LexBound -> LexBound -> Command Int64
 zlexcount name from to = command "ZLEXCOUNT" [key name, lexBound from, lexBound to] Decode.integer
 
 -- | @ZREMRANGEBYRANK key start stop@: removes the members from rank start to rank stop, both
 -- included, where a negative rank counts from the end; returns how many were removed.
--- \(O(\log n + m)\) on the server for m members of n,
--- [since 2.0.0](https://valkey.io/commands/zremrangebyrank/).
+-- \(O(\log n + m)\) for m members of n, [since 2.0.0](https://valkey.io/commands/zremrangebyrank/).
 zremrangebyrank :: ByteString -> Int64 -> Int64 -> Command Int64
 zremrangebyrank name start stop = command "ZREMRANGEBYRANK" [key name, int start, int stop] Decode.integer
 
 -- | @ZREMRANGEBYSCORE key min max@: removes the members with scores between the bounds; returns how
--- many were removed. \(O(\log n + m)\) on the server for m members of n,
+-- many were removed. \(O(\log n + m)\) for m members of n,
 -- [since 1.2.0](https://valkey.io/commands/zremrangebyscore/).
 zremrangebyscore :: ByteString -> ScoreBound -> ScoreBound -> Command Int64
 zremrangebyscore name from to = command "ZREMRANGEBYSCORE" [key name, scoreBound from, scoreBound to] Decode.integer
 
 -- | @ZREMRANGEBYLEX key min max@: removes the members between the bounds; returns how many were
--- removed. \(O(\log n + m)\) on the server for m members of n,
+-- removed. \(O(\log n + m)\) for m members of n,
 -- [since 2.8.9](https://valkey.io/commands/zremrangebylex/).
 zremrangebylex :: ByteString -> LexBound -> LexBound -> Command Int64
 zremrangebylex name from to = command "ZREMRANGEBYLEX" [key name, lexBound from, lexBound to] Decode.integer
 
 -- | @ZRANGEBYSCORE key min max@: the members with scores between the bounds, from the lowest score
 -- up. [Since 1.0.5](https://valkey.io/commands/zrangebyscore/); deprecated in Redis since 6.2.0 in
--- favour of 'zrangeWith' with 'ByScore'. \(O(\log n + m)\) on the server for m members of n.
+-- favour of 'zrangeWith' with 'ByScore'. \(O(\log n + m)\) for m members of n.
 zrangebyscore :: ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
 zrangebyscore = zrangebyscoreWith zrangebyscoreDefaults
 
@@ -271,7 +269,7 @@ zrangebyscoreWithscoresWith ZrangebyscoreOptions {zrangebyscoreLimit} name from 
 
 -- | @ZRANGEBYLEX key min max@: the members between the bounds, from the lowest up.
 -- [Since 2.8.9](https://valkey.io/commands/zrangebylex/); deprecated in Redis since 6.2.0 in favour
--- of 'zrangeWith' with 'ByLex'. \(O(\log n + m)\) on the server for m members of n.
+-- of 'zrangeWith' with 'ByLex'. \(O(\log n + m)\) for m members of n.
 zrangebylex :: ByteString -> LexBound -> LexBound -> Command [ByteString]
 zrangebylex = zrangebylexWith zrangebylexDefaults
 
@@ -293,8 +291,7 @@ zrangebylexWith ZrangebylexOptions {zrangebylexLimit} name from to =
 
 -- | @ZREVRANGE key start stop@: like 'zrange', but from the highest score down, where ranks count
 -- from the highest. [Since 1.2.0](https://valkey.io/commands/zrevrange/); deprecated in Redis since
--- 6.2.0 in favour of 'zrangeWith' with 'zrangeRev'. \(O(\log n + m)\) on the server for m members
--- of n.
+-- 6.2.0 in favour of 'zrangeWith' with 'zrangeRev'. \(O(\log n + m)\) for m members of n.
 zrevrange :: ByteString -> Int64 -> Int64 -> Command [ByteString]
 zrevrange name start stop = command "ZREVRANGE" [key name, int start, int stop] (Decode.list Decode.bytes)
 
@@ -306,7 +303,7 @@ zrevrangeWithscores name start stop =
 -- | @ZREVRANGEBYSCORE key max min@: like 'zrangebyscore', but from the highest score down; the
 -- upper bound comes first. [Since 2.2.0](https://valkey.io/commands/zrevrangebyscore/); deprecated
 -- in Redis since 6.2.0 in favour of 'zrangeWith' with 'zrangeRev' and 'ByScore'. \(O(\log n + m)\)
--- on the server for m members of n.
+-- for m members of n.
 zrevrangebyscore :: ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
 zrevrangebyscore = zrevrangebyscoreWith zrangebyscoreDefaults
 
@@ -331,8 +328,8 @@ zrevrangebyscoreWithscoresWith ZrangebyscoreOptions {zrangebyscoreLimit} name fr
 
 -- | @ZREVRANGEBYLEX key max min@: like 'zrangebylex', but from the highest down; the upper bound
 -- comes first. [Since 2.8.9](https://valkey.io/commands/zrevrangebylex/); deprecated in Redis since
--- 6.2.0 in favour of 'zrangeWith' with 'zrangeRev' and 'ByLex'. \(O(\log n + m)\) on the server for
--- m members of n.
+-- 6.2.0 in favour of 'zrangeWith' with 'zrangeRev' and 'ByLex'. \(O(\log n + m)\) for m members of
+-- n.
 zrevrangebylex :: ByteString -> LexBound -> LexBound -> Command [ByteString]
 zrevrangebylex = zrevrangebylexWith zrangebylexDefaults
 

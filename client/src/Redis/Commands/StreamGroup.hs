@@ -102,7 +102,7 @@ consumer Consumer {consumerGroup, consumerName} = [arg consumerGroup, arg consum
 -- | @XREADGROUP GROUP group consumer STREAMS key … > …@: the entries that no consumer of the group
 -- has read yet; from now on they are pending with this consumer. Each stream must have the group
 -- (@NOGROUP@ otherwise); the server creates the consumer if needed. In a cluster the keys must
--- share a slot. \(O(n)\) on the server in the length of the reply,
+-- share a slot. \(O(n)\) in the length of the reply,
 -- [since 5.0.0](https://valkey.io/commands/xreadgroup/).
 xreadgroup :: Consumer -> NonEmpty ByteString -> Command [(ByteString, [StreamEntry])]
 xreadgroup = xreadgroupWith xreadgroupDefaults
@@ -230,13 +230,13 @@ xreadgroupArguments XreadgroupOptions {xreadgroupCount, xreadgroupMaxcount, xrea
       PendingAfter one -> idArgument one
 
 -- | @XACK key group id …@: acknowledges entries, which are then no longer pending; returns how many
--- were pending. \(O(1)\) per entry on the server, [since 5.0.0](https://valkey.io/commands/xack/).
+-- were pending. \(O(1)\) per entry, [since 5.0.0](https://valkey.io/commands/xack/).
 xack :: ByteString -> ByteString -> NonEmpty StreamId -> Command Int64
 xack name group ids = command "XACK" (key name : arg group : map idArgument (toList ids)) Decode.integer
 
 -- | @XACKDEL key group KEEPREF|DELREF|ACKED IDS n id …@: acknowledges entries and deletes them, and
--- says what becomes of the references of other groups; the outcome for each id. An entry that is kept is
--- acknowledged, too. \(O(1)\) per entry on the server,
+-- says what becomes of the references of other groups; the outcome for each id. An entry that is
+-- kept is acknowledged, too. \(O(1)\) per entry,
 -- [since Redis 8.2.0](https://redis.io/docs/latest/commands/xackdel/), Valkey since 9.2.0.
 xackdel :: ByteString -> ByteString -> StreamReferences -> NonEmpty StreamId -> Command [EntryDeletion]
 xackdel name group refs ids =
@@ -253,9 +253,9 @@ data XnackMode
     XnackFatal
   deriving stock (Eq, Show)
 
--- | @XNACK key group SILENT|FAIL|FATAL IDS n id …@: releases pending entries, so that they are pending
--- with no consumer, and whoever claims entries gets them first, however short the time since their
--- delivery; returns how many were pending. \(O(1)\) per entry on the server,
+-- | @XNACK key group SILENT|FAIL|FATAL IDS n id …@: releases pending entries, so that they are
+-- pending with no consumer, and whoever claims entries gets them first, however short the time
+-- since their delivery; returns how many were pending. \(O(1)\) per entry,
 -- [since Redis 8.8.0](https://redis.io/docs/latest/commands/xnack/); Valkey lacks it.
 xnack :: ByteString -> ByteString -> XnackMode -> NonEmpty StreamId -> Command Int64
 xnack = xnackWith xnackDefaults
@@ -300,8 +300,8 @@ data PendingSummary = PendingSummary
   }
   deriving stock (Eq, Show)
 
--- | @XPENDING key group@: a summary of the pending entries. \(O(n)\) on the server in the number of
--- consumers, [since 5.0.0](https://valkey.io/commands/xpending/).
+-- | @XPENDING key group@: a summary of the pending entries. \(O(n)\) in the number of consumers,
+-- [since 5.0.0](https://valkey.io/commands/xpending/).
 xpending :: ByteString -> ByteString -> Command PendingSummary
 xpending name group = command "XPENDING" [key name, arg group] $ \reply -> do
   elements <- Decode.list Decode.value reply
@@ -324,8 +324,7 @@ data PendingEntry = PendingEntry
   deriving stock (Eq, Show)
 
 -- | @XPENDING key group - + count@: at most that many pending entries, the lowest ids first.
--- \(O(n)\) on the server in the length of the reply,
--- [since 5.0.0](https://valkey.io/commands/xpending/).
+-- \(O(n)\) in the length of the reply, [since 5.0.0](https://valkey.io/commands/xpending/).
 xpendingRange :: ByteString -> ByteString -> Int64 -> Command [PendingEntry]
 xpendingRange = xpendingRangeWith xpendingRangeDefaults
 
@@ -351,8 +350,8 @@ xpendingRangeDefaults =
     }
 
 -- | @XPENDING key group [IDLE milliseconds] start end count [consumer]@: like 'xpendingRange', for
--- a selection of the pending entries. With IDLE, \(O(n)\) on the server in the number of entries
--- that it looks at. To continue, start with 'ExcludingId' of the last entry's id.
+-- a selection of the pending entries. With IDLE, \(O(n)\) in the number of entries that it looks
+-- at. To continue, start with 'ExcludingId' of the last entry's id.
 xpendingRangeWith :: XpendingRangeOptions -> ByteString -> ByteString -> Int64 -> Command [PendingEntry]
 xpendingRangeWith options name group count =
   command
@@ -377,7 +376,7 @@ pendingEntry reply = do
 -- they were last delivered at least this long ago, and counts one more delivery; returns the
 -- entries that it assigned. Entries that were deleted from the stream are left out and,
 -- [since 7.0.0](https://valkey.io/commands/xclaim/), are no longer pending. \(O(\log n)\) per entry
--- on the server in the number of pending entries, since 5.0.0.
+-- in the number of pending entries, since 5.0.0.
 xclaim :: ByteString -> Consumer -> Duration -> NonEmpty StreamId -> Command [StreamEntry]
 xclaim = xclaimWith xclaimDefaults
 
@@ -456,7 +455,7 @@ data Autoclaimed entry = Autoclaimed
 
 -- | @XAUTOCLAIM key group consumer milliseconds start@: walks over the pending entries from an id
 -- on, and assigns to this consumer those that were last delivered at least this long ago. Start
--- with 0-0. \(O(1)\) per step on the server, [since 6.2.0](https://valkey.io/commands/xautoclaim/).
+-- with 0-0. \(O(1)\) per step, [since 6.2.0](https://valkey.io/commands/xautoclaim/).
 --
 -- > xautoclaim "events" (Consumer "mailers" "two") (minutes 5) (StreamId 0 0)
 xautoclaim :: ByteString -> Consumer -> Duration -> StreamId -> Command (Autoclaimed StreamEntry)
@@ -521,8 +520,8 @@ groupFrom = \case
   GroupAfter one -> idArgument one
   GroupAfterLast -> arg "$"
 
--- | @XGROUP CREATE key group id|$@: creates a group. An error if there is no stream,
--- and @BUSYGROUP@ if the group exists. \(O(1)\) on the server,
+-- | @XGROUP CREATE key group id|$@: creates a group. An error if there is no stream, and
+-- @BUSYGROUP@ if the group exists. \(O(1)\),
 -- [since 5.0.0](https://valkey.io/commands/xgroup-create/).
 xgroupCreate :: ByteString -> ByteString -> GroupFrom -> Command ()
 xgroupCreate = xgroupCreateWith xgroupCreateDefaults
@@ -553,8 +552,7 @@ xgroupCreateWith XgroupCreateOptions {xgroupCreateMkstream, xgroupCreateEntriesr
     Decode.okay
 
 -- | @XGROUP SETID key group id|$@: sets the position from which the group reads on; @NOGROUP@ if
--- there is no such group. \(O(1)\) on the server,
--- [since 5.0.0](https://valkey.io/commands/xgroup-setid/).
+-- there is no such group. \(O(1)\), [since 5.0.0](https://valkey.io/commands/xgroup-setid/).
 xgroupSetid :: ByteString -> ByteString -> GroupFrom -> Command ()
 xgroupSetid = xgroupSetidWith xgroupSetidDefaults
 
@@ -578,19 +576,19 @@ xgroupSetidWith XgroupSetidOptions {xgroupSetidEntriesread} name group from =
     Decode.okay
 
 -- | @XGROUP DESTROY key group@: deletes a group with its pending entries; returns whether it
--- existed. \(O(n)\) on the server in the number of pending entries,
+-- existed. \(O(n)\) in the number of pending entries,
 -- [since 5.0.0](https://valkey.io/commands/xgroup-destroy/).
 xgroupDestroy :: ByteString -> ByteString -> Command Bool
 xgroupDestroy name group = command "XGROUP DESTROY" [key name, arg group] Decode.boolean
 
 -- | @XGROUP CREATECONSUMER key group consumer@: creates a consumer; returns whether it is new.
--- Reading creates a consumer as well. \(O(1)\) on the server,
+-- Reading creates a consumer as well. \(O(1)\),
 -- [since 6.2.0](https://valkey.io/commands/xgroup-createconsumer/).
 xgroupCreateconsumer :: ByteString -> Consumer -> Command Bool
 xgroupCreateconsumer name new = command "XGROUP CREATECONSUMER" (key name : consumer new) Decode.boolean
 
 -- | @XGROUP DELCONSUMER key group consumer@: deletes a consumer with its pending entries, which can
--- then no longer be claimed; returns their number. \(O(1)\) on the server,
+-- then no longer be claimed; returns their number. \(O(1)\),
 -- [since 5.0.0](https://valkey.io/commands/xgroup-delconsumer/).
 xgroupDelconsumer :: ByteString -> Consumer -> Command Int64
 xgroupDelconsumer name old = command "XGROUP DELCONSUMER" (key name : consumer old) Decode.integer

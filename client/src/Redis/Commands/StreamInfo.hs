@@ -97,8 +97,8 @@ streamIdempotence =
       <*> field "iids-added" Decode.integer
       <*> field "iids-duplicates" Decode.integer
 
--- | @XINFO STREAM key@: the description of a stream; an error if there is no such stream. \(O(1)\)
--- on the server, [since 5.0.0](https://valkey.io/commands/xinfo-stream/).
+-- | @XINFO STREAM key@: the description of a stream; an error if there is no such stream. \(O(1)\),
+-- [since 5.0.0](https://valkey.io/commands/xinfo-stream/).
 xinfoStream :: ByteString -> Command StreamInfo
 xinfoStream name =
   command "XINFO STREAM" [key name] . recordOf $
@@ -195,8 +195,8 @@ data PendingDelivery = PendingDelivery
   deriving stock (Eq, Show)
 
 -- | @XINFO STREAM key FULL@: the full description of a stream, with its groups and consumers, the
--- first ten entries, and the first ten pending entries of each group and consumer. \(O(n)\) on the
--- server in the length of the reply, [since 6.0.0](https://valkey.io/commands/xinfo-stream/).
+-- first ten entries, and the first ten pending entries of each group and consumer. \(O(n)\) in the
+-- length of the reply, [since 6.0.0](https://valkey.io/commands/xinfo-stream/).
 xinfoStreamFull :: ByteString -> Command StreamDetails
 xinfoStreamFull = xinfoStreamFullWith xinfoStreamFullDefaults
 
@@ -292,8 +292,8 @@ data GroupInfo = GroupInfo
   }
   deriving stock (Eq, Show)
 
--- | @XINFO GROUPS key@: the groups of a stream; an error if there is no such stream. \(O(n)\) on
--- the server in the number of groups, [since 5.0.0](https://valkey.io/commands/xinfo-groups/).
+-- | @XINFO GROUPS key@: the groups of a stream; an error if there is no such stream. \(O(n)\) in
+-- the number of groups, [since 5.0.0](https://valkey.io/commands/xinfo-groups/).
 xinfoGroups :: ByteString -> Command [GroupInfo]
 xinfoGroups name =
   command "XINFO GROUPS" [key name] . Decode.list . recordOf $
@@ -321,8 +321,7 @@ data ConsumerInfo = ConsumerInfo
   deriving stock (Eq, Show)
 
 -- | @XINFO CONSUMERS key group@: the consumers of a group; @NOGROUP@ if there is no such group.
--- \(O(n)\) on the server in the number of consumers,
--- [since 5.0.0](https://valkey.io/commands/xinfo-consumers/).
+-- \(O(n)\) in the number of consumers, [since 5.0.0](https://valkey.io/commands/xinfo-consumers/).
 xinfoConsumers :: ByteString -> ByteString -> Command [ConsumerInfo]
 xinfoConsumers name group =
   command "XINFO CONSUMERS" [key name, arg group] . Decode.list . recordOf $

@@ -41,14 +41,12 @@ import Redis.Internal.Command.Argument (unixMilliseconds)
 import Redis.Internal.Config (Credentials (..), revealSecret)
 
 -- | @DUMP key@: the value in the server's own format, for 'restore'; 'Nothing' if the key does not
--- exist. \(O(n)\) on the server in the size of the value,
--- [since 2.6.0](https://valkey.io/commands/dump/).
+-- exist. \(O(n)\) in the size of the value, [since 2.6.0](https://valkey.io/commands/dump/).
 dump :: ByteString -> Command (Maybe ByteString)
 dump name = command "DUMP" [key name] (Decode.nullable Decode.bytes)
 
 -- | @RESTORE key 0 payload@: stores the result of a 'dump' at a key that does not exist, without an
--- expiry. \(O(n)\) on the server in the size of the value,
--- [since 2.6.0](https://valkey.io/commands/restore/).
+-- expiry. \(O(n)\) in the size of the value, [since 2.6.0](https://valkey.io/commands/restore/).
 restore :: ByteString -> ByteString -> Command ()
 restore = restoreWith restoreDefaults
 
@@ -162,8 +160,7 @@ migrateWith MigrateOptions {migrateDatabase, migrateTimeout, migrateCopy, migrat
 
 -- | @MOVE key db@: moves a key to another database of the same server; returns whether it was
 -- moved, which needs the key here and none of that name there. A cluster's nodes have one database
--- only, except with Valkey [since 9.0.0](https://valkey.io/commands/move/). \(O(1)\) on the server,
--- since 1.0.0.
+-- only, except with Valkey [since 9.0.0](https://valkey.io/commands/move/). \(O(1)\), since 1.0.0.
 move :: ByteString -> Int -> Command Bool
 move = moveWith moveDefaults
 
