@@ -185,14 +185,11 @@ aclUser =
     -- Before 7.0 servers send a list of globs.
     patterns mark = Decode.bytes `Decode.orElse` (fmap (Char8.unwords . map (mark <>)) . Decode.list Decode.bytes)
 
--- | @ACL LIST@: every user, as a line of the file. \(O(n)\),
--- [since 6.0.0](https://valkey.io/commands/acl-list/).
-aclList :: Command [ByteString]
+-- | @ACL LIST@, @ACL USERS@: every user, as a line of the file; the names of all users. \(O(n)\),
+-- since 6.0.0 ([ACL LIST](https://valkey.io/commands/acl-list/),
+-- [ACL USERS](https://valkey.io/commands/acl-users/)).
+aclList, aclUsers :: Command [ByteString]
 aclList = command "ACL LIST" [] (Decode.list Decode.bytes)
-
--- | @ACL USERS@: the names of all users. \(O(n)\),
--- [since 6.0.0](https://valkey.io/commands/acl-users/).
-aclUsers :: Command [ByteString]
 aclUsers = command "ACL USERS" [] (Decode.list Decode.bytes)
 
 -- | @ACL WHOAMI@: the user as which this client's connections are logged in. \(O(1)\),
@@ -304,16 +301,12 @@ aclLogEntry =
 aclLogReset :: Command ()
 aclLogReset = command "ACL LOG" [arg "RESET"] Decode.okay
 
--- | @ACL LOAD@: replaces all users by those in the file (@aclfile@). If a line of it is wrong,
--- nothing changes. An error if the server has no such file. \(O(n)\),
--- [since 6.0.0](https://valkey.io/commands/acl-load/).
-aclLoad :: Command ()
+-- | @ACL LOAD@, @ACL SAVE@: replace all users by those in the file (@aclfile@), or write all users
+-- to it. If a line of the file is wrong, nothing changes. An error if a server has no such file.
+-- \(O(n)\), since 6.0.0 ([ACL LOAD](https://valkey.io/commands/acl-load/),
+-- [ACL SAVE](https://valkey.io/commands/acl-save/)).
+aclLoad, aclSave :: Command ()
 aclLoad = command "ACL LOAD" [] Decode.okay
-
--- | @ACL SAVE@: writes all users to the file (@aclfile@). In a cluster it runs on every node. An
--- error if a server has no such file. \(O(n)\),
--- [since 6.0.0](https://valkey.io/commands/acl-save/).
-aclSave :: Command ()
 aclSave = command "ACL SAVE" [] Decode.okay
 
 -- | @ACL HELP@: the server's help on ACL, a line each. \(O(1)\),

@@ -274,31 +274,20 @@ argrepArguments ArgrepOptions {argrepAnd, argrepLimit, argrepNocase} name start 
       ArgrepGlob pattern' -> [arg "GLOB", arg pattern']
       ArgrepRe expression -> [arg "RE", arg expression]
 
--- | @AROP key start end SUM@: the sum of the elements that are numbers; 'Nothing' if none is. A
--- number that a 'Double' cannot hold is rounded. \(O(n)\) in the number of elements,
--- [since Redis 8.8.0](https://redis.io/docs/latest/commands/arop/).
-aropSum :: ByteString -> Word64 -> Word64 -> Command (Maybe Double)
+-- | @AROP key start end SUM|MIN|MAX@: the sum of the elements that are numbers, the least or the
+-- greatest of them; 'Nothing' if none is. A number that a 'Double' cannot hold is rounded. \(O(n)\)
+-- in the number of elements, [since Redis 8.8.0](https://redis.io/docs/latest/commands/arop/).
+aropSum, aropMin, aropMax :: ByteString -> Word64 -> Word64 -> Command (Maybe Double)
 aropSum = arop Decode.double "SUM"
-
--- | @AROP key start end MIN@: like 'aropSum', the least of them.
-aropMin :: ByteString -> Word64 -> Word64 -> Command (Maybe Double)
 aropMin = arop Decode.double "MIN"
-
--- | @AROP key start end MAX@: like 'aropSum', the greatest of them.
-aropMax :: ByteString -> Word64 -> Word64 -> Command (Maybe Double)
 aropMax = arop Decode.double "MAX"
 
--- | @AROP key start end AND@: the bits that all elements have that are numbers, without their
--- fractions; 'Nothing' if none is. Costs the same as 'aropSum'.
-aropAnd :: ByteString -> Word64 -> Word64 -> Command (Maybe Int64)
+-- | @AROP key start end AND|OR|XOR@: of the elements that are numbers, without their fractions, the
+-- bits that all have, that one of them has, or that an odd number of them has; 'Nothing' if none is
+-- a number. Costs the same as 'aropSum'.
+aropAnd, aropOr, aropXor :: ByteString -> Word64 -> Word64 -> Command (Maybe Int64)
 aropAnd = arop Decode.integer "AND"
-
--- | @AROP key start end OR@: like 'aropAnd', the bits that one of them has.
-aropOr :: ByteString -> Word64 -> Word64 -> Command (Maybe Int64)
 aropOr = arop Decode.integer "OR"
-
--- | @AROP key start end XOR@: like 'aropAnd', the bits that an odd number of them has.
-aropXor :: ByteString -> Word64 -> Word64 -> Command (Maybe Int64)
 aropXor = arop Decode.integer "XOR"
 
 arop :: Decoder a -> ByteString -> ByteString -> Word64 -> Word64 -> Command (Maybe a)
@@ -314,14 +303,12 @@ aropMatch name start end element =
 aropUsed :: ByteString -> Word64 -> Word64 -> Command Int64
 aropUsed name start end = command "AROP" [key name, index start, index end, arg "USED"] Decode.integer
 
--- | @ARLEN key@: one more than the highest index that is set; 0 if there is no array. \(O(1)\),
--- [since Redis 8.8.0](https://redis.io/docs/latest/commands/arlen/).
-arlen :: ByteString -> Command Word64
+-- | @ARLEN key@, @ARCOUNT key@: one more than the highest index that is set; how many elements are
+-- not empty. Both are 0 if there is no array. \(O(1)\), since Redis 8.8.0
+-- ([ARLEN](https://redis.io/docs/latest/commands/arlen/),
+-- [ARCOUNT](https://redis.io/docs/latest/commands/arcount/)).
+arlen, arcount :: ByteString -> Command Word64
 arlen name = command "ARLEN" [key name] readWord64
-
--- | @ARCOUNT key@: how many elements are not empty; 0 if there is no array. \(O(1)\),
--- [since Redis 8.8.0](https://redis.io/docs/latest/commands/arcount/).
-arcount :: ByteString -> Command Word64
 arcount name = command "ARCOUNT" [key name] readWord64
 
 -- | How the server keeps an array: in slices of equal length.
@@ -363,13 +350,11 @@ data ArraySlices = ArraySlices
   }
   deriving stock (Eq, Show)
 
--- | @ARINFO key@: how the server keeps an array; an error if there is none. \(O(1)\),
+-- | @ARINFO key [FULL]@: how the server keeps an array; an error if there is none. \(O(1)\); with
+-- FULL it tells of all slices, in \(O(n)\) of their number;
 -- [since Redis 8.8.0](https://redis.io/docs/latest/commands/arinfo/).
-arinfo :: ByteString -> Command ArrayInfo
+arinfo, arinfoFull :: ByteString -> Command ArrayInfo
 arinfo name = command "ARINFO" [key name] arrayInfo
-
--- | @ARINFO key FULL@: like 'arinfo', with all slices; \(O(n)\) in their number.
-arinfoFull :: ByteString -> Command ArrayInfo
 arinfoFull name = command "ARINFO" [key name, arg "FULL"] arrayInfo
 
 arrayInfo :: Decoder ArrayInfo

@@ -270,26 +270,20 @@ clusterNodes :: Command [ClusterNode]
 clusterNodes = command "CLUSTER NODES" [] (\reply -> linesOf reply >>= traverse clusterNodeLine)
 
 -- | @CLUSTER REPLICAS id@: the replicas of the primary with this id. An error if there is no such
--- primary. \(O(n)\), [since 5.0.0](https://valkey.io/commands/cluster-replicas/).
-clusterReplicas :: ByteString -> Command [ClusterNode]
+-- primary. \(O(n)\), [since 5.0.0](https://valkey.io/commands/cluster-replicas/), and since 3.0.0
+-- by its old name, [CLUSTER SLAVES](https://valkey.io/commands/cluster-slaves/).
+clusterReplicas, clusterSlaves :: ByteString -> Command [ClusterNode]
 clusterReplicas node = command "CLUSTER REPLICAS" [arg node] nodeLines
-
--- | @CLUSTER SLAVES id@: the old name of 'clusterReplicas', which replaces it
--- [since 5.0.0](https://valkey.io/commands/cluster-slaves/). Since 3.0.0.
-clusterSlaves :: ByteString -> Command [ClusterNode]
 clusterSlaves node = command "CLUSTER SLAVES" [arg node] nodeLines
 
 nodeLines :: Decoder [ClusterNode]
 nodeLines = Decode.list (\reply -> Decode.bytes reply >>= clusterNodeLine)
 
--- | @CLUSTER MYID@: the id of the node. \(O(1)\),
--- [since 3.0.0](https://valkey.io/commands/cluster-myid/).
-clusterMyid :: Command ByteString
+-- | @CLUSTER MYID@, @CLUSTER MYSHARDID@: the id of the node
+-- ([since 3.0.0](https://valkey.io/commands/cluster-myid/)), and that of its shard
+-- ([since 7.2.0](https://valkey.io/commands/cluster-myshardid/)). \(O(1)\).
+clusterMyid, clusterMyshardid :: Command ByteString
 clusterMyid = command "CLUSTER MYID" [] Decode.bytes
-
--- | @CLUSTER MYSHARDID@: the id of the node's shard. \(O(1)\),
--- [since 7.2.0](https://valkey.io/commands/cluster-myshardid/).
-clusterMyshardid :: Command ByteString
 clusterMyshardid = command "CLUSTER MYSHARDID" [] Decode.bytes
 
 -- | @CLUSTER COUNT-FAILURE-REPORTS id@: how many nodes have told the named node that the node with

@@ -220,26 +220,21 @@ bumpedEpoch reply = do
 clusterSetConfigEpoch :: Int64 -> Command ()
 clusterSetConfigEpoch epoch = command "CLUSTER SET-CONFIG-EPOCH" [int epoch] Decode.okay
 
--- | @CLUSTER ADDSLOTS slot …@: the node serves these slots from now on: all of them, or none. An
--- error if it knows of a node that serves one of them. \(O(n)\),
--- [since 3.0.0](https://valkey.io/commands/cluster-addslots/).
-clusterAddslots :: NonEmpty Int -> Command ()
+-- | @CLUSTER ADDSLOTS slot …@: the node serves these slots from now on. An error if it knows of a
+-- node that serves one of them. @CLUSTER DELSLOTS slot …@: the node forgets which node serves these
+-- slots, itself or another, and is down until one serves them again. Both change all of the slots,
+-- or none. \(O(n)\), since 3.0.0 ([CLUSTER ADDSLOTS](https://valkey.io/commands/cluster-addslots/),
+-- [CLUSTER DELSLOTS](https://valkey.io/commands/cluster-delslots/)).
+clusterAddslots, clusterDelslots :: NonEmpty Int -> Command ()
 clusterAddslots slots = command "CLUSTER ADDSLOTS" (map slotArgument (toList slots)) Decode.okay
-
--- | @CLUSTER ADDSLOTSRANGE first last …@: like 'clusterAddslots'.
--- [Since 7.0.0](https://valkey.io/commands/cluster-addslotsrange/).
-clusterAddslotsrange :: NonEmpty SlotRange -> Command ()
-clusterAddslotsrange ranges = command "CLUSTER ADDSLOTSRANGE" (concatMap rangeArguments ranges) Decode.okay
-
--- | @CLUSTER DELSLOTS slot …@: the node forgets which node serves these slots, itself or another:
--- all of them, or none. The node is down until one serves them again. \(O(n)\),
--- [since 3.0.0](https://valkey.io/commands/cluster-delslots/).
-clusterDelslots :: NonEmpty Int -> Command ()
 clusterDelslots slots = command "CLUSTER DELSLOTS" (map slotArgument (toList slots)) Decode.okay
 
--- | @CLUSTER DELSLOTSRANGE first last …@: like 'clusterDelslots'.
--- [Since 7.0.0](https://valkey.io/commands/cluster-delslotsrange/).
-clusterDelslotsrange :: NonEmpty SlotRange -> Command ()
+-- | @CLUSTER ADDSLOTSRANGE first last …@, @CLUSTER DELSLOTSRANGE first last …@: like
+-- 'clusterAddslots' and 'clusterDelslots', since 7.0.0
+-- ([CLUSTER ADDSLOTSRANGE](https://valkey.io/commands/cluster-addslotsrange/),
+-- [CLUSTER DELSLOTSRANGE](https://valkey.io/commands/cluster-delslotsrange/)).
+clusterAddslotsrange, clusterDelslotsrange :: NonEmpty SlotRange -> Command ()
+clusterAddslotsrange ranges = command "CLUSTER ADDSLOTSRANGE" (concatMap rangeArguments ranges) Decode.okay
 clusterDelslotsrange ranges = command "CLUSTER DELSLOTSRANGE" (concatMap rangeArguments ranges) Decode.okay
 
 -- | @CLUSTER FLUSHSLOTS@: the node serves no slots from now on. An error if it has keys. \(O(1)\),

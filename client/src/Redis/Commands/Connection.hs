@@ -184,13 +184,11 @@ clientImportSource :: Bool -> Command ()
 clientImportSource on =
   command "CLIENT IMPORT-SOURCE" [arg (if on then "ON" else "OFF")] Decode.okay
 
--- | @READONLY@: the replica of a cluster answers reads on this connection itself. \(O(1)\),
--- [since 3.0.0](https://valkey.io/commands/readonly/).
-readonly :: Command ()
+-- | @READONLY@: the replica of a cluster answers reads on this connection itself. @READWRITE@
+-- undoes that. \(O(1)\), since 3.0.0 ([READONLY](https://valkey.io/commands/readonly/),
+-- [READWRITE](https://valkey.io/commands/readwrite/)).
+readonly, readwrite :: Command ()
 readonly = command "READONLY" [] Decode.okay
-
--- | @READWRITE@: undoes 'readonly'. \(O(1)\), [since 3.0.0](https://valkey.io/commands/readwrite/).
-readwrite :: Command ()
 readwrite = command "READWRITE" [] Decode.okay
 
 -- | @ASKING@: the next command may touch a slot that is being imported. \(O(1)\),

@@ -64,17 +64,15 @@ import Redis.Internal.Command.Program
 import Redis.Internal.Command.Record
 import Redis.Value (Value)
 
--- | @FCALL function numkeys key … argument …@: calls a function; its result. Costs what the
--- function costs; [since 7.0.0](https://valkey.io/commands/fcall/).
+-- | @FCALL function numkeys key … argument …@: calls a function; its result. @FCALL_RO …@ calls one
+-- that is registered as writing nothing; it may run on a replica and may be sent again. Costs what
+-- the function costs; since 7.0.0 ([FCALL](https://valkey.io/commands/fcall/),
+-- [FCALL_RO](https://valkey.io/commands/fcall_ro/)).
 --
 -- In a cluster the call goes to the node of its keys. Without keys it goes to any primary: give it
 -- a key, or name the node ('Redis.Command.onNode').
-fcall :: ByteString -> [ByteString] -> [ByteString] -> Command Value
+fcall, fcallRo :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 fcall = program "FCALL"
-
--- | @FCALL_RO …@: like 'fcall', for a function that is registered as writing nothing. It may run on
--- a replica and may be sent again. [Since 7.0.0](https://valkey.io/commands/fcall_ro/).
-fcallRo :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 fcallRo = program "FCALL_RO"
 
 -- | @FUNCTION KILL@: ends the running function, unless it has written; an error if none runs. It

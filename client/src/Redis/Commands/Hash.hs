@@ -105,14 +105,11 @@ hmget name fields = command "HMGET" (key name : args fields) (Decode.listOf (len
 hgetall :: ByteString -> Command [(ByteString, ByteString)]
 hgetall name = command "HGETALL" [key name] (Decode.pairs Decode.bytes Decode.bytes)
 
--- | @HKEYS key@: all fields, in the server's order. \(O(n)\) in the size of the hash,
--- [since 2.0.0](https://valkey.io/commands/hkeys/).
-hkeys :: ByteString -> Command [ByteString]
+-- | @HKEYS key@, @HVALS key@: all fields, or all values, in the server's order. \(O(n)\) in the
+-- size of the hash, since 2.0.0 ([HKEYS](https://valkey.io/commands/hkeys/),
+-- [HVALS](https://valkey.io/commands/hvals/)).
+hkeys, hvals :: ByteString -> Command [ByteString]
 hkeys name = command "HKEYS" [key name] (Decode.list Decode.bytes)
-
--- | @HVALS key@: all values, in the server's order. \(O(n)\) in the size of the hash,
--- [since 2.0.0](https://valkey.io/commands/hvals/).
-hvals :: ByteString -> Command [ByteString]
 hvals name = command "HVALS" [key name] (Decode.list Decode.bytes)
 
 -- | @HLEN key@: how many fields there are. Fields whose time is over may count until the server has

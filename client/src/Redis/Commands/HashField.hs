@@ -57,6 +57,7 @@ import Redis.Duration (Duration, milliseconds)
 import Redis.Internal.Command.Argument (unixMilliseconds, unixSeconds)
 import Redis.Internal.Command.Expiry
 import Redis.Internal.Command.Groups
+import Redis.Internal.Command.Record (millisecondsReply)
 
 -- | How to set the expiry of fields.
 newtype HexpireOptions = HexpireOptions
@@ -81,48 +82,36 @@ data HexpireResult
     HexpireDeleted
   deriving stock (Eq, Show)
 
--- | @HEXPIRE key seconds FIELDS n field …@: sets how long fields live; the result for each, in
--- their order. The duration is rounded up to seconds. The server refuses a negative number of
--- seconds; zero deletes the field. \(O(1)\) per field,
--- [since Redis 7.4.0](https://valkey.io/commands/hexpire/) and Valkey 9.0.0.
+-- | @HEXPIRE key seconds FIELDS n field …@, @HPEXPIRE key milliseconds FIELDS n field …@: set how
+-- long fields live; the result for each, in their order. The duration is rounded up to seconds or
+-- milliseconds. The server refuses a negative one; zero deletes the field. \(O(1)\) per field,
+-- since Redis 7.4.0 and Valkey 9.0.0 ([HEXPIRE](https://valkey.io/commands/hexpire/),
+-- [HPEXPIRE](https://valkey.io/commands/hpexpire/)).
 --
 -- > hexpire "session" (minutes 30) ("token" :| [])
-hexpire :: ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
+hexpire, hpexpire :: ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
 hexpire = hexpireWith hexpireDefaults
-
--- | @HEXPIRE key seconds [NX|XX|GT|LT] FIELDS n field …@: like 'hexpire', for each field that meets
--- the condition.
-hexpireWith :: HexpireOptions -> ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
-hexpireWith options name lifetime = expiring "HEXPIRE" name (wholeSeconds lifetime : hexpireArguments options)
-
--- | @HPEXPIRE key milliseconds FIELDS n field …@: like 'hexpire', to the millisecond.
--- <https://valkey.io/commands/hpexpire/>
-hpexpire :: ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
 hpexpire = hpexpireWith hexpireDefaults
 
--- | @HPEXPIRE key milliseconds [NX|XX|GT|LT] FIELDS n field …@: like 'hexpireWith', to the
--- millisecond.
-hpexpireWith :: HexpireOptions -> ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
+-- | @HEXPIRE key seconds [NX|XX|GT|LT] FIELDS n field …@, @HPEXPIRE …@: like 'hexpire' and
+-- 'hpexpire', for each field that meets the condition.
+hexpireWith, hpexpireWith :: HexpireOptions -> ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
+hexpireWith options name lifetime = expiring "HEXPIRE" name (wholeSeconds lifetime : hexpireArguments options)
 hpexpireWith options name lifetime = expiring "HPEXPIRE" name (wholeMilliseconds lifetime : hexpireArguments options)
 
--- | @HEXPIREAT key time FIELDS n field …@: sets until when fields live; the result for each, in
--- their order. The time is rounded up to seconds; a time in the past deletes the field. \(O(1)\)
--- per field, [since Redis 7.4.0](https://valkey.io/commands/hexpireat/) and Valkey 9.0.0.
-hexpireat :: ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
+-- | @HEXPIREAT key time FIELDS n field …@, @HPEXPIREAT …@: set until when fields live; the result
+-- for each, in their order. The time is rounded up to seconds or milliseconds; a time in the past
+-- deletes the field. \(O(1)\) per field, since Redis 7.4.0 and Valkey 9.0.0
+-- ([HEXPIREAT](https://valkey.io/commands/hexpireat/),
+-- [HPEXPIREAT](https://valkey.io/commands/hpexpireat/)).
+hexpireat, hpexpireat :: ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
 hexpireat = hexpireatWith hexpireDefaults
-
--- | @HEXPIREAT key time [NX|XX|GT|LT] FIELDS n field …@: like 'hexpireat', for each field that
--- meets the condition.
-hexpireatWith :: HexpireOptions -> ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
-hexpireatWith options name time = expiring "HEXPIREAT" name (arg (unixSeconds time) : hexpireArguments options)
-
--- | @HPEXPIREAT key time FIELDS n field …@: like 'hexpireat', to the millisecond.
--- <https://valkey.io/commands/hpexpireat/>
-hpexpireat :: ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
 hpexpireat = hpexpireatWith hexpireDefaults
 
--- | @HPEXPIREAT key time [NX|XX|GT|LT] FIELDS n field …@: like 'hexpireatWith', to the millisecond.
-hpexpireatWith :: HexpireOptions -> ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
+-- | @HEXPIREAT key time [NX|XX|GT|LT] FIELDS n field …@, @HPEXPIREAT …@: like 'hexpireat' and
+-- 'hpexpireat', for each field that meets the condition.
+hexpireatWith, hpexpireatWith :: HexpireOptions -> ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
+hexpireatWith options name time = expiring "HEXPIREAT" name (arg (unixSeconds time) : hexpireArguments options)
 hpexpireatWith options name time = expiring "HPEXPIREAT" name (arg (unixMilliseconds time) : hexpireArguments options)
 
 hexpireArguments :: HexpireOptions -> [Argument]
@@ -173,25 +162,19 @@ data FieldExpiry time
     FieldExpires time
   deriving stock (Eq, Show)
 
--- | @HTTL key FIELDS n field …@: how much longer each field lives, to the second, in their order.
--- \(O(1)\) per field, [since Redis 7.4.0](https://valkey.io/commands/httl/) and Valkey 9.0.0.
-httl :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry Duration]
+-- | @HTTL key FIELDS n field …@, @HPTTL …@: how much longer each field lives, to the second or the
+-- millisecond, in their order. \(O(1)\) per field, since Redis 7.4.0 and Valkey 9.0.0
+-- ([HTTL](https://valkey.io/commands/httl/), [HPTTL](https://valkey.io/commands/hpttl/)).
+httl, hpttl :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry Duration]
 httl = expiryOf "HTTL" (fmap (milliseconds . (* 1000)) . Decode.integer)
+hpttl = expiryOf "HPTTL" millisecondsReply
 
--- | @HPTTL key FIELDS n field …@: like 'httl', to the millisecond.
--- <https://valkey.io/commands/hpttl/>
-hpttl :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry Duration]
-hpttl = expiryOf "HPTTL" (fmap milliseconds . Decode.integer)
-
--- | @HEXPIRETIME key FIELDS n field …@: until when each field lives, to the second, in their order.
--- \(O(1)\) per field, [since Redis 7.4.0](https://valkey.io/commands/hexpiretime/) and Valkey
--- 9.0.0.
-hexpiretime :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry UTCTime]
+-- | @HEXPIRETIME key FIELDS n field …@, @HPEXPIRETIME …@: until when each field lives, to the
+-- second or the millisecond, in their order. \(O(1)\) per field, since Redis 7.4.0 and Valkey 9.0.0
+-- ([HEXPIRETIME](https://valkey.io/commands/hexpiretime/),
+-- [HPEXPIRETIME](https://valkey.io/commands/hpexpiretime/)).
+hexpiretime, hpexpiretime :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry UTCTime]
 hexpiretime = expiryOf "HEXPIRETIME" Decode.unixSeconds
-
--- | @HPEXPIRETIME key FIELDS n field …@: like 'hexpiretime', to the millisecond.
--- <https://valkey.io/commands/hpexpiretime/>
-hpexpiretime :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry UTCTime]
 hpexpiretime = expiryOf "HPEXPIRETIME" Decode.unixMilliseconds
 
 expiryOf :: Name -> Decoder time -> ByteString -> NonEmpty ByteString -> Command [FieldExpiry time]

@@ -69,17 +69,16 @@ import Redis.Duration (Duration, milliseconds)
 import Redis.Internal.Command.Argument (unixMilliseconds, unixSeconds)
 import Redis.Internal.Command.Expiry
 import Redis.Internal.Command.KeyType
+import Redis.Internal.Command.Record (millisecondsReply)
 import Redis.Internal.Command.Scan
 
--- | @DEL key …@: deletes the keys; how many there were. \(O(n)\) in keys, and in elements of what
--- they hold; [since 1.0.0](https://valkey.io/commands/del/). In a cluster, keys of several slots
--- are split into one DEL per slot, and these run at different times.
-del :: NonEmpty ByteString -> Command Int64
+-- | @DEL key …@, @UNLINK key …@: delete the keys; how many there were. DEL costs \(O(n)\) in keys,
+-- and in elements of what they hold, [since 1.0.0](https://valkey.io/commands/del/). UNLINK costs
+-- \(O(1)\) per key, because the server frees the memory in the background,
+-- [since 4.0.0](https://valkey.io/commands/unlink/). In a cluster, keys of several slots are split
+-- into one command per slot, and these run at different times.
+del, unlink :: NonEmpty ByteString -> Command Int64
 del names = command "DEL" (Build.keys names) Decode.integer
-
--- | @UNLINK key …@: like 'del', but the server frees the memory in the background. \(O(1)\) per
--- key, [since 4.0.0](https://valkey.io/commands/unlink/). Split like 'del'.
-unlink :: NonEmpty ByteString -> Command Int64
 unlink names = command "UNLINK" (Build.keys names) Decode.integer
 
 -- | @EXISTS key …@: how many of the keys exist; a key that is named twice counts twice. \(O(n)\),
@@ -104,11 +103,13 @@ type_ name = command "TYPE" [key name] $ \reply -> do
       known : _ -> known
       [] -> OtherKey word
 
--- | @EXPIRE key seconds@: sets how long the key has to live; whether there was such a key. The
--- duration is rounded up to seconds; a duration that is not positive deletes the key. \(O(1)\),
--- [since 1.0.0](https://valkey.io/commands/expire/).
-expire :: ByteString -> Duration -> Command Bool
+-- | @EXPIRE key seconds@, @PEXPIRE key milliseconds@: set how long the key has to live; whether
+-- there was such a key. The duration is rounded up to seconds or milliseconds; a duration that is
+-- not positive deletes the key. \(O(1)\), [since 1.0.0](https://valkey.io/commands/expire/),
+-- PEXPIRE [since 2.6.0](https://valkey.io/commands/pexpire/).
+expire, pexpire :: ByteString -> Duration -> Command Bool
 expire = expireWith expireDefaults
+pexpire = pexpireWith expireDefaults
 
 -- | The condition for changing an expiry.
 newtype ExpireOptions = ExpireOptions
@@ -121,38 +122,24 @@ newtype ExpireOptions = ExpireOptions
 expireDefaults :: ExpireOptions
 expireDefaults = ExpireOptions {expireCondition = Nothing}
 
--- | @EXPIRE key seconds [NX|XX|GT|LT]@: like 'expire', under a condition; whether the expiry was
--- changed. The conditions exist [since 7.0.0](https://valkey.io/commands/expire/).
-expireWith :: ExpireOptions -> ByteString -> Duration -> Command Bool
+-- | @EXPIRE key seconds [NX|XX|GT|LT]@, @PEXPIRE …@: like 'expire' and 'pexpire', under a
+-- condition; whether the expiry was changed. The conditions exist since 7.0.0.
+expireWith, pexpireWith :: ExpireOptions -> ByteString -> Duration -> Command Bool
 expireWith options name lifetime = command "EXPIRE" (key name : wholeSeconds lifetime : expireArguments options) Decode.boolean
-
--- | @PEXPIRE key milliseconds@: like 'expire', to the millisecond. \(O(1)\),
--- [since 2.6.0](https://valkey.io/commands/pexpire/).
-pexpire :: ByteString -> Duration -> Command Bool
-pexpire = pexpireWith expireDefaults
-
--- | @PEXPIRE key milliseconds [NX|XX|GT|LT]@: like 'expireWith', to the millisecond.
-pexpireWith :: ExpireOptions -> ByteString -> Duration -> Command Bool
 pexpireWith options name lifetime = command "PEXPIRE" (key name : wholeMilliseconds lifetime : expireArguments options) Decode.boolean
 
--- | @EXPIREAT key time@: sets the time at which the key expires; whether there was such a key. The
--- time is rounded up to seconds; a time in the past deletes the key. \(O(1)\),
--- [since 1.2.0](https://valkey.io/commands/expireat/).
-expireat :: ByteString -> UTCTime -> Command Bool
-expireat = expireatWith expireDefaults
-
--- | @EXPIREAT key time [NX|XX|GT|LT]@: like 'expireat', under a condition; whether the expiry was
--- changed.
-expireatWith :: ExpireOptions -> ByteString -> UTCTime -> Command Bool
-expireatWith options name time = command "EXPIREAT" (key name : arg (unixSeconds time) : expireArguments options) Decode.boolean
-
--- | @PEXPIREAT key time@: like 'expireat', to the millisecond. \(O(1)\),
+-- | @EXPIREAT key time@, @PEXPIREAT key time@: set the time at which the key expires; whether there
+-- was such a key. The time is rounded up to seconds or milliseconds; a time in the past deletes the
+-- key. \(O(1)\), [since 1.2.0](https://valkey.io/commands/expireat/), PEXPIREAT
 -- [since 2.6.0](https://valkey.io/commands/pexpireat/).
-pexpireat :: ByteString -> UTCTime -> Command Bool
+expireat, pexpireat :: ByteString -> UTCTime -> Command Bool
+expireat = expireatWith expireDefaults
 pexpireat = pexpireatWith expireDefaults
 
--- | @PEXPIREAT key time [NX|XX|GT|LT]@: like 'expireatWith', to the millisecond.
-pexpireatWith :: ExpireOptions -> ByteString -> UTCTime -> Command Bool
+-- | @EXPIREAT key time [NX|XX|GT|LT]@, @PEXPIREAT …@: like 'expireat' and 'pexpireat', under a
+-- condition; whether the expiry was changed.
+expireatWith, pexpireatWith :: ExpireOptions -> ByteString -> UTCTime -> Command Bool
+expireatWith options name time = command "EXPIREAT" (key name : arg (unixSeconds time) : expireArguments options) Decode.boolean
 pexpireatWith options name time = command "PEXPIREAT" (key name : arg (unixMilliseconds time) : expireArguments options) Decode.boolean
 
 expireArguments :: ExpireOptions -> [Argument]
@@ -173,28 +160,18 @@ data KeyExpiry time
     KeyExpires time
   deriving stock (Eq, Show)
 
--- | @TTL key@: how long the key has to live, to the second. \(O(1)\),
--- [since 1.0.0](https://valkey.io/commands/ttl/).
-ttl :: ByteString -> Command (KeyExpiry Duration)
-ttl name = command "TTL" [key name] (keyTtl 1000)
-
--- | @PTTL key@: how long the key has to live, to the millisecond. \(O(1)\),
+-- | @TTL key@, @PTTL key@: how long the key has to live, to the second or the millisecond.
+-- \(O(1)\), [since 1.0.0](https://valkey.io/commands/ttl/), PTTL
 -- [since 2.6.0](https://valkey.io/commands/pttl/).
-pttl :: ByteString -> Command (KeyExpiry Duration)
-pttl name = command "PTTL" [key name] (keyTtl 1)
+ttl, pttl :: ByteString -> Command (KeyExpiry Duration)
+ttl name = command "TTL" [key name] (keyExpiry (fmap (milliseconds . (* 1000)) . Decode.integer))
+pttl name = command "PTTL" [key name] (keyExpiry millisecondsReply)
 
--- | Decodes a remaining time. Takes the server's unit of time in milliseconds.
-keyTtl :: Int64 -> Decoder (KeyExpiry Duration)
-keyTtl unit = keyExpiry (fmap (milliseconds . (* unit)) . Decode.integer)
-
--- | @EXPIRETIME key@: when the key expires, to the second. \(O(1)\),
--- [since 7.0.0](https://valkey.io/commands/expiretime/).
-expiretime :: ByteString -> Command (KeyExpiry UTCTime)
+-- | @EXPIRETIME key@, @PEXPIRETIME key@: when the key expires, to the second or the millisecond.
+-- \(O(1)\), since 7.0.0 ([EXPIRETIME](https://valkey.io/commands/expiretime/),
+-- [PEXPIRETIME](https://valkey.io/commands/pexpiretime/)).
+expiretime, pexpiretime :: ByteString -> Command (KeyExpiry UTCTime)
 expiretime name = command "EXPIRETIME" [key name] (keyExpiry Decode.unixSeconds)
-
--- | @PEXPIRETIME key@: when the key expires, to the millisecond. \(O(1)\),
--- [since 7.0.0](https://valkey.io/commands/pexpiretime/).
-pexpiretime :: ByteString -> Command (KeyExpiry UTCTime)
 pexpiretime name = command "PEXPIRETIME" [key name] (keyExpiry Decode.unixMilliseconds)
 
 keyExpiry :: Decoder time -> Decoder (KeyExpiry time)

@@ -73,27 +73,20 @@ import Redis.Decode qualified as Decode
 import Redis.Duration (Duration)
 import Redis.Internal.Command.Groups
 
--- | @LPUSH key element …@: adds the elements at the left end, one after the other, so that the last
--- of them becomes the first of the list; the new length. \(O(1)\) per element,
--- [since 1.0.0](https://valkey.io/commands/lpush/); several elements since 2.4.0.
-lpush :: ByteString -> NonEmpty ByteString -> Command Int64
+-- | @LPUSH key element …@, @RPUSH key element …@: add the elements at the left or at the right end;
+-- the new length. LPUSH adds one after the other, so that the last of them becomes the first of the
+-- list. \(O(1)\) per element, since 1.0.0 ([LPUSH](https://valkey.io/commands/lpush/),
+-- [RPUSH](https://valkey.io/commands/rpush/)); several elements since 2.4.0.
+lpush, rpush :: ByteString -> NonEmpty ByteString -> Command Int64
 lpush name elements = command "LPUSH" (key name : args elements) Decode.integer
-
--- | @RPUSH key element …@: adds the elements at the right end; the new length. \(O(1)\) per
--- element, [since 1.0.0](https://valkey.io/commands/rpush/); several elements since 2.4.0.
-rpush :: ByteString -> NonEmpty ByteString -> Command Int64
 rpush name elements = command "RPUSH" (key name : args elements) Decode.integer
 
--- | @LPUSHX key element …@: like 'lpush', if the list exists; otherwise it does nothing and returns
--- 0. \(O(1)\) per element, [since 2.2.0](https://valkey.io/commands/lpushx/); several elements
--- since 4.0.0.
-lpushx :: ByteString -> NonEmpty ByteString -> Command Int64
+-- | @LPUSHX key element …@, @RPUSHX key element …@: like 'lpush' and 'rpush', if the list exists;
+-- otherwise they do nothing and return 0. \(O(1)\) per element, since 2.2.0
+-- ([LPUSHX](https://valkey.io/commands/lpushx/), [RPUSHX](https://valkey.io/commands/rpushx/));
+-- several elements since 4.0.0.
+lpushx, rpushx :: ByteString -> NonEmpty ByteString -> Command Int64
 lpushx name elements = command "LPUSHX" (key name : args elements) Decode.integer
-
--- | @RPUSHX key element …@: like 'rpush', if the list exists; otherwise it does nothing and returns
--- 0. \(O(1)\) per element, [since 2.2.0](https://valkey.io/commands/rpushx/); several elements
--- since 4.0.0.
-rpushx :: ByteString -> NonEmpty ByteString -> Command Int64
 rpushx name elements = command "RPUSHX" (key name : args elements) Decode.integer
 
 -- | Where to insert an element: beside the first element, from the left, that equals the given one.
@@ -137,25 +130,18 @@ linsert name place new =
 lset :: ByteString -> Int64 -> ByteString -> Command ()
 lset name index new = command "LSET" [key name, int index, arg new] Decode.okay
 
--- | @LPOP key@: removes the first element and returns it, if there is one. \(O(1)\),
--- [since 1.0.0](https://valkey.io/commands/lpop/).
-lpop :: ByteString -> Command (Maybe ByteString)
+-- | @LPOP key@, @RPOP key@: remove the first or the last element and return it, if there is one.
+-- \(O(1)\), since 1.0.0 ([LPOP](https://valkey.io/commands/lpop/),
+-- [RPOP](https://valkey.io/commands/rpop/)).
+lpop, rpop :: ByteString -> Command (Maybe ByteString)
 lpop name = command "LPOP" [key name] (Decode.nullable Decode.bytes)
-
--- | @RPOP key@: removes the last element and returns it, if there is one. \(O(1)\),
--- [since 1.0.0](https://valkey.io/commands/rpop/).
-rpop :: ByteString -> Command (Maybe ByteString)
 rpop name = command "RPOP" [key name] (Decode.nullable Decode.bytes)
 
--- | @LPOP key count@: removes this many elements from the left end and returns them, or all if
--- there are fewer; none if there is no list. A negative count is refused before it is sent.
--- \(O(n)\) in the number of elements removed, [since 6.2.0](https://valkey.io/commands/lpop/).
-lpopCount :: ByteString -> Int64 -> Command [ByteString]
+-- | @LPOP key count@, @RPOP key count@: remove this many elements from the left or the right end
+-- and return them in this order, or all if there are fewer; none if there is no list. A negative
+-- count is refused before it is sent. \(O(n)\) in the number of elements removed, since 6.2.0.
+lpopCount, rpopCount :: ByteString -> Int64 -> Command [ByteString]
 lpopCount name count = command "LPOP" [key name, natural count] elementsOrNone
-
--- | @RPOP key count@: like 'lpopCount', from the right end: the last element of the list comes
--- first. [Since 6.2.0](https://valkey.io/commands/rpop/).
-rpopCount :: ByteString -> Int64 -> Command [ByteString]
 rpopCount name count = command "RPOP" [key name, natural count] elementsOrNone
 
 elementsOrNone :: Decoder [ByteString]
@@ -339,24 +325,18 @@ rpoplpush :: ByteString -> ByteString -> Command (Maybe ByteString)
 rpoplpush source destination =
   command "RPOPLPUSH" [key source, key destination] (Decode.nullable Decode.bytes)
 
--- | @BLPOP key … seconds@: removes the first element of the first list that has one. If none has,
--- it waits for an element: for the given time, or, with 'Nothing', without limit. The result is the
--- key and the element, or 'Nothing' when the time is over. In a cluster the keys must share a slot.
--- \(O(n)\) in the number of keys, [since 2.0.0](https://valkey.io/commands/blpop/); fractions of
--- seconds since 6.0.0.
-blpop :: NonEmpty ByteString -> Maybe Duration -> Command (Maybe (ByteString, ByteString))
+-- | @BLPOP key … seconds@, @BRPOP key … seconds@: remove the first or the last element of the first
+-- list that has one. If none has, they wait for an element: for the given time, or, with 'Nothing',
+-- without limit. The result is the key and the element, or 'Nothing' when the time is over. In a
+-- cluster the keys must share a slot. \(O(n)\) in the number of keys, since 2.0.0
+-- ([BLPOP](https://valkey.io/commands/blpop/), [BRPOP](https://valkey.io/commands/brpop/));
+-- fractions of seconds since 6.0.0.
+blpop, brpop :: NonEmpty ByteString -> Maybe Duration -> Command (Maybe (ByteString, ByteString))
 blpop names limit = command "BLPOP" (keys names <> [timeout limit]) (Decode.nullable keyAndElement)
-
--- | @BRPOP key … seconds@: like 'blpop', with the last element.
--- <https://valkey.io/commands/brpop/>
-brpop :: NonEmpty ByteString -> Maybe Duration -> Command (Maybe (ByteString, ByteString))
 brpop names limit = command "BRPOP" (keys names <> [timeout limit]) (Decode.nullable keyAndElement)
 
 keyAndElement :: Decoder (ByteString, ByteString)
-keyAndElement reply =
-  Decode.listOf 2 Decode.bytes reply >>= \case
-    [from, element] -> Right (from, element)
-    _ -> Decode.mismatch "a key and an element" reply
+keyAndElement = Decode.pair Decode.bytes Decode.bytes
 
 -- | @BLMPOP seconds numkeys key … LEFT|RIGHT@: like 'lmpop', but waits for an element like 'blpop'.
 -- [Since 7.0.0](https://valkey.io/commands/blmpop/).

@@ -89,19 +89,15 @@ lastsave = command "LASTSAVE" [] Decode.unixSeconds
 backupStart :: Command ()
 backupStart = command "BACKUP START" [] Decode.okay
 
--- | @BACKUP SEAL@: ends the backup: its files have the data of now, and change no more. \(O(1)\),
--- [since Redis 8.10.0](https://redis.io/docs/latest/commands/backup-seal/).
-backupSeal :: Command ()
+-- | @BACKUP SEAL@ ends the backup: its files have the data of now, and change no more. @BACKUP
+-- ABORT@ gives up a backup that is not sealed. @BACKUP CLEANUP@ removes the files of one that is
+-- sealed or has failed. \(O(1)\), since Redis 8.10.0
+-- ([BACKUP SEAL](https://redis.io/docs/latest/commands/backup-seal/),
+-- [BACKUP ABORT](https://redis.io/docs/latest/commands/backup-abort/),
+-- [BACKUP CLEANUP](https://redis.io/docs/latest/commands/backup-cleanup/)).
+backupSeal, backupAbort, backupCleanup :: Command ()
 backupSeal = command "BACKUP SEAL" [] Decode.okay
-
--- | @BACKUP ABORT@: gives up a backup that is not sealed. \(O(1)\),
--- [since Redis 8.10.0](https://redis.io/docs/latest/commands/backup-abort/).
-backupAbort :: Command ()
 backupAbort = command "BACKUP ABORT" [] Decode.okay
-
--- | @BACKUP CLEANUP@: removes the files of a backup that is sealed or has failed. \(O(1)\),
--- [since Redis 8.10.0](https://redis.io/docs/latest/commands/backup-cleanup/).
-backupCleanup :: Command ()
 backupCleanup = command "BACKUP CLEANUP" [] Decode.okay
 
 -- | @BACKUP LIST@: the paths of the backup's files that change no more, on the server's machine.

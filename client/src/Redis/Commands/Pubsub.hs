@@ -50,40 +50,33 @@ publish channel message = command "PUBLISH" [arg channel, arg message] Decode.in
 spublish :: ByteString -> ByteString -> Command Int64
 spublish channel message = command "SPUBLISH" [key channel, arg message] Decode.integer
 
--- | @PUBSUB CHANNELS@: the channels that have subscribers; patterns do not count. \(O(n)\),
--- [since 2.8.0](https://valkey.io/commands/pubsub-channels/).
+-- | @PUBSUB CHANNELS@, @PUBSUB SHARDCHANNELS@: the channels, or the shard channels, that have
+-- subscribers; patterns do not count. \(O(n)\),
+-- [since 2.8.0](https://valkey.io/commands/pubsub-channels/), shard channels
+-- [since 7.0.0](https://valkey.io/commands/pubsub-shardchannels/).
 --
 -- > run client (onEvery AllNodes pubsubChannels)
-pubsubChannels :: Command [ByteString]
+pubsubChannels, pubsubShardchannels :: Command [ByteString]
 pubsubChannels = command "PUBSUB CHANNELS" [] (Decode.list Decode.bytes)
+pubsubShardchannels = command "PUBSUB SHARDCHANNELS" [] (Decode.list Decode.bytes)
 
--- | @PUBSUB CHANNELS pattern@: like 'pubsubChannels', for the channels that match a glob.
-pubsubChannelsOf :: ByteString -> Command [ByteString]
+-- | @PUBSUB CHANNELS pattern@, @PUBSUB SHARDCHANNELS pattern@: like 'pubsubChannels' and
+-- 'pubsubShardchannels', for the channels that match a glob.
+pubsubChannelsOf, pubsubShardchannelsOf :: ByteString -> Command [ByteString]
 pubsubChannelsOf glob = command "PUBSUB CHANNELS" [arg glob] (Decode.list Decode.bytes)
+pubsubShardchannelsOf glob = command "PUBSUB SHARDCHANNELS" [arg glob] (Decode.list Decode.bytes)
 
 -- | @PUBSUB NUMPAT@: how many different patterns have subscribers. \(O(1)\),
 -- [since 2.8.0](https://valkey.io/commands/pubsub-numpat/).
 pubsubNumpat :: Command Int64
 pubsubNumpat = command "PUBSUB NUMPAT" [] Decode.integer
 
--- | @PUBSUB NUMSUB channel …@: how many subscribers each channel has, in the order of the
--- arguments; patterns do not count. \(O(n)\),
--- [since 2.8.0](https://valkey.io/commands/pubsub-numsub/).
-pubsubNumsub :: NonEmpty ByteString -> Command [(ByteString, Int64)]
-pubsubNumsub channels = command "PUBSUB NUMSUB" (args channels) counts
-
--- | @PUBSUB SHARDCHANNELS@: like 'pubsubChannels', for shard channels. \(O(n)\),
--- [since 7.0.0](https://valkey.io/commands/pubsub-shardchannels/).
-pubsubShardchannels :: Command [ByteString]
-pubsubShardchannels = command "PUBSUB SHARDCHANNELS" [] (Decode.list Decode.bytes)
-
--- | @PUBSUB SHARDCHANNELS pattern@: like 'pubsubShardchannels', for the channels that match a glob.
-pubsubShardchannelsOf :: ByteString -> Command [ByteString]
-pubsubShardchannelsOf glob = command "PUBSUB SHARDCHANNELS" [arg glob] (Decode.list Decode.bytes)
-
--- | @PUBSUB SHARDNUMSUB channel …@: like 'pubsubNumsub', for shard channels. \(O(n)\),
+-- | @PUBSUB NUMSUB channel …@, @PUBSUB SHARDNUMSUB channel …@: how many subscribers each channel or
+-- shard channel has, in the order of the arguments; patterns do not count. \(O(n)\),
+-- [since 2.8.0](https://valkey.io/commands/pubsub-numsub/), shard channels
 -- [since 7.0.0](https://valkey.io/commands/pubsub-shardnumsub/).
-pubsubShardnumsub :: NonEmpty ByteString -> Command [(ByteString, Int64)]
+pubsubNumsub, pubsubShardnumsub :: NonEmpty ByteString -> Command [(ByteString, Int64)]
+pubsubNumsub channels = command "PUBSUB NUMSUB" (args channels) counts
 pubsubShardnumsub channels = command "PUBSUB SHARDNUMSUB" (args channels) counts
 
 counts :: Decoder [(ByteString, Int64)]

@@ -118,23 +118,16 @@ role = command "ROLE" [] $ \reply -> do
 
 -- | @REPLICAOF host port@: makes the server a replica of another server; its own data are lost. It
 -- answers at once; 'role' shows the progress. Servers of a cluster refuse it. \(O(1)\),
--- [since 5.0.0](https://valkey.io/commands/replicaof/).
-replicaof :: Host -> Port -> Command ()
+-- [since 5.0.0](https://valkey.io/commands/replicaof/), and since 1.0.0 by its old name,
+-- [SLAVEOF](https://valkey.io/commands/slaveof/).
+replicaof, slaveof :: Host -> Port -> Command ()
 replicaof host port = command "REPLICAOF" [arg host, int (fromIntegral port)] Decode.okay
-
--- | @REPLICAOF NO ONE@: makes the server a primary; it keeps its data. Servers of a cluster refuse
--- it. \(O(1)\), [since 5.0.0](https://valkey.io/commands/replicaof/).
-replicaofNoOne :: Command ()
-replicaofNoOne = command "REPLICAOF" [arg "NO", arg "ONE"] Decode.okay
-
--- | @SLAVEOF host port@: the old name of 'replicaof', which replaces it
--- [since 5.0.0](https://valkey.io/commands/slaveof/). Since 1.0.0.
-slaveof :: Host -> Port -> Command ()
 slaveof host port = command "SLAVEOF" [arg host, int (fromIntegral port)] Decode.okay
 
--- | @SLAVEOF NO ONE@: the old name of 'replicaofNoOne', which replaces it
--- [since 5.0.0](https://valkey.io/commands/slaveof/). Since 1.0.0.
-slaveofNoOne :: Command ()
+-- | @REPLICAOF NO ONE@, or by its old name @SLAVEOF NO ONE@: makes the server a primary; it keeps
+-- its data. Otherwise like 'replicaof'.
+replicaofNoOne, slaveofNoOne :: Command ()
+replicaofNoOne = command "REPLICAOF" [arg "NO", arg "ONE"] Decode.okay
 slaveofNoOne = command "SLAVEOF" [arg "NO", arg "ONE"] Decode.okay
 
 -- | Which replica takes over, and how long the primary waits until that replica has all data.

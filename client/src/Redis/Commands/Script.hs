@@ -37,28 +37,23 @@ import Redis.Internal.Command.Flush (FlushOptions, flushArguments, flushDefaults
 import Redis.Internal.Command.Program
 import Redis.Value (Value)
 
--- | @EVAL script numkeys key … argument …@: runs a script and returns its result. Costs what the
--- script costs; [since 2.6.0](https://valkey.io/commands/eval/).
+-- | @EVAL script numkeys key … argument …@: runs a script and returns its result. @EVAL_RO …@ runs
+-- one that writes nothing; a replica may run it, and the client may send it again. Costs what the
+-- script costs; [since 2.6.0](https://valkey.io/commands/eval/), EVAL_RO
+-- [since 7.0.0](https://valkey.io/commands/eval_ro/).
 --
 -- In a cluster it goes to the node of its keys. Without keys it goes to any primary: give it a key,
 -- or name the node ('Redis.Command.onNode').
-eval :: ByteString -> [ByteString] -> [ByteString] -> Command Value
+eval, evalRo :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 eval = program "EVAL"
-
--- | @EVAL_RO …@: like 'eval', for a script that writes nothing. A replica may run it, and the
--- client may send it again. [Since 7.0.0](https://valkey.io/commands/eval_ro/).
-evalRo :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 evalRo = program "EVAL_RO"
 
--- | @EVALSHA digest …@: like 'eval', with the SHA-1 digest (40 hexadecimal digits) of a script that
--- the node knows; the error @NOSCRIPT@ if it does not know the script.
--- [Since 2.6.0](https://valkey.io/commands/evalsha/).
-evalsha :: ByteString -> [ByteString] -> [ByteString] -> Command Value
+-- | @EVALSHA digest …@, @EVALSHA_RO digest …@: like 'eval' and 'evalRo', with the SHA-1 digest (40
+-- hexadecimal digits) of a script that the node knows; the error @NOSCRIPT@ if it does not know the
+-- script. [Since 2.6.0](https://valkey.io/commands/evalsha/), EVALSHA_RO
+-- [since 7.0.0](https://valkey.io/commands/evalsha_ro/).
+evalsha, evalshaRo :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 evalsha = program "EVALSHA"
-
--- | @EVALSHA_RO digest …@: like 'evalRo', with a digest as in 'evalsha'.
--- [Since 7.0.0](https://valkey.io/commands/evalsha_ro/).
-evalshaRo :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 evalshaRo = program "EVALSHA_RO"
 
 -- | @SCRIPT LOAD script@: stores a script on the server; its digest. In a cluster every node learns

@@ -58,24 +58,17 @@ import Redis.Internal.Command.Lines (colonFields)
 dbsize :: Command Int64
 dbsize = command "DBSIZE" [] Decode.integer
 
--- | @FLUSHDB@: deletes all keys of the database; in a cluster, on all primaries. \(O(n)\),
--- [since 1.0.0](https://valkey.io/commands/flushdb/).
-flushdb :: Command ()
+-- | @FLUSHDB@, @FLUSHALL@: delete all keys of the database, or of all databases; in a cluster, on
+-- all primaries. \(O(n)\), since 1.0.0 ([FLUSHDB](https://valkey.io/commands/flushdb/),
+-- [FLUSHALL](https://valkey.io/commands/flushall/)).
+flushdb, flushall :: Command ()
 flushdb = flushdbWith flushDefaults
-
--- | @FLUSHDB [SYNC|ASYNC]@: like 'flushdb', with options. ASYNC exists
--- [since 4.0.0](https://valkey.io/commands/flushdb/), SYNC since 6.2.0.
-flushdbWith :: FlushOptions -> Command ()
-flushdbWith options = command "FLUSHDB" (flushArguments options) Decode.okay
-
--- | @FLUSHALL@: deletes all keys of all databases; in a cluster, on all primaries. \(O(n)\),
--- [since 1.0.0](https://valkey.io/commands/flushall/).
-flushall :: Command ()
 flushall = flushallWith flushDefaults
 
--- | @FLUSHALL [SYNC|ASYNC]@: like 'flushall', with options. ASYNC exists
--- [since 4.0.0](https://valkey.io/commands/flushall/), SYNC since 6.2.0.
-flushallWith :: FlushOptions -> Command ()
+-- | @FLUSHDB [SYNC|ASYNC]@, @FLUSHALL [SYNC|ASYNC]@: like 'flushdb' and 'flushall', with options.
+-- ASYNC exists since 4.0.0, SYNC since 6.2.0.
+flushdbWith, flushallWith :: FlushOptions -> Command ()
+flushdbWith options = command "FLUSHDB" (flushArguments options) Decode.okay
 flushallWith options = command "FLUSHALL" (flushArguments options) Decode.okay
 
 -- | @INFO@: the fields of the default sections in order, without the headings. \(O(1)\),

@@ -134,39 +134,25 @@ srandmember name = command "SRANDMEMBER" [key name] (Decode.nullable Decode.byte
 srandmemberCount :: ByteString -> Draw -> Command [ByteString]
 srandmemberCount name draw = command "SRANDMEMBER" [key name, drawCount draw] (Decode.list Decode.bytes)
 
--- | @SUNION key …@: the members of at least one of the sets. In a cluster the keys must share a
--- slot. \(O(n)\) in the number of members of all sets,
--- [since 1.0.0](https://valkey.io/commands/sunion/).
-sunion :: NonEmpty ByteString -> Command [ByteString]
+-- | @SUNION key …@, @SINTER key …@, @SDIFF key …@: the members of at least one of the sets, those
+-- that all sets have, or those of the first set that are in none of the others. In a cluster the
+-- keys must share a slot. \(O(n)\) in the number of members of all sets, but SINTER \(O(n m)\) for
+-- n members of the smallest of m sets; since 1.0.0 ([SUNION](https://valkey.io/commands/sunion/),
+-- [SINTER](https://valkey.io/commands/sinter/), [SDIFF](https://valkey.io/commands/sdiff/)).
+sunion, sinter, sdiff :: NonEmpty ByteString -> Command [ByteString]
 sunion names = command "SUNION" (keys names) (Decode.list Decode.bytes)
-
--- | @SINTER key …@: the members that all sets have. In a cluster the keys must share a slot.
--- \(O(n m)\) for n members of the smallest of m sets,
--- [since 1.0.0](https://valkey.io/commands/sinter/).
-sinter :: NonEmpty ByteString -> Command [ByteString]
 sinter names = command "SINTER" (keys names) (Decode.list Decode.bytes)
-
--- | @SDIFF key …@: the members of the first set that are in none of the others. In a cluster the
--- keys must share a slot. \(O(n)\) in the number of members of all sets,
--- [since 1.0.0](https://valkey.io/commands/sdiff/).
-sdiff :: NonEmpty ByteString -> Command [ByteString]
 sdiff names = command "SDIFF" (keys names) (Decode.list Decode.bytes)
 
--- | @SUNIONSTORE destination key …@: stores the union at the destination, in the place of whatever
--- the key held; the size of the union. If it is empty, the key is deleted. In a cluster all keys
--- must share a slot. Costs the same as 'sunion';
--- [since 1.0.0](https://valkey.io/commands/sunionstore/).
-sunionstore :: ByteString -> NonEmpty ByteString -> Command Int64
+-- | @SUNIONSTORE destination key …@, @SINTERSTORE …@, @SDIFFSTORE …@: store the result of 'sunion',
+-- 'sinter' or 'sdiff' at the destination, in the place of whatever the key held; its size. If it is
+-- empty, the key is deleted. In a cluster all keys must share a slot. They cost the same as those;
+-- since 1.0.0 ([SUNIONSTORE](https://valkey.io/commands/sunionstore/),
+-- [SINTERSTORE](https://valkey.io/commands/sinterstore/),
+-- [SDIFFSTORE](https://valkey.io/commands/sdiffstore/)).
+sunionstore, sinterstore, sdiffstore :: ByteString -> NonEmpty ByteString -> Command Int64
 sunionstore destination names = command "SUNIONSTORE" (key destination : keys names) Decode.integer
-
--- | @SINTERSTORE destination key …@: like 'sunionstore', for the result of 'sinter'.
--- <https://valkey.io/commands/sinterstore/>
-sinterstore :: ByteString -> NonEmpty ByteString -> Command Int64
 sinterstore destination names = command "SINTERSTORE" (key destination : keys names) Decode.integer
-
--- | @SDIFFSTORE destination key …@: like 'sunionstore', for the result of 'sdiff'.
--- <https://valkey.io/commands/sdiffstore/>
-sdiffstore :: ByteString -> NonEmpty ByteString -> Command Int64
 sdiffstore destination names = command "SDIFFSTORE" (key destination : keys names) Decode.integer
 
 -- | @SINTERCARD n key …@: how many members 'sinter' would return. In a cluster the keys must share

@@ -178,52 +178,34 @@ zmscore name members =
 zcard :: ByteString -> Command Int64
 zcard name = command "ZCARD" [key name] Decode.integer
 
--- | @ZRANK key member@: the member's rank, counted from 0 at the lowest score; 'Nothing' if there
--- is no such member. \(O(\log n)\), [since 2.0.0](https://valkey.io/commands/zrank/).
-zrank :: ByteString -> ByteString -> Command (Maybe Int64)
+-- | @ZRANK key member@, @ZREVRANK key member@: the member's rank, counted from 0 at the lowest or
+-- at the highest score; 'Nothing' if there is no such member. \(O(\log n)\), since 2.0.0
+-- ([ZRANK](https://valkey.io/commands/zrank/), [ZREVRANK](https://valkey.io/commands/zrevrank/)).
+zrank, zrevrank :: ByteString -> ByteString -> Command (Maybe Int64)
 zrank name member = command "ZRANK" [key name, arg member] (Decode.nullable Decode.integer)
-
--- | @ZRANK key member WITHSCORE@: like 'zrank', with the member's score. \(O(\log n)\),
--- [since 7.2.0](https://valkey.io/commands/zrank/).
-zrankWithscore :: ByteString -> ByteString -> Command (Maybe (Int64, Double))
-zrankWithscore name member = command "ZRANK" [key name, arg member, arg "WITHSCORE"] (Decode.nullable rankAndScore)
-
--- | @ZREVRANK key member@: the member's rank, counted from 0 at the highest score; 'Nothing' if
--- there is no such member. \(O(\log n)\), [since 2.0.0](https://valkey.io/commands/zrevrank/).
-zrevrank :: ByteString -> ByteString -> Command (Maybe Int64)
 zrevrank name member = command "ZREVRANK" [key name, arg member] (Decode.nullable Decode.integer)
 
--- | @ZREVRANK key member WITHSCORE@: like 'zrevrank', with the member's score. \(O(\log n)\),
--- [since 7.2.0](https://valkey.io/commands/zrevrank/).
-zrevrankWithscore :: ByteString -> ByteString -> Command (Maybe (Int64, Double))
-zrevrankWithscore name member =
-  command "ZREVRANK" [key name, arg member, arg "WITHSCORE"] (Decode.nullable rankAndScore)
+-- | @ZRANK key member WITHSCORE@, @ZREVRANK key member WITHSCORE@: like 'zrank' and 'zrevrank',
+-- with the member's score. \(O(\log n)\), since 7.2.0.
+zrankWithscore, zrevrankWithscore :: ByteString -> ByteString -> Command (Maybe (Int64, Double))
+zrankWithscore name member = command "ZRANK" [key name, arg member, arg "WITHSCORE"] (Decode.nullable rankAndScore)
+zrevrankWithscore name member = command "ZREVRANK" [key name, arg member, arg "WITHSCORE"] (Decode.nullable rankAndScore)
 
 rankAndScore :: Decoder (Int64, Double)
 rankAndScore = Decode.pair Decode.integer Decode.double
 
--- | @ZPOPMIN key@: removes the member with the lowest score; returns it with its score, or
--- 'Nothing' if the sorted set is empty. \(O(\log n)\),
--- [since 5.0.0](https://valkey.io/commands/zpopmin/).
-zpopmin :: ByteString -> Command (Maybe (ByteString, Double))
+-- | @ZPOPMIN key@, @ZPOPMAX key@: remove the member with the lowest or the highest score; return it
+-- with its score, or 'Nothing' if the sorted set is empty. \(O(\log n)\), since 5.0.0
+-- ([ZPOPMIN](https://valkey.io/commands/zpopmin/), [ZPOPMAX](https://valkey.io/commands/zpopmax/)).
+zpopmin, zpopmax :: ByteString -> Command (Maybe (ByteString, Double))
 zpopmin name = command "ZPOPMIN" [key name] (fmap listToMaybe . Decode.scored)
-
--- | @ZPOPMIN key count@: removes at most that many members, the lowest score first; returns them
--- with their scores. A negative count is refused before the command is sent. \(O(\log n)\) per
--- member, [since 5.0.0](https://valkey.io/commands/zpopmin/).
-zpopminCount :: ByteString -> Int64 -> Command [(ByteString, Double)]
-zpopminCount name count = command "ZPOPMIN" [key name, natural count] Decode.scored
-
--- | @ZPOPMAX key@: removes the member with the highest score; returns it with its score, or
--- 'Nothing' if the sorted set is empty. \(O(\log n)\),
--- [since 5.0.0](https://valkey.io/commands/zpopmax/).
-zpopmax :: ByteString -> Command (Maybe (ByteString, Double))
 zpopmax name = command "ZPOPMAX" [key name] (fmap listToMaybe . Decode.scored)
 
--- | @ZPOPMAX key count@: removes at most that many members, the highest score first; returns them
--- with their scores. A negative count is refused before the command is sent. \(O(\log n)\) per
--- member, [since 5.0.0](https://valkey.io/commands/zpopmax/).
-zpopmaxCount :: ByteString -> Int64 -> Command [(ByteString, Double)]
+-- | @ZPOPMIN key count@, @ZPOPMAX key count@: remove at most that many members, the lowest or the
+-- highest score first; return them with their scores. A negative count is refused before the
+-- command is sent. \(O(\log n)\) per member, since 5.0.0.
+zpopminCount, zpopmaxCount :: ByteString -> Int64 -> Command [(ByteString, Double)]
+zpopminCount name count = command "ZPOPMIN" [key name, natural count] Decode.scored
 zpopmaxCount name count = command "ZPOPMAX" [key name, natural count] Decode.scored
 
 -- | An end of a sorted set.
@@ -258,17 +240,14 @@ zmpopWith :: ZmpopOptions -> NonEmpty ByteString -> ScoreEnd -> Command (Maybe (
 zmpopWith options names end =
   command "ZMPOP" (mpopArguments options names end) (Decode.nullable (Decode.pair Decode.bytes Decode.scored))
 
--- | @BZPOPMIN key … seconds@: removes the member with the lowest score from the first sorted set
--- that has any; returns the key, the member and its score. If all are empty, the server waits for a
--- member: for the given time or, with 'Nothing', without limit. The result is 'Nothing' if that
--- time passes. In a cluster the keys must share a slot. \(O(\log n)\),
--- [since 5.0.0](https://valkey.io/commands/bzpopmin/); fractions of seconds since 6.0.0.
-bzpopmin :: NonEmpty ByteString -> Maybe Duration -> Command (Maybe (ByteString, ByteString, Double))
+-- | @BZPOPMIN key … seconds@, @BZPOPMAX key … seconds@: remove the member with the lowest or the
+-- highest score from the first sorted set that has any; return the key, the member and its score.
+-- If all are empty, the server waits for a member: for the given time or, with 'Nothing', without
+-- limit. The result is 'Nothing' if that time passes. In a cluster the keys must share a slot.
+-- \(O(\log n)\), since 5.0.0 ([BZPOPMIN](https://valkey.io/commands/bzpopmin/),
+-- [BZPOPMAX](https://valkey.io/commands/bzpopmax/)); fractions of seconds since 6.0.0.
+bzpopmin, bzpopmax :: NonEmpty ByteString -> Maybe Duration -> Command (Maybe (ByteString, ByteString, Double))
 bzpopmin names limit = command "BZPOPMIN" (keys names <> [timeout limit]) (Decode.nullable keyMemberScore)
-
--- | @BZPOPMAX key … seconds@: like 'bzpopmin', but removes the member with the highest score.
--- <https://valkey.io/commands/bzpopmax/>
-bzpopmax :: NonEmpty ByteString -> Maybe Duration -> Command (Maybe (ByteString, ByteString, Double))
 bzpopmax names limit = command "BZPOPMAX" (keys names <> [timeout limit]) (Decode.nullable keyMemberScore)
 
 keyMemberScore :: Decoder (ByteString, ByteString, Double)

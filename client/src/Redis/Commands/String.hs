@@ -163,17 +163,14 @@ setArguments SetOptions {setCondition, setExpiry} = condition <> newLifetime set
 setnx :: ByteString -> ByteString -> Command Bool
 setnx name new = command "SETNX" [key name, arg new] Decode.boolean
 
--- | @SETEX key seconds value@: sets a value that expires after the given time, rounded up to
--- seconds. The server refuses a time that is not positive. \(O(1)\),
--- [since 2.0.0](https://valkey.io/commands/setex/).
+-- | @SETEX key seconds value@, @PSETEX key milliseconds value@: set a value that expires after the
+-- given time, rounded up to seconds or milliseconds. The server refuses a time that is not
+-- positive. \(O(1)\), [since 2.0.0](https://valkey.io/commands/setex/), PSETEX
+-- [since 2.6.0](https://valkey.io/commands/psetex/).
 --
 -- > setex "session" (seconds 1800) "…"
-setex :: ByteString -> Duration -> ByteString -> Command ()
+setex, psetex :: ByteString -> Duration -> ByteString -> Command ()
 setex name lifetime new = command "SETEX" [key name, wholeSeconds lifetime, arg new] Decode.okay
-
--- | @PSETEX key milliseconds value@: like 'setex', but to the millisecond. \(O(1)\),
--- [since 2.6.0](https://valkey.io/commands/psetex/).
-psetex :: ByteString -> Duration -> ByteString -> Command ()
 psetex name lifetime new = command "PSETEX" [key name, wholeMilliseconds lifetime, arg new] Decode.okay
 
 -- | @GETSET key value@: sets the value; returns the value before, if there was one.
@@ -258,16 +255,11 @@ strlen name = command "STRLEN" [key name] Decode.integer
 
 -- | @GETRANGE key start end@: the bytes from start to end, both included; a negative index counts
 -- from the end. \(O(n)\) in the length of the reply,
--- [since 2.4.0](https://valkey.io/commands/getrange/).
-getrange :: ByteString -> Int64 -> Int64 -> Command ByteString
-getrange name start end =
-  command "GETRANGE" [key name, int start, int end] Decode.bytes
-
--- | @SUBSTR key start end@: the old name of 'getrange', from before 2.0.0. \(O(n)\) in the length
--- of the reply, [since 1.0.0](https://valkey.io/commands/substr/).
-substr :: ByteString -> Int64 -> Int64 -> Command ByteString
-substr name start end =
-  command "SUBSTR" [key name, int start, int end] Decode.bytes
+-- [since 2.4.0](https://valkey.io/commands/getrange/), and since 1.0.0 by its old name,
+-- [SUBSTR](https://valkey.io/commands/substr/).
+getrange, substr :: ByteString -> Int64 -> Int64 -> Command ByteString
+getrange name start end = command "GETRANGE" [key name, int start, int end] Decode.bytes
+substr name start end = command "SUBSTR" [key name, int start, int end] Decode.bytes
 
 -- | @SETRANGE key offset value@: overwrites the value from an offset on, and fills a gap with zero
 -- bytes; returns the new length. \(O(n)\) in the length of the value,
@@ -276,15 +268,19 @@ setrange :: ByteString -> Int64 -> ByteString -> Command Int64
 setrange name offset part =
   command "SETRANGE" [key name, int offset, arg part] Decode.integer
 
--- | @INCR key@: adds one; returns the new number. A missing key counts as 0. \(O(1)\),
--- [since 1.0.0](https://valkey.io/commands/incr/).
-incr :: ByteString -> Command Int64
+-- | @INCR key@, @DECR key@: add or subtract one; return the new number. A missing key counts as 0.
+-- \(O(1)\), since 1.0.0 ([INCR](https://valkey.io/commands/incr/),
+-- [DECR](https://valkey.io/commands/decr/)).
+incr, decr :: ByteString -> Command Int64
 incr name = command "INCR" [key name] Decode.integer
+decr name = command "DECR" [key name] Decode.integer
 
--- | @INCRBY key increment@: adds the increment; returns the new number. \(O(1)\),
--- [since 1.0.0](https://valkey.io/commands/incrby/).
-incrby :: ByteString -> Int64 -> Command Int64
+-- | @INCRBY key increment@, @DECRBY key decrement@: add the increment, or subtract the decrement;
+-- return the new number. \(O(1)\), since 1.0.0 ([INCRBY](https://valkey.io/commands/incrby/),
+-- [DECRBY](https://valkey.io/commands/decrby/)).
+incrby, decrby :: ByteString -> Int64 -> Command Int64
 incrby name by = command "INCRBY" [key name, int by] Decode.integer
+decrby name by = command "DECRBY" [key name, int by] Decode.integer
 
 -- | @INCRBYFLOAT key increment@: adds the increment; returns the new number. The server refuses an
 -- infinity; a NaN is refused before the command is sent. \(O(1)\),
@@ -363,16 +359,6 @@ increxArguments rendered IncrexOptions {increxLbound, increxUbound, increxSatura
 
 increxResult :: Decoder number -> Decoder (IncrexResult number)
 increxResult number = fmap (uncurry IncrexResult) . Decode.pair number number
-
--- | @DECR key@: subtracts one; returns the new number. \(O(1)\),
--- [since 1.0.0](https://valkey.io/commands/decr/).
-decr :: ByteString -> Command Int64
-decr name = command "DECR" [key name] Decode.integer
-
--- | @DECRBY key decrement@: subtracts the decrement; returns the new number. \(O(1)\),
--- [since 1.0.0](https://valkey.io/commands/decrby/).
-decrby :: ByteString -> Int64 -> Command Int64
-decrby name by = command "DECRBY" [key name, int by] Decode.integer
 
 -- | @MGET key …@: the values, in the order of the keys. \(O(n)\),
 -- [since 1.0.0](https://valkey.io/commands/mget/). If the keys are in several slots, one MGET is

@@ -356,14 +356,12 @@ vlinksWithscores :: ByteString -> ByteString -> Command (Maybe [[(ByteString, Do
 vlinksWithscores name element =
   command "VLINKS" [key name, arg element, arg "WITHSCORES"] (Decode.nullable (Decode.list Decode.scored))
 
--- | @VCARD key@: the number of elements; 0 if there is no set. \(O(1)\),
--- [since Redis 8.0.0](https://redis.io/docs/latest/commands/vcard/).
-vcard :: ByteString -> Command Int64
+-- | @VCARD key@: the number of elements; 0 if there is no set. @VDIM key@: the dimension of the
+-- vectors that the set keeps; an error if there is no set. \(O(1)\), since Redis 8.0.0
+-- ([VCARD](https://redis.io/docs/latest/commands/vcard/),
+-- [VDIM](https://redis.io/docs/latest/commands/vdim/)).
+vcard, vdim :: ByteString -> Command Int64
 vcard name = command "VCARD" [key name] Decode.integer
-
--- | @VDIM key@: the dimension of the vectors that the set keeps; an error if there is no set.
--- \(O(1)\), [since Redis 8.0.0](https://redis.io/docs/latest/commands/vdim/).
-vdim :: ByteString -> Command Int64
 vdim name = command "VDIM" [key name] Decode.integer
 
 -- | A description of a vector set.
