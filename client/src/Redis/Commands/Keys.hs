@@ -81,15 +81,12 @@ del, unlink :: NonEmpty ByteString -> Command Int64
 del names = command "DEL" (Build.keys names) Decode.integer
 unlink names = command "UNLINK" (Build.keys names) Decode.integer
 
--- | @EXISTS key …@: how many of the keys exist; a key that is named twice counts twice. \(O(n)\),
--- [since 1.0.0](https://valkey.io/commands/exists/); several keys since 3.0.3. Split like 'del'.
-exists :: NonEmpty ByteString -> Command Int64
+-- | @EXISTS key …@, @TOUCH key …@: how many of the keys exist; a key that is named twice counts
+-- twice. TOUCH marks them as just used, too; it always goes to the primary, because the primary
+-- decides which keys to evict. \(O(n)\), [since 1.0.0](https://valkey.io/commands/exists/), several
+-- keys since 3.0.3; TOUCH [since 3.2.1](https://valkey.io/commands/touch/). Split like 'del'.
+exists, touch :: NonEmpty ByteString -> Command Int64
 exists names = command "EXISTS" (Build.keys names) Decode.integer
-
--- | @TOUCH key …@: marks the keys as just used; how many of them exist. It always goes to the
--- primary, because the primary decides which keys to evict. \(O(n)\),
--- [since 3.2.1](https://valkey.io/commands/touch/). Split like 'del'.
-touch :: NonEmpty ByteString -> Command Int64
 touch names = command "TOUCH" (Build.keys names) Decode.integer
 
 -- | @TYPE key@: the type of the value; 'Nothing' if there is no such key. \(O(1)\),

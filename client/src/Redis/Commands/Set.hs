@@ -155,11 +155,15 @@ sunionstore destination names = command "SUNIONSTORE" (key destination : keys na
 sinterstore destination names = command "SINTERSTORE" (key destination : keys names) Decode.integer
 sdiffstore destination names = command "SDIFFSTORE" (key destination : keys names) Decode.integer
 
--- | @SINTERCARD n key …@: how many members 'sinter' would return. In a cluster the keys must share
--- a slot. \(O(n m)\) for n members of the smallest of m sets,
--- [since 7.0.0](https://valkey.io/commands/sintercard/).
-sintercard :: NonEmpty ByteString -> Command Int64
+-- | @SINTERCARD n key …@, @SUNIONCARD n key …@, @SDIFFCARD n key …@: how many members 'sinter',
+-- 'sunion' or 'sdiff' would return, at their costs. In a cluster the keys must share a slot.
+-- [Since 7.0.0](https://valkey.io/commands/sintercard/); since Redis 8.10.0
+-- ([SUNIONCARD](https://redis.io/docs/latest/commands/sunioncard/),
+-- [SDIFFCARD](https://redis.io/docs/latest/commands/sdiffcard/)), and Valkey lacks these.
+sintercard, sunioncard, sdiffcard :: NonEmpty ByteString -> Command Int64
 sintercard = sintercardWith sintercardDefaults
+sunioncard = sunioncardWith sunioncardDefaults
+sdiffcard = sdiffcardWith sdiffcardDefaults
 
 -- | How far to count.
 newtype SintercardOptions = SintercardOptions
@@ -180,12 +184,6 @@ sintercardWith SintercardOptions {sintercardLimit} names =
     "SINTERCARD"
     (countedKeys names <> option "LIMIT" natural sintercardLimit)
     Decode.integer
-
--- | @SUNIONCARD n key …@: how many members 'sunion' would return. In a cluster the keys must share
--- a slot. \(O(n)\) in the number of members of all sets,
--- [since Redis 8.10.0](https://redis.io/docs/latest/commands/sunioncard/); Valkey lacks it.
-sunioncard :: NonEmpty ByteString -> Command Int64
-sunioncard = sunioncardWith sunioncardDefaults
 
 -- | How, and how far, to count the members of a union.
 data SunioncardOptions = SunioncardOptions
@@ -208,12 +206,6 @@ sunioncardWith SunioncardOptions {sunioncardApprox, sunioncardLimit} names =
     "SUNIONCARD"
     (countedKeys names <> flag "APPROX" sunioncardApprox <> option "LIMIT" natural sunioncardLimit)
     Decode.integer
-
--- | @SDIFFCARD n key …@: how many members 'sdiff' would return. In a cluster the keys must share a
--- slot. \(O(n)\) in the number of members of all sets,
--- [since Redis 8.10.0](https://redis.io/docs/latest/commands/sdiffcard/); Valkey lacks it.
-sdiffcard :: NonEmpty ByteString -> Command Int64
-sdiffcard = sdiffcardWith sdiffcardDefaults
 
 -- | How far to count the members of a difference.
 newtype SdiffcardOptions = SdiffcardOptions
