@@ -40,21 +40,14 @@ module Redis.Commands.Acl
   )
 where
 
-import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (fold)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, seconds)
+import Redis.Duration (seconds)
 import Redis.Internal.Command.ClientInfo
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Record
 import Redis.Internal.Config (Secret, revealSecret)
-import Redis.Value (Value)
 
 -- | One step in making or changing a user. The server applies the steps in the order given.
 data AclRule

@@ -66,18 +66,11 @@ module Redis.Commands.Array
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Foldable (toList)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
 import Data.Word (Word64)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Record
 import Redis.Internal.Command.Unsigned (decimalWord64, readWord64)
-import Redis.Value (Value)
 
 index :: Word64 -> Argument
 index = arg . decimalWord64

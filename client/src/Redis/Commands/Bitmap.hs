@@ -37,15 +37,9 @@ module Redis.Commands.Bitmap
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Foldable (toList)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Argument (decimal)
+import Redis.Internal.Command.Common
 
 -- | @GETBIT key offset@: whether that bit is 1. The server refuses a negative offset, and one past
 -- 512 MB. \(O(1)\), [since 2.2.0](https://valkey.io/commands/getbit/).

@@ -41,15 +41,9 @@ module Redis.Commands.Client
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
 import Redis.Internal.Command.ClientInfo
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Lines (linesOf)
 import Redis.Internal.Command.Record
 

@@ -51,17 +51,11 @@ module Redis.Commands.Cluster
 where
 
 import Control.Monad (mfilter)
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Commands.Sort (SortOrder (..))
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
 import Redis.Error (Host)
 import Redis.Internal.Command.ClusterNode
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Lines
 import Redis.Internal.Command.Record
 import Redis.Value (Value (BulkString))

@@ -58,20 +58,12 @@ module Redis.Commands.ClusterAdmin
   )
 where
 
-import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Foldable (fold, toList)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
+import Data.Foldable (fold)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
 import Redis.Error (Host, Port)
 import Redis.Internal.Command.ClusterNode
-import Redis.Internal.Command.Flush
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Record
 import Redis.Value (Value (BulkString))
 

@@ -15,13 +15,9 @@ module Redis.Commands.Clusterscan
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.ClusterNode (slotArgument)
-import Redis.Internal.Command.KeyType
+import Redis.Internal.Command.Common
 
 -- | The position of a walk, which leads to the node of a slot.
 newtype ClusterscanCursor = ClusterscanCursor ByteString

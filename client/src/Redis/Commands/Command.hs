@@ -21,16 +21,10 @@ module Redis.Commands.Command
   )
 where
 
-import Data.ByteString (ByteString)
 import Data.Foldable (fold)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Record
-import Redis.Value (Value)
 
 -- | A server's description of one of its commands.
 data CommandInfo = CommandInfo

@@ -13,11 +13,8 @@ module Redis.Commands.Config
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Common
 
 -- | @CONFIG GET pattern …@: the settings whose names match one of the globs. In a cluster, name the
 -- node. \(O(n)\), [since 2.0.0](https://valkey.io/commands/config-get/); several patterns since

@@ -38,14 +38,9 @@ module Redis.Commands.Connection
 where
 
 import Control.Monad (mfilter)
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
 import Data.Maybe (fromMaybe)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Record
 import Redis.Internal.Config (Credentials (..), revealSecret)
 import Redis.Value (Value (..))

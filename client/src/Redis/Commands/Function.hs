@@ -52,17 +52,9 @@ module Redis.Commands.Function
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
-import Redis.Internal.Command.Flush (FlushOptions, flushArguments, flushDefaults)
-import Redis.Internal.Command.Program
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Record
-import Redis.Value (Value)
 
 -- | @FCALL function numkeys key … argument …@: calls a function; its result. @FCALL_RO …@ calls one
 -- that is registered as writing nothing; it may run on a replica and may be sent again. Costs what

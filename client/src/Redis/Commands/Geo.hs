@@ -66,14 +66,8 @@ module Redis.Commands.Geo
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Foldable (toList)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Common
 
 -- | A place, in degrees. The server takes longitudes from -180 to 180 and latitudes
 -- from -85.05112878 to 85.05112878.

@@ -46,15 +46,8 @@ module Redis.Commands.Hash
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
-import Redis.Internal.Command.Draw
-import Redis.Internal.Command.Groups
-import Redis.Internal.Command.Scan
+import Redis.Internal.Command.Common
 
 -- | @HSET key field value …@: sets fields, new and existing ones; how many are new. A field that
 -- had an expiry has none afterwards. \(O(1)\) per field,

@@ -46,17 +46,10 @@ module Redis.Commands.HashField
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.List.NonEmpty (NonEmpty)
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, milliseconds)
+import Redis.Duration (milliseconds)
 import Redis.Internal.Command.Argument (unixMilliseconds, unixSeconds)
-import Redis.Internal.Command.Expiry
-import Redis.Internal.Command.Groups
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Record (millisecondsReply)
 
 -- | How to set the expiry of fields.

@@ -18,12 +18,8 @@ module Redis.Commands.Himport
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Common
 
 -- | @HIMPORT PREPARE fieldset field …@: names the fields, for this connection; a fieldset of that
 -- name is replaced. An error if a field is named twice. \(O(n \log n)\) in the number of fields,

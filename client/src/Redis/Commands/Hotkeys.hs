@@ -21,19 +21,10 @@ module Redis.Commands.Hotkeys
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Foldable (toList)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
 import Redis.Internal.Command.ClusterNode (SlotRange (..))
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Record
-import Redis.Value (Value)
 
 -- | What the server measures.
 data HotkeysMetrics

@@ -22,13 +22,8 @@ module Redis.Commands.HyperLogLog
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Common
 
 -- | @PFADD key element …@: adds the elements; whether the estimate may have changed. Without
 -- elements it creates an empty HyperLogLog if there is no such key. \(O(1)\) per element,

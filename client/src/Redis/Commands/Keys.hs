@@ -56,21 +56,12 @@ module Redis.Commands.Keys
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build hiding (keys)
 import Redis.Command.Build qualified as Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, milliseconds)
+import Redis.Duration (milliseconds)
 import Redis.Internal.Command.Argument (unixMilliseconds, unixSeconds)
-import Redis.Internal.Command.Expiry
-import Redis.Internal.Command.KeyType
+import Redis.Internal.Command.Common hiding (keys)
 import Redis.Internal.Command.Record (millisecondsReply)
-import Redis.Internal.Command.Scan
 
 -- | @DEL key …@, @UNLINK key …@: delete the keys; how many there were. DEL costs \(O(n)\) in keys,
 -- and in elements of what they hold, [since 1.0.0](https://valkey.io/commands/del/). UNLINK costs

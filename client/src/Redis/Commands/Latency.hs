@@ -22,17 +22,9 @@ module Redis.Commands.Latency
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Record
-import Redis.Value (Value)
 
 -- | A kind of event that took too long.
 data LatencyEvent = LatencyEvent

@@ -62,16 +62,9 @@ module Redis.Commands.List
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
 import Data.Maybe (fromMaybe)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
-import Redis.Internal.Command.Groups
+import Redis.Internal.Command.Common
 
 -- | @LPUSH key element …@, @RPUSH key element …@: add the elements at the left or at the right end;
 -- the new length. LPUSH adds one after the other, so that the last of them becomes the first of the

@@ -18,13 +18,9 @@ module Redis.Commands.Memory
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Record
-import Redis.Value (Value)
 
 -- | Options of MEMORY USAGE.
 newtype MemoryUsageOptions = MemoryUsageOptions

@@ -17,12 +17,8 @@ module Redis.Commands.Module
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Record
 
 -- | A module that is loaded.

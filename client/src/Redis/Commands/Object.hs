@@ -15,12 +15,8 @@ module Redis.Commands.Object
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Record (secondsReply)
 
 -- | How a value is stored.

@@ -28,13 +28,9 @@ module Redis.Commands.Persistence
 where
 
 import Control.Monad (mfilter)
-import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Record
 
 -- | When a server does the work that was requested.

@@ -23,13 +23,8 @@ module Redis.Commands.Pubsub
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Common
 
 -- | @PUBLISH channel message@: publishes a message; how many subscribers received it. \(O(n)\) in
 -- the subscribers of the channel, and in all patterns;

@@ -26,14 +26,9 @@ module Redis.Commands.Replication
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
 import Redis.Error (Host, Port)
-import Redis.Value (Value)
+import Redis.Internal.Command.Common
 
 -- | The role of a server in replication.
 data ServerRole

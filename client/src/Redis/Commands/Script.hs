@@ -28,14 +28,8 @@ module Redis.Commands.Script
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
-import Redis.Internal.Command.Flush (FlushOptions, flushArguments, flushDefaults)
-import Redis.Internal.Command.Program
-import Redis.Value (Value)
+import Redis.Internal.Command.Common
 
 -- | @EVAL script numkeys key … argument …@: runs a script and returns its result. @EVAL_RO …@ runs
 -- one that writes nothing; a replica may run it, and the client may send it again. Costs what the

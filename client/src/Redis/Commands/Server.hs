@@ -40,17 +40,11 @@ module Redis.Commands.Server
   )
 where
 
-import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Data.Time.Clock (UTCTime)
 import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, inMilliseconds)
-import Redis.Internal.Command.Flush
+import Redis.Duration (inMilliseconds)
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Lines (colonFields)
 
 -- | @DBSIZE@: the number of keys; in a cluster, on all primaries together. \(O(1)\),

@@ -57,15 +57,8 @@ module Redis.Commands.Set
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
-import Redis.Internal.Command.Draw
-import Redis.Internal.Command.Groups
-import Redis.Internal.Command.Scan
+import Redis.Internal.Command.Common
 
 -- | @SADD key member …@: adds the members; how many of them are new. \(O(1)\) per member,
 -- [since 1.0.0](https://valkey.io/commands/sadd/); several members since 2.4.0.

@@ -24,14 +24,8 @@ module Redis.Commands.Slowlog
 where
 
 import Control.Monad (mfilter)
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Record (microsecondsReply)
 
 -- | A command that took long.

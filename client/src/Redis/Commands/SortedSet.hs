@@ -67,18 +67,9 @@ module Redis.Commands.SortedSet
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
 import Data.Maybe (listToMaybe)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
-import Redis.Internal.Command.Draw
-import Redis.Internal.Command.Groups
-import Redis.Internal.Command.Scan
+import Redis.Internal.Command.Common
 
 -- | @ZADD key score member …@: adds members, and sets the scores of those that exist; returns the
 -- number of new members. A pair has the member before its score, as replies have it. \(O(\log n)\)

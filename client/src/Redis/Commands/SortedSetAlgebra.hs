@@ -41,14 +41,8 @@ module Redis.Commands.SortedSetAlgebra
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Foldable (toList)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
-import Redis.Internal.Command.Groups
+import Redis.Internal.Command.Common
 
 -- | How the scores of a member that is in several sorted sets are combined.
 data Aggregate

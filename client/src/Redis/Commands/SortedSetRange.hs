@@ -63,14 +63,10 @@ module Redis.Commands.SortedSetRange
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
 import Data.Void (Void, absurd)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Argument (floating)
-import Redis.Internal.Command.Lexical
+import Redis.Internal.Command.Common
 
 -- | A range of members. The type parameter is 'LexRange' where 'ByLex' is possible, and 'Void'
 -- where it is not.

@@ -61,16 +61,9 @@ module Redis.Commands.Stream
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Foldable (toList)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
 import Data.Word (Word64)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
-import Redis.Internal.Command.Groups
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Stream
 import Redis.Internal.Command.Unsigned (decimalWord64)
 

@@ -74,18 +74,10 @@ module Redis.Commands.StreamGroup
 where
 
 import Control.Applicative (liftA2)
-import Data.ByteString (ByteString)
-import Data.Foldable (toList)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
 import Data.Maybe (catMaybes)
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
 import Redis.Internal.Command.Argument (unixMilliseconds)
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Record (millisecondsReply)
 import Redis.Internal.Command.Stream
 

@@ -29,18 +29,11 @@ module Redis.Commands.StreamInfo
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
 import Redis.Error (DecodeError)
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Record
 import Redis.Internal.Command.Stream
-import Redis.Value (Value)
 
 -- | The server's description of a stream.
 data StreamInfo = StreamInfo

@@ -76,15 +76,8 @@ module Redis.Commands.String
 where
 
 import Control.Monad (void)
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
-import Redis.Internal.Command.Expiry
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Record
 
 -- | @GET key@: the value, or 'Nothing' if the key does not exist. \(O(1)\),

@@ -28,16 +28,11 @@ module Redis.Commands.Transfer
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty ((:|)))
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Commands.String (Expiry (..))
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, inMilliseconds, seconds)
+import Redis.Duration (inMilliseconds, seconds)
 import Redis.Error (Host, Port)
 import Redis.Internal.Command.Argument (unixMilliseconds)
+import Redis.Internal.Command.Common
 import Redis.Internal.Config (Credentials (..), revealSecret)
 
 -- | @DUMP key@: the value in the server's own format, for 'restore'; 'Nothing' if the key does not

@@ -62,21 +62,15 @@ module Redis.Commands.VectorSet
 where
 
 import Control.Monad (mfilter)
-import Data.ByteString (ByteString)
 import Data.ByteString.Internal qualified as ByteString.Internal
-import Data.Int (Int64)
 import Data.Primitive.PrimArray (PrimArray, foldrPrimArray, indexPrimArray, primArrayFromList, sizeofPrimArray)
 import Data.Word (Word32, byteSwap32)
 import Foreign.Ptr (castPtr)
 import Foreign.Storable (pokeElemOff)
 import GHC.ByteOrder (ByteOrder (..), targetByteOrder)
 import GHC.Float (castFloatToWord32, double2Float)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Internal.Command.Draw
-import Redis.Internal.Command.Lexical
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Record
 import Redis.Value (Value (Map), withoutAttributes)
 
