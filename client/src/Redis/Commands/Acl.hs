@@ -273,7 +273,7 @@ aclLogEntry =
   recordOf $
     AclLogEntry
       <$> field "count" Decode.integer
-      <*> field "reason" (fmap reason . Decode.bytes)
+      <*> field "reason" reason
       <*> field "context" Decode.bytes
       <*> field "object" Decode.bytes
       <*> field "username" Decode.bytes
@@ -283,12 +283,8 @@ aclLogEntry =
       <*> optionalField "timestamp-created" Decode.unixMilliseconds
       <*> optionalField "timestamp-last-updated" Decode.unixMilliseconds
   where
-    reason = \case
-      "command" -> CommandRefused
-      "key" -> KeyRefused
-      "channel" -> ChannelRefused
-      "auth" -> AuthRefused
-      word -> OtherRefused word
+    reason =
+      wordOr OtherRefused [("command", CommandRefused), ("key", KeyRefused), ("channel", ChannelRefused), ("auth", AuthRefused)]
 
 -- | @ACL LOG RESET@: deletes the log. [Since 6.0.0](https://valkey.io/commands/acl-log/).
 aclLogReset :: Command ()

@@ -44,7 +44,6 @@ where
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.ClientInfo
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Lines (linesOf)
 import Redis.Internal.Command.Record
 
 -- | @CLIENT INFO@: the connection that carried the command. \(O(1)\),

@@ -56,7 +56,6 @@ import Redis.Decode qualified as Decode
 import Redis.Error (Host)
 import Redis.Internal.Command.ClusterNode
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Lines
 import Redis.Internal.Command.Record
 import Redis.Value (Value (BulkString))
 
@@ -129,22 +128,14 @@ shardNode =
       <*> maybeField "hostname" filled
       <*> optionalField "port" Decode.integer
       <*> optionalField "tls-port" Decode.integer
-      <*> field "role" (fmap role . Decode.bytes)
+      <*> field "role" role
       <*> field "replication-offset" Decode.integer
-      <*> field "health" (fmap health . Decode.bytes)
+      <*> field "health" health
       <*> others Decode.value
   where
-    role = \case
-      "master" -> ShardPrimary
-      "primary" -> ShardPrimary
-      "replica" -> ShardReplica
-      "slave" -> ShardReplica
-      word -> OtherShardRole word
-    health = \case
-      "online" -> NodeOnline
-      "loading" -> NodeLoading
-      "fail" -> NodeFailed
-      word -> OtherHealth word
+    role =
+      wordOr OtherShardRole [("master", ShardPrimary), ("primary", ShardPrimary), ("replica", ShardReplica), ("slave", ShardReplica)]
+    health = wordOr OtherHealth [("online", NodeOnline), ("loading", NodeLoading), ("fail", NodeFailed)]
 
 -- | The nodes that serve a range of slots.
 data SlotsEntry = SlotsEntry
@@ -316,18 +307,12 @@ clusterLinks :: Command [ClusterLink]
 clusterLinks =
   command "CLUSTER LINKS" [] . Decode.list . recordOf $
     ClusterLink
-      <$> field "direction" direction
+      <$> field "direction" (oneOf Decode.bytes "to or from" [("to", LinkTo), ("from", LinkFrom)])
       <*> field "node" Decode.bytes
       <*> field "create-time" Decode.unixMilliseconds
       <*> field "events" Decode.bytes
       <*> field "send-buffer-allocated" Decode.integer
       <*> field "send-buffer-used" Decode.integer
-  where
-    direction reply =
-      Decode.bytes reply >>= \case
-        "to" -> Right LinkTo
-        "from" -> Right LinkFrom
-        _ -> Decode.mismatch "to or from" reply
 
 -- | Whether a node serves commands.
 data ClusterState
@@ -368,7 +353,7 @@ clusterInfo = command "CLUSTER INFO" [] (\reply -> colonFields reply >>= fromFie
   where
     described =
       ClusterInfo
-        <$> field "cluster_state" (fmap state . Decode.bytes)
+        <$> field "cluster_state" (wordOr OtherClusterState [("ok", ClusterOk), ("fail", ClusterFail)])
         <*> field "cluster_slots_assigned" Decode.integer
         <*> field "cluster_slots_ok" Decode.integer
         <*> field "cluster_slots_pfail" Decode.integer
@@ -378,10 +363,6 @@ clusterInfo = command "CLUSTER INFO" [] (\reply -> colonFields reply >>= fromFie
         <*> field "cluster_current_epoch" Decode.integer
         <*> field "cluster_my_epoch" Decode.integer
         <*> others Decode.bytes
-    state = \case
-      "ok" -> ClusterOk
-      "fail" -> ClusterFail
-      word -> OtherClusterState word
 
 -- | @CLUSTER HELP@: the server's help on CLUSTER, a line each. \(O(1)\),
 -- [since 5.0.0](https://valkey.io/commands/cluster-help/).

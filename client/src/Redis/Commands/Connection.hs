@@ -195,10 +195,7 @@ asking = command "ASKING" [] Decode.okay
 -- authenticated, in database 0, with RESP2. \(O(1)\),
 -- [since 6.2.0](https://valkey.io/commands/reset/).
 reset :: Command ()
-reset = command "RESET" [] $ \reply ->
-  Decode.bytes reply >>= \case
-    "RESET" -> Right ()
-    _ -> Decode.mismatch "RESET" reply
+reset = command "RESET" [] (oneOf Decode.bytes "RESET" [("RESET", ())])
 
 -- | @QUIT@: the server replies and then closes the connection. Servers call it deprecated
 -- [since 7.2.0](https://valkey.io/commands/quit/): the client can close the connection just as

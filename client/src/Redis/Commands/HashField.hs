@@ -50,7 +50,7 @@ import Redis.Decode qualified as Decode
 import Redis.Duration (milliseconds)
 import Redis.Internal.Command.Argument (unixMilliseconds, unixSeconds)
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record (millisecondsReply)
+import Redis.Internal.Command.Record (millisecondsReply, oneOf)
 
 -- | How to set the expiry of fields.
 newtype HexpireOptions = HexpireOptions
@@ -111,16 +111,10 @@ hexpireArguments :: HexpireOptions -> [Argument]
 hexpireArguments HexpireOptions {hexpireCondition} = expireConditionWord hexpireCondition
 
 expiring :: Name -> ByteString -> [Argument] -> NonEmpty ByteString -> Command [HexpireResult]
-expiring commandName name time fields =
-  command commandName (key name : time <> numbered fields) (forEach fields outcome)
+expiring commandName name time fields = command commandName (key name : time <> numbered fields) (forEach fields outcome)
   where
-    outcome reply =
-      Decode.integer reply >>= \case
-        -2 -> Right HexpireNoField
-        0 -> Right HexpireUnchanged
-        1 -> Right HexpireSet
-        2 -> Right HexpireDeleted
-        _ -> Decode.mismatch "-2, 0, 1 or 2" reply
+    outcome =
+      oneOf Decode.integer "-2, 0, 1 or 2" [(-2, HexpireNoField), (0, HexpireUnchanged), (1, HexpireSet), (2, HexpireDeleted)]
 
 -- | The result of removing a field's expiry.
 data HpersistResult
@@ -138,12 +132,7 @@ data HpersistResult
 hpersist :: ByteString -> NonEmpty ByteString -> Command [HpersistResult]
 hpersist name fields = command "HPERSIST" (key name : numbered fields) (forEach fields outcome)
   where
-    outcome reply =
-      Decode.integer reply >>= \case
-        -2 -> Right HpersistNoField
-        -1 -> Right HpersistUnchanged
-        1 -> Right HpersistRemoved
-        _ -> Decode.mismatch "-2, -1 or 1" reply
+    outcome = oneOf Decode.integer "-2, -1 or 1" [(-2, HpersistNoField), (-1, HpersistUnchanged), (1, HpersistRemoved)]
 
 -- | When a field expires: after a 'Duration', or at a 'UTCTime'.
 data FieldExpiry time
@@ -219,10 +208,7 @@ data HsetexFields
 -- > hsetex "session" (minutes 30) (("token", "…") :| [])
 hsetex :: ByteString -> Duration -> NonEmpty (ByteString, ByteString) -> Command ()
 hsetex name lifetime entries =
-  command "HSETEX" (hsetexArguments hsetexDefaults {hsetexExpiry = ExpireIn lifetime} name entries) $ \reply ->
-    Decode.boolean reply >>= \case
-      True -> Right ()
-      False -> Decode.mismatch "1" reply
+  command "HSETEX" (hsetexArguments hsetexDefaults {hsetexExpiry = ExpireIn lifetime} name entries) (oneOf Decode.boolean "1" [(True, ())])
 
 -- | @HSETEX key [NX|XX] [FNX|FXX] [EX|PX|PXAT|KEEPTTL] FIELDS n field value …@: sets all of the
 -- fields, or none; whether they were set. \(O(1)\) per field,

@@ -24,6 +24,7 @@ where
 
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record (wordOr)
 
 -- | @PFADD key element …@: adds the elements; whether the estimate may have changed. Without
 -- elements it creates an empty HyperLogLog if there is no such key. \(O(1)\) per element,
@@ -57,12 +58,8 @@ data HyperLogLogEncoding
 -- \(O(1)\), [since 2.8.9](https://valkey.io/commands/pfdebug/). PFDEBUG is a command for
 -- administrators.
 pfdebugEncoding :: ByteString -> Command HyperLogLogEncoding
-pfdebugEncoding name = pfdebug "ENCODING" name $ \reply -> do
-  word <- Decode.bytes reply
-  pure $ case word of
-    "sparse" -> SparseEncoding
-    "dense" -> DenseEncoding
-    other -> OtherHyperLogLogEncoding other
+pfdebugEncoding name =
+  pfdebug "ENCODING" name (wordOr OtherHyperLogLogEncoding [("sparse", SparseEncoding), ("dense", DenseEncoding)])
 
 -- | @PFDEBUG DECODE key@: the sparse encoding as readable text. An error if the encoding is dense.
 -- [Since 2.8.9](https://valkey.io/commands/pfdebug/).

@@ -267,11 +267,10 @@ lposArguments LposOptions {lposRank, lposMaxlen} =
 -- source has none. In a cluster both keys must share a slot. \(O(1)\),
 -- [since 6.2.0](https://valkey.io/commands/lmove/).
 lmove :: (ByteString, ListEnd) -> (ByteString, ListEnd) -> Command (Maybe ByteString)
-lmove (source, from) (destination, to) =
-  command
-    "LMOVE"
-    [key source, key destination, listEnd from, listEnd to]
-    (Decode.nullable Decode.bytes)
+lmove source destination = command "LMOVE" (ends source destination) (Decode.nullable Decode.bytes)
+
+ends :: (ByteString, ListEnd) -> (ByteString, ListEnd) -> [Argument]
+ends (source, from) (destination, to) = [key source, key destination, listEnd from, listEnd to]
 
 -- | How many elements to move. Numbers below 1 are refused before they are sent.
 data LmovemCount
@@ -295,11 +294,8 @@ data LmovemOrder
 -- slot. \(O(n)\) in the number of elements moved,
 -- [since Redis 8.10.0](https://redis.io/docs/latest/commands/lmovem/); Valkey lacks it.
 lmovem :: (ByteString, ListEnd) -> (ByteString, ListEnd) -> LmovemCount -> LmovemOrder -> Command [ByteString]
-lmovem (source, from) (destination, to) count order =
-  command
-    "LMOVEM"
-    ([key source, key destination, listEnd from, listEnd to] <> lmovemArguments count order)
-    elementsOrNone
+lmovem source destination count order =
+  command "LMOVEM" (ends source destination <> lmovemArguments count order) elementsOrNone
 
 lmovemArguments :: LmovemCount -> LmovemOrder -> [Argument]
 lmovemArguments count order = howMany <> [inOrder]
@@ -355,22 +351,16 @@ data ListEnd
 -- element like 'blpop'; 'Nothing' when the time is over. In a cluster both keys must share a slot.
 -- \(O(1)\), [since 6.2.0](https://valkey.io/commands/blmove/).
 blmove :: (ByteString, ListEnd) -> (ByteString, ListEnd) -> Maybe Duration -> Command (Maybe ByteString)
-blmove (source, from) (destination, to) limit =
-  command
-    "BLMOVE"
-    [key source, key destination, listEnd from, listEnd to, timeout limit]
-    (Decode.nullable Decode.bytes)
+blmove source destination limit =
+  command "BLMOVE" (ends source destination <> [timeout limit]) (Decode.nullable Decode.bytes)
 
 -- | @BLMOVEM source destination LEFT|RIGHT LEFT|RIGHT seconds COUNT|EXACTLY n OBO|BULK@: like 'lmovem',
 -- but waits like 'blpop': for one element or, with EXACTLY, for as many as that; none when the time is
 -- over. [Since Redis 8.10.0](https://redis.io/docs/latest/commands/blmovem/); Valkey lacks it.
 blmovem ::
   (ByteString, ListEnd) -> (ByteString, ListEnd) -> LmovemCount -> LmovemOrder -> Maybe Duration -> Command [ByteString]
-blmovem (source, from) (destination, to) count order limit =
-  command
-    "BLMOVEM"
-    ([key source, key destination, listEnd from, listEnd to, timeout limit] <> lmovemArguments count order)
-    elementsOrNone
+blmovem source destination count order limit =
+  command "BLMOVEM" (ends source destination <> (timeout limit : lmovemArguments count order)) elementsOrNone
 
 -- | @BRPOPLPUSH source destination seconds@: like 'blmove' from the right end of the source to the
 -- left end of the destination. \(O(1)\), [since 2.2.0](https://valkey.io/commands/brpoplpush/);

@@ -29,6 +29,7 @@ where
 import Redis.Decode qualified as Decode
 import Redis.Error (Host, Port)
 import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record (wordOr)
 
 -- | The role of a server in replication.
 data ServerRole
@@ -99,17 +100,15 @@ role = command "ROLE" [] $ \reply -> do
       AsReplica
         <$> Decode.element 1 Decode.bytes elements
         <*> Decode.element 2 Decode.integer elements
-        <*> Decode.element 3 (fmap state . Decode.bytes) elements
+        <*> Decode.element 3 state elements
         <*> Decode.element 4 Decode.integer elements
     following reply = do
       (host, port, offset) <- Decode.triple Decode.bytes Decode.integer Decode.integer reply
       pure (FollowingReplica host port offset)
-    state = \case
-      "connect" -> ReplicaConnect
-      "connecting" -> ReplicaConnecting
-      "sync" -> ReplicaSyncing
-      "connected" -> ReplicaConnected
-      word -> OtherReplicaState word
+    state =
+      wordOr
+        OtherReplicaState
+        [("connect", ReplicaConnect), ("connecting", ReplicaConnecting), ("sync", ReplicaSyncing), ("connected", ReplicaConnected)]
 
 -- | @REPLICAOF host port@: makes the server a replica of another server; its own data are lost. It
 -- answers at once; 'role' shows the progress. Servers of a cluster refuse it. \(O(1)\),

@@ -59,6 +59,7 @@ where
 
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record (oneOf)
 
 -- | @SADD key member …@: adds the members; how many of them are new. \(O(1)\) per member,
 -- [since 1.0.0](https://valkey.io/commands/sadd/); several members since 2.4.0.
@@ -78,12 +79,9 @@ sismember name member = command "SISMEMBER" [key name, arg member] Decode.boolea
 -- | @SISMEMBER key member XX@: like 'sismember', but 'Nothing' if there is no set. Valkey
 -- [since 9.2.0](https://valkey.io/commands/sismember/); other servers refuse the word XX.
 sismemberXx :: ByteString -> ByteString -> Command (Maybe Bool)
-sismemberXx name member = command "SISMEMBER" [key name, arg member, arg "XX"] $ \reply ->
-  Decode.integer reply >>= \case
-    -1 -> Right Nothing
-    0 -> Right (Just False)
-    1 -> Right (Just True)
-    _ -> Decode.mismatch "0, 1 or -1" reply
+sismemberXx name member =
+  command "SISMEMBER" [key name, arg member, arg "XX"] $
+    oneOf Decode.integer "0, 1 or -1" [(-1, Nothing), (0, Just False), (1, Just True)]
 
 -- | @SMISMEMBER key member …@: for each argument, in order, whether the set has this member.
 -- \(O(1)\) per member, [since 6.2.0](https://valkey.io/commands/smismember/).

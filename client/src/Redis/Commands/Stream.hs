@@ -63,9 +63,9 @@ where
 
 import Data.Word (Word64)
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Argument (decimalWord64)
 import Redis.Internal.Command.Common
 import Redis.Internal.Command.Stream
-import Redis.Internal.Command.Unsigned (decimalWord64)
 
 -- | @XADD key * field value …@: adds an entry at the end, and creates the stream if there is none;
 -- returns the id that the server gave the entry. \(O(1)\),

@@ -101,15 +101,11 @@ xreadgroup = xreadgroupWith xreadgroupDefaults
 
 -- | The options of 'xreadgroupWith' and 'xreadgroupFromWith'.
 data XreadgroupOptions = XreadgroupOptions
-  { -- | COUNT: at most this many entries of each stream; 'Nothing' means all, and so does a number
-    -- below 1.
+  { -- | COUNT: like 'Redis.Commands.Stream.xreadCount'.
     xreadgroupCount :: Maybe Int64,
-    -- | MAXCOUNT (Redis since 8.10.0): at most this many entries of all streams together, those of the
-    -- first streams first; not fewer than 'xreadgroupCount'. A number below 1 is refused before it is
-    -- sent.
+    -- | MAXCOUNT: like 'Redis.Commands.Stream.xreadMaxcount'.
     xreadgroupMaxcount :: Maybe Int64,
-    -- | MAXSIZE (Redis since 8.10.0): at most so many bytes of all streams together, but at least one
-    -- entry; what is left out is not delivered. A number below 1 is refused before it is sent.
+    -- | MAXSIZE: like 'Redis.Commands.Stream.xreadMaxsize'; what is left out is not delivered.
     xreadgroupMaxsize :: Maybe Int64,
     -- | BLOCK: whether to wait for entries. It has an effect only where undelivered entries are
     -- read.

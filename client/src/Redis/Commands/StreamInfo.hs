@@ -115,23 +115,18 @@ described make =
     <*> optionalField "entries-added" Decode.integer
     <*> maybeField "recorded-first-entry-id" idOrNone
 
--- | The server's full description of a stream.
+-- | The server's full description of a stream. What is not explained is like the field of 'StreamInfo'.
 data StreamDetails = StreamDetails
   { streamDetailsLength :: Int64,
     streamDetailsRadixTreeKeys :: Int64,
     streamDetailsRadixTreeNodes :: Int64,
-    -- | Like the field of 'StreamInfo'.
     streamDetailsLastGeneratedId :: StreamId,
-    -- | Like the field of 'StreamInfo'.
     streamDetailsMaxDeletedEntryId :: Maybe StreamId,
-    -- | Like the field of 'StreamInfo'.
     streamDetailsEntriesAdded :: Maybe Int64,
-    -- | Like the field of 'StreamInfo'.
     streamDetailsRecordedFirstEntryId :: Maybe StreamId,
     -- | The first entries, as many as the options say.
     streamDetailsEntries :: [StreamEntry],
     streamDetailsGroups :: [GroupDetails],
-    -- | Like the field of 'StreamInfo'.
     streamDetailsIdempotence :: Maybe StreamIdempotence,
     -- | Fields that this library does not know.
     streamDetailsOthers :: [(ByteString, Value)]

@@ -33,6 +33,7 @@ import Redis.Duration (inMilliseconds, seconds)
 import Redis.Error (Host, Port)
 import Redis.Internal.Command.Argument (unixMilliseconds)
 import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record (oneOf)
 import Redis.Internal.Config (Credentials (..), revealSecret)
 
 -- | @DUMP key@: the value in the server's own format, for 'restore'; 'Nothing' if the key does not
@@ -135,11 +136,8 @@ migrateDefaults =
 -- key …]@: like 'migrate', with options.
 migrateWith :: MigrateOptions -> Host -> Port -> NonEmpty ByteString -> Command Bool
 migrateWith MigrateOptions {migrateDatabase, migrateTimeout, migrateCopy, migrateReplace, migrateCredentials} host port names =
-  command "MIGRATE" (arg host : int (fromIntegral port) : arguments) $ \reply ->
-    Decode.bytes reply >>= \case
-      "OK" -> Right True
-      "NOKEY" -> Right False
-      _ -> Decode.mismatch "OK or NOKEY" reply
+  command "MIGRATE" (arg host : int (fromIntegral port) : arguments) $
+    oneOf Decode.bytes "OK or NOKEY" [("OK", True), ("NOKEY", False)]
   where
     arguments = case names of
       one :| [] -> key one : terms

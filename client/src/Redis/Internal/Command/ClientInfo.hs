@@ -13,7 +13,6 @@ import Data.Int (Int64)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration)
 import Redis.Error (DecodeError)
-import Redis.Internal.Command.Lines
 import Redis.Internal.Command.Record
 import Redis.Value (Value)
 

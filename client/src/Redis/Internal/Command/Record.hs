@@ -1,4 +1,5 @@
--- | Reads replies that are records: names of fields, with values.
+-- | Reads replies that are records, texts with fields such as those of INFO, CLIENT LIST and CLUSTER
+-- NODES, and words that stand for something.
 module Redis.Internal.Command.Record
   ( Fields,
     recordOf,
@@ -10,7 +11,14 @@ module Redis.Internal.Command.Record
     ifPresent,
     others,
 
-    -- * Durations
+    -- * Texts
+    linesOf,
+    colonFields,
+    equalsFields,
+
+    -- * Single values
+    oneOf,
+    wordOr,
     secondsReply,
     millisecondsReply,
     microsecondsReply,
@@ -19,11 +27,14 @@ where
 
 import Control.Monad (join)
 import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.List (dropWhileEnd)
+import Data.Maybe (fromMaybe)
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration
 import Redis.Error (DecodeError)
-import Redis.Value (Value)
+import Redis.Value (Value (BulkString))
 
 -- | The fields that a record names, and how it is made from a reply's fields. The reader gets
 -- the names of all fields of the whole record.
@@ -73,6 +84,45 @@ ifPresent name (Fields names reading) = Fields names $ \known fields ->
 -- | The fields that the record does not name.
 others :: Decoder a -> Fields [(ByteString, a)]
 others decoder = Fields [] (\known -> traverse (traverse decoder) . filter ((`notElem` known) . fst))
+
+-- | The lines of a text that are not empty, without line ends. \(O(n)\).
+linesOf :: Decoder [ByteString]
+linesOf = fmap (filter (not . Char8.null) . map (Char8.takeWhile (/= '\r')) . Char8.lines) . Decode.bytes
+
+-- | Reads lines such as @name:value@. Lines without a colon, which are headings, are left
+-- out. \(O(n)\).
+colonFields :: Decoder [(ByteString, ByteString)]
+colonFields reply = do
+  found <- linesOf reply
+  pure
+    [ (name, Char8.drop 1 rest)
+      | line <- found,
+        let (name, rest) = Char8.break (== ':') line,
+        not (Char8.null rest)
+    ]
+
+-- | Reads the first line of a text, of words such as @name=value@, into a record, for
+-- 'Decode.field'. Words without an equals sign belong to the value before them: the path of a Unix
+-- socket may have spaces. \(O(n)\).
+equalsFields :: ByteString -> [(ByteString, Value)]
+equalsFields = fieldsOf . Char8.split ' ' . Char8.takeWhile (`notElem` ("\r\n" :: String))
+  where
+    fieldsOf = \case
+      [] -> []
+      word : rest
+        | Char8.null begin -> fieldsOf rest
+        | otherwise -> (name, BulkString (Char8.unwords (Char8.drop 1 begin : dropWhileEnd Char8.null more))) : fieldsOf next
+        where
+          (name, begin) = Char8.break (== '=') word
+          (more, next) = span (Char8.notElem '=') rest
+
+-- | Reads one of these; the text says which they are.
+oneOf :: Eq a => Decoder a -> String -> [(a, b)] -> Decoder b
+oneOf decoder expected meanings reply = decoder reply >>= maybe (Decode.mismatch expected reply) Right . (`lookup` meanings)
+
+-- | Reads one of these words, or any other.
+wordOr :: (ByteString -> a) -> [(ByteString, a)] -> Decoder a
+wordOr other meanings = fmap (\word -> fromMaybe (other word) (lookup word meanings)) . Decode.bytes
 
 -- | A duration in whole seconds, milliseconds or microseconds.
 secondsReply, millisecondsReply, microsecondsReply :: Decoder Duration

@@ -40,7 +40,8 @@ import Redis.Command.Build (Argument, arg, int)
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, inMilliseconds)
-import Redis.Internal.Command.Unsigned (digits)
+import Redis.Internal.Command.Argument (digits)
+import Redis.Internal.Command.Record (oneOf)
 
 -- | The id of an entry, @milliseconds-sequence@. The entries of a stream are ordered by their
 -- ids. An id that the server makes consists of its clock's milliseconds since 1970, and of a
@@ -176,9 +177,6 @@ data EntryDeletion
   deriving stock (Eq, Show)
 
 readDeletions :: NonEmpty StreamId -> Decoder [EntryDeletion]
-readDeletions ids = Decode.listOf (length ids) $ \reply ->
-  Decode.integer reply >>= \case
-    -1 -> Right EntryAbsent
-    1 -> Right EntryDeleted
-    2 -> Right EntryKept
-    _ -> Decode.mismatch "-1, 1 or 2" reply
+readDeletions ids =
+  Decode.listOf (length ids) $
+    oneOf Decode.integer "-1, 1 or 2" [(-1, EntryAbsent), (1, EntryDeleted), (2, EntryKept)]
