@@ -1,93 +1,50 @@
 -- | All commands, as values. Import this module qualified, or import single names: many names clash
--- with those of other modules.
+-- with those of other modules. Complexities are those of the work on the server.
 --
 -- The repository's @docs/commands.md@ lists all commands and the functions that make them.
 -- In @examples/Tour@ there is a short program for each group, and the first lines of the groups'
 -- modules show parts of it; the tests run it. For a command of a newer server there is 'raw', and
 -- for a command of a server's module "Redis.Command.Build".
-module Redis.Commands
-  ( module Redis.Commands.Acl,
-    module Redis.Commands.Array,
-    module Redis.Commands.Bitmap,
-    module Redis.Commands.Client,
-    module Redis.Commands.Cluster,
-    module Redis.Commands.ClusterAdmin,
-    module Redis.Commands.Clusterscan,
-    module Redis.Commands.Command,
-    module Redis.Commands.Config,
-    module Redis.Commands.Connection,
-    module Redis.Commands.Function,
-    module Redis.Commands.Geo,
-    module Redis.Commands.Hash,
-    module Redis.Commands.HashField,
-    module Redis.Commands.Himport,
-    module Redis.Commands.Hotkeys,
-    module Redis.Commands.HyperLogLog,
-    module Redis.Commands.Keys,
-    module Redis.Commands.Latency,
-    module Redis.Commands.List,
-    module Redis.Commands.Memory,
-    module Redis.Commands.Module,
-    module Redis.Commands.Object,
-    module Redis.Commands.Persistence,
-    module Redis.Commands.Pubsub,
-    module Redis.Commands.Raw,
-    module Redis.Commands.Replication,
-    module Redis.Commands.Script,
-    module Redis.Commands.Server,
-    module Redis.Commands.Set,
-    module Redis.Commands.Slowlog,
-    module Redis.Commands.Sort,
-    module Redis.Commands.SortedSet,
-    module Redis.Commands.SortedSetAlgebra,
-    module Redis.Commands.SortedSetRange,
-    module Redis.Commands.Stream,
-    module Redis.Commands.StreamGroup,
-    module Redis.Commands.StreamInfo,
-    module Redis.Commands.String,
-    module Redis.Commands.Transfer,
-    module Redis.Commands.VectorSet,
-  )
-where
+module Redis.Commands (module Commands) where
 
-import Redis.Commands.Acl
-import Redis.Commands.Array
-import Redis.Commands.Bitmap
-import Redis.Commands.Client
-import Redis.Commands.Cluster
-import Redis.Commands.ClusterAdmin
-import Redis.Commands.Clusterscan
-import Redis.Commands.Command
-import Redis.Commands.Config
-import Redis.Commands.Connection
-import Redis.Commands.Function
-import Redis.Commands.Geo
-import Redis.Commands.Hash
-import Redis.Commands.HashField
-import Redis.Commands.Himport
-import Redis.Commands.Hotkeys
-import Redis.Commands.HyperLogLog
-import Redis.Commands.Keys
-import Redis.Commands.Latency
-import Redis.Commands.List
-import Redis.Commands.Memory
-import Redis.Commands.Module
-import Redis.Commands.Object
-import Redis.Commands.Persistence
-import Redis.Commands.Pubsub
-import Redis.Commands.Raw (raw)
-import Redis.Commands.Replication
-import Redis.Commands.Script
-import Redis.Commands.Server
-import Redis.Commands.Set
-import Redis.Commands.Slowlog
-import Redis.Commands.Sort
-import Redis.Commands.SortedSet
-import Redis.Commands.SortedSetAlgebra
-import Redis.Commands.SortedSetRange
-import Redis.Commands.Stream
-import Redis.Commands.StreamGroup
-import Redis.Commands.StreamInfo
-import Redis.Commands.String
-import Redis.Commands.Transfer
-import Redis.Commands.VectorSet
+import Redis.Commands.Acl as Commands
+import Redis.Commands.Array as Commands
+import Redis.Commands.Bitmap as Commands
+import Redis.Commands.Client as Commands
+import Redis.Commands.Cluster as Commands
+import Redis.Commands.ClusterAdmin as Commands
+import Redis.Commands.Clusterscan as Commands
+import Redis.Commands.Command as Commands
+import Redis.Commands.Config as Commands
+import Redis.Commands.Connection as Commands
+import Redis.Commands.Function as Commands
+import Redis.Commands.Geo as Commands
+import Redis.Commands.Hash as Commands
+import Redis.Commands.HashField as Commands
+import Redis.Commands.Himport as Commands
+import Redis.Commands.Hotkeys as Commands
+import Redis.Commands.HyperLogLog as Commands
+import Redis.Commands.Keys as Commands
+import Redis.Commands.Latency as Commands
+import Redis.Commands.List as Commands
+import Redis.Commands.Memory as Commands
+import Redis.Commands.Module as Commands
+import Redis.Commands.Object as Commands
+import Redis.Commands.Persistence as Commands
+import Redis.Commands.Pubsub as Commands
+import Redis.Commands.Raw as Commands
+import Redis.Commands.Replication as Commands
+import Redis.Commands.Script as Commands
+import Redis.Commands.Server as Commands
+import Redis.Commands.Set as Commands
+import Redis.Commands.Slowlog as Commands
+import Redis.Commands.Sort as Commands
+import Redis.Commands.SortedSet as Commands
+import Redis.Commands.SortedSetAlgebra as Commands
+import Redis.Commands.SortedSetRange as Commands
+import Redis.Commands.Stream as Commands
+import Redis.Commands.StreamGroup as Commands
+import Redis.Commands.StreamInfo as Commands
+import Redis.Commands.String as Commands
+import Redis.Commands.Transfer as Commands
+import Redis.Commands.VectorSet as Commands

@@ -58,8 +58,8 @@ import Redis.Internal.Client.Lease
 import Redis.Internal.Client.RetryEngine
 import Redis.Internal.Client.Trace (Subject, transactionOf)
 import Redis.Internal.Command
-import Redis.Internal.Command.Lines (colonFields)
 import Redis.Internal.Command.Make (fromArguments)
+import Redis.Internal.Command.Record (colonFields)
 import Redis.Internal.Command.Transaction
 import Redis.Internal.Network.Runtime (Nanos, coarseNanos, secondsLeft)
 import Redis.Internal.Protocol.CommandTable (CommandEntry (entryArity), entryFromReply)

@@ -40,21 +40,14 @@ module Redis.Commands.Acl
   )
 where
 
-import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Data.Maybe (fromMaybe)
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
+import Data.Foldable (fold)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, seconds)
+import Redis.Duration (seconds)
 import Redis.Internal.Command.ClientInfo
-import Redis.Internal.Command.Lines (otherThan)
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record
 import Redis.Internal.Config (Secret, revealSecret)
-import Redis.Value (Value)
 
 -- | One step in making or changing a user. The server applies the steps in the order given.
 data AclRule
@@ -126,13 +119,13 @@ aclRule = \case
   OtherAclRule text -> text
 
 -- | @ACL SETUSER name rule …@: makes the user, or changes it: all rules apply, or none. In a
--- cluster it runs on every node. \(O(n)\) on the server,
--- [since 6.0.0](https://valkey.io/commands/acl-setuser/). An error if a rule is invalid.
+-- cluster it runs on every node. \(O(n)\), [since 6.0.0](https://valkey.io/commands/acl-setuser/).
+-- An error if a rule is invalid.
 aclSetuser :: ByteString -> [AclRule] -> Command ()
 aclSetuser user rules = command "ACL SETUSER" (arg user : map (arg . aclRule) rules) Decode.okay
 
 -- | @ACL DELUSER name …@: deletes users and ends their connections; how many of them existed. In a
--- cluster it runs on every node, and the number is that of one node. \(O(1)\) on the server,
+-- cluster it runs on every node, and the number is that of one node. \(O(1)\),
 -- [since 6.0.0](https://valkey.io/commands/acl-deluser/). To delete the user @default@ is an error.
 aclDeluser :: NonEmpty ByteString -> Command Int64
 aclDeluser users = command "ACL DELUSER" (args users) Decode.integer
@@ -162,47 +155,38 @@ data AclUser = AclUser
   }
   deriving stock (Eq, Show)
 
--- | @ACL GETUSER name@: the user, or 'Nothing' if there is none. In a cluster, name the node.
--- \(O(n)\) on the server, [since 6.0.0](https://valkey.io/commands/acl-getuser/).
+-- | @ACL GETUSER name@: the user, or 'Nothing' if there is none. \(O(n)\),
+-- [since 6.0.0](https://valkey.io/commands/acl-getuser/).
 aclGetuser :: ByteString -> Command (Maybe AclUser)
 aclGetuser user = command "ACL GETUSER" [arg user] (Decode.nullable aclUser)
 
 aclUser :: Decoder AclUser
-aclUser reply = do
-  fields <- Decode.record reply
-  aclUserFlags <- Decode.field "flags" (Decode.list Decode.bytes) fields
-  aclUserPasswords <- Decode.field "passwords" (Decode.list Decode.bytes) fields
-  aclUserPermissions <- permissions (otherThan ["flags", "passwords", "selectors"] fields)
-  selectors <- Decode.optionalField "selectors" (Decode.list selector) fields
-  pure AclUser {aclUserFlags, aclUserPasswords, aclUserPermissions, aclUserSelectors = concat selectors}
+aclUser =
+  recordOf $
+    AclUser
+      <$> field "flags" (Decode.list Decode.bytes)
+      <*> field "passwords" (Decode.list Decode.bytes)
+      <*> permissions
+      <*> several "selectors" (Decode.list (recordOf permissions))
   where
-    selector one = Decode.record one >>= permissions
-    permissions fields = do
-      aclPermissionsCommands <- Decode.field "commands" Decode.bytes fields
-      aclPermissionsKeys <- Decode.field "keys" (patterns "~") fields
-      channels <- Decode.optionalField "channels" (patterns "&") fields
-      pure
-        AclPermissions
-          { aclPermissionsCommands,
-            aclPermissionsKeys,
-            aclPermissionsChannels = fromMaybe "" channels,
-            aclPermissionsOthers = otherThan ["commands", "keys", "channels"] fields
-          }
+    permissions =
+      AclPermissions
+        <$> field "commands" Decode.bytes
+        <*> field "keys" (patterns "~")
+        <*> (fold <$> optionalField "channels" (patterns "&"))
+        <*> others Decode.value
     -- Before 7.0 servers send a list of globs.
     patterns mark = Decode.bytes `Decode.orElse` (fmap (Char8.unwords . map (mark <>)) . Decode.list Decode.bytes)
 
--- | @ACL LIST@: every user, as a line of the file. In a cluster, name the node. \(O(n)\) on the
--- server, [since 6.0.0](https://valkey.io/commands/acl-list/).
-aclList :: Command [ByteString]
+-- | @ACL LIST@, @ACL USERS@: every user, as a line of the file; the names of all users. \(O(n)\),
+-- since 6.0.0 ([ACL LIST](https://valkey.io/commands/acl-list/),
+-- [ACL USERS](https://valkey.io/commands/acl-users/)).
+aclList, aclUsers :: Command [ByteString]
 aclList = command "ACL LIST" [] (Decode.list Decode.bytes)
-
--- | @ACL USERS@: the names of all users. In a cluster, name the node. \(O(n)\) on the server,
--- [since 6.0.0](https://valkey.io/commands/acl-users/).
-aclUsers :: Command [ByteString]
 aclUsers = command "ACL USERS" [] (Decode.list Decode.bytes)
 
--- | @ACL WHOAMI@: the user as which this client's connections are logged in. \(O(1)\) on the
--- server, [since 6.0.0](https://valkey.io/commands/acl-whoami/).
+-- | @ACL WHOAMI@: the user as which this client's connections are logged in. \(O(1)\),
+-- [since 6.0.0](https://valkey.io/commands/acl-whoami/).
 aclWhoami :: Command ByteString
 aclWhoami = command "ACL WHOAMI" [] Decode.bytes
 
@@ -214,16 +198,15 @@ data AclVerdict
   deriving stock (Eq, Show)
 
 -- | @ACL DRYRUN user command argument …@: whether this user may run this command. The server does
--- not run it. In a cluster, name the node. \(O(1)\) on the server,
--- [since 7.0.0](https://valkey.io/commands/acl-dryrun/). An error if there is no such user or
--- command.
+-- not run it. \(O(1)\), [since 7.0.0](https://valkey.io/commands/acl-dryrun/). An error if there is
+-- no such user or command.
 aclDryrun :: ByteString -> NonEmpty ByteString -> Command AclVerdict
 aclDryrun user commandArguments = command "ACL DRYRUN" (arg user : args commandArguments) (fmap verdict . Decode.bytes)
   where
     verdict text = if text == "OK" then AclAllowed else AclDenied text
 
--- | @ACL GENPASS@: a new password of 256 random bits, in hexadecimal digits. \(O(1)\) on the
--- server, [since 6.0.0](https://valkey.io/commands/acl-genpass/).
+-- | @ACL GENPASS@: a new password of 256 random bits, in hexadecimal digits. \(O(1)\),
+-- [since 6.0.0](https://valkey.io/commands/acl-genpass/).
 aclGenpass :: Command ByteString
 aclGenpass = command "ACL GENPASS" [] Decode.bytes
 
@@ -232,7 +215,7 @@ aclGenpass = command "ACL GENPASS" [] Decode.bytes
 aclGenpassOf :: Int64 -> Command ByteString
 aclGenpassOf bits = command "ACL GENPASS" [int bits] Decode.bytes
 
--- | @ACL CAT@: the categories of commands. \(O(1)\) on the server,
+-- | @ACL CAT@: the categories of commands. \(O(1)\),
 -- [since 6.0.0](https://valkey.io/commands/acl-cat/).
 aclCat :: Command [ByteString]
 aclCat = command "ACL CAT" [] (Decode.list Decode.bytes)
@@ -276,8 +259,8 @@ data AclLogEntry = AclLogEntry
   }
   deriving stock (Eq, Show)
 
--- | @ACL LOG@: the ten latest refusals, the newest first. In a cluster, name the node. \(O(n)\) on
--- the server, [since 6.0.0](https://valkey.io/commands/acl-log/).
+-- | @ACL LOG@: the ten latest refusals, the newest first. \(O(n)\),
+-- [since 6.0.0](https://valkey.io/commands/acl-log/).
 aclLog :: Command [AclLogEntry]
 aclLog = command "ACL LOG" [] (Decode.list aclLogEntry)
 
@@ -286,57 +269,36 @@ aclLogOf :: Int64 -> Command [AclLogEntry]
 aclLogOf count = command "ACL LOG" [int count] (Decode.list aclLogEntry)
 
 aclLogEntry :: Decoder AclLogEntry
-aclLogEntry reply = do
-  fields <- Decode.record reply
-  aclLogCount <- Decode.field "count" Decode.integer fields
-  aclLogReason <- Decode.field "reason" (fmap reason . Decode.bytes) fields
-  aclLogContext <- Decode.field "context" Decode.bytes fields
-  aclLogObject <- Decode.field "object" Decode.bytes fields
-  aclLogUser <- Decode.field "username" Decode.bytes fields
-  aclLogAge <- Decode.field "age-seconds" (fmap seconds . Decode.double) fields
-  aclLogClient <- Decode.field "client-info" (\text -> Decode.bytes text >>= clientDescription) fields
-  aclLogId <- Decode.optionalField "entry-id" Decode.integer fields
-  aclLogCreated <- Decode.optionalField "timestamp-created" Decode.unixMilliseconds fields
-  aclLogUpdated <- Decode.optionalField "timestamp-last-updated" Decode.unixMilliseconds fields
-  pure
+aclLogEntry =
+  recordOf $
     AclLogEntry
-      { aclLogCount,
-        aclLogReason,
-        aclLogContext,
-        aclLogObject,
-        aclLogUser,
-        aclLogAge,
-        aclLogClient,
-        aclLogId,
-        aclLogCreated,
-        aclLogUpdated
-      }
+      <$> field "count" Decode.integer
+      <*> field "reason" reason
+      <*> field "context" Decode.bytes
+      <*> field "object" Decode.bytes
+      <*> field "username" Decode.bytes
+      <*> field "age-seconds" (fmap seconds . Decode.double)
+      <*> field "client-info" (\text -> Decode.bytes text >>= clientDescription)
+      <*> optionalField "entry-id" Decode.integer
+      <*> optionalField "timestamp-created" Decode.unixMilliseconds
+      <*> optionalField "timestamp-last-updated" Decode.unixMilliseconds
   where
-    reason = \case
-      "command" -> CommandRefused
-      "key" -> KeyRefused
-      "channel" -> ChannelRefused
-      "auth" -> AuthRefused
-      word -> OtherRefused word
+    reason =
+      wordOr OtherRefused [("command", CommandRefused), ("key", KeyRefused), ("channel", ChannelRefused), ("auth", AuthRefused)]
 
--- | @ACL LOG RESET@: deletes the log. In a cluster, name the node.
--- [Since 6.0.0](https://valkey.io/commands/acl-log/).
+-- | @ACL LOG RESET@: deletes the log. [Since 6.0.0](https://valkey.io/commands/acl-log/).
 aclLogReset :: Command ()
 aclLogReset = command "ACL LOG" [arg "RESET"] Decode.okay
 
--- | @ACL LOAD@: replaces all users by those in the file (@aclfile@). If a line of it is wrong,
--- nothing changes. An error if the server has no such file. In a cluster, name the node. \(O(n)\)
--- on the server, [since 6.0.0](https://valkey.io/commands/acl-load/).
-aclLoad :: Command ()
+-- | @ACL LOAD@, @ACL SAVE@: replace all users by those in the file (@aclfile@), or write all users
+-- to it. If a line of the file is wrong, nothing changes. An error if a server has no such file.
+-- \(O(n)\), since 6.0.0 ([ACL LOAD](https://valkey.io/commands/acl-load/),
+-- [ACL SAVE](https://valkey.io/commands/acl-save/)).
+aclLoad, aclSave :: Command ()
 aclLoad = command "ACL LOAD" [] Decode.okay
-
--- | @ACL SAVE@: writes all users to the file (@aclfile@). In a cluster it runs on every node. An
--- error if a server has no such file. \(O(n)\) on the server,
--- [since 6.0.0](https://valkey.io/commands/acl-save/).
-aclSave :: Command ()
 aclSave = command "ACL SAVE" [] Decode.okay
 
--- | @ACL HELP@: the server's help on ACL, a line each. \(O(1)\) on the server,
+-- | @ACL HELP@: the server's help on ACL, a line each. \(O(1)\),
 -- [since 6.0.0](https://valkey.io/commands/acl-help/).
 aclHelp :: Command [ByteString]
 aclHelp = command "ACL HELP" [] (Decode.list Decode.bytes)

@@ -66,66 +66,58 @@ module Redis.Commands.Array
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Foldable (toList)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
 import Data.Word (Word64)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Internal.Command.Lines (otherThan)
-import Redis.Internal.Command.Unsigned (decimalWord64, readWord64)
-import Redis.Value (Value)
+import Redis.Internal.Command.Argument (decimalWord64, readWord64)
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record
 
 index :: Word64 -> Argument
 index = arg . decimalWord64
 
 -- | @ARSET key index value …@: sets the element at this index, and with several values those that
--- follow; returns how many of them were empty before. \(O(n)\) on the server in the number of
--- values, [since Redis 8.8.0](https://redis.io/docs/latest/commands/arset/).
+-- follow; returns how many of them were empty before. \(O(n)\) in the number of values,
+-- [since Redis 8.8.0](https://redis.io/docs/latest/commands/arset/).
 arset :: ByteString -> Word64 -> NonEmpty ByteString -> Command Int64
 arset name at new = command "ARSET" (key name : index at : args new) Decode.integer
 
--- | @ARMSET key index value …@: sets elements; returns how many of them were empty before. \(O(n)\)
--- on the server, [since Redis 8.8.0](https://redis.io/docs/latest/commands/armset/).
+-- | @ARMSET key index value …@: sets elements; returns how many of them were empty before.
+-- \(O(n)\), [since Redis 8.8.0](https://redis.io/docs/latest/commands/armset/).
 armset :: ByteString -> NonEmpty (Word64, ByteString) -> Command Int64
 armset name new = command "ARMSET" (key name : concatMap (\(at, element) -> [index at, arg element]) new) Decode.integer
 
--- | @ARGET key index@: the element at this index, unless it is empty. \(O(1)\) on the server,
+-- | @ARGET key index@: the element at this index, unless it is empty. \(O(1)\),
 -- [since Redis 8.8.0](https://redis.io/docs/latest/commands/arget/).
 arget :: ByteString -> Word64 -> Command (Maybe ByteString)
 arget name at = command "ARGET" [key name, index at] (Decode.nullable Decode.bytes)
 
--- | @ARMGET key index …@: the elements, in the order of the indices. \(O(n)\) on the server,
+-- | @ARMGET key index …@: the elements, in the order of the indices. \(O(n)\),
 -- [since Redis 8.8.0](https://redis.io/docs/latest/commands/armget/).
 armget :: ByteString -> NonEmpty Word64 -> Command [Maybe ByteString]
 armget name those =
   command "ARMGET" (key name : map index (toList those)) (Decode.listOf (length those) (Decode.nullable Decode.bytes))
 
--- | @ARDEL key index …@: empties elements; returns how many of them there were. \(O(n)\) on the
--- server, [since Redis 8.8.0](https://redis.io/docs/latest/commands/ardel/).
+-- | @ARDEL key index …@: empties elements; returns how many of them there were. \(O(n)\),
+-- [since Redis 8.8.0](https://redis.io/docs/latest/commands/ardel/).
 ardel :: ByteString -> NonEmpty Word64 -> Command Int64
 ardel name those = command "ARDEL" (key name : map index (toList those)) Decode.integer
 
--- | @ARDELRANGE key start end …@: empties all elements of the ranges; returns how many of them there
--- were. \(O(n)\) on the server in that number,
+-- | @ARDELRANGE key start end …@: empties all elements of the ranges; returns how many of them
+-- there were. \(O(n)\) in that number,
 -- [since Redis 8.8.0](https://redis.io/docs/latest/commands/ardelrange/).
 ardelrange :: ByteString -> NonEmpty (Word64, Word64) -> Command Int64
 ardelrange name ranges =
   command "ARDELRANGE" (key name : concatMap (\(start, end) -> [index start, index end]) ranges) Decode.integer
 
 -- | @ARGETRANGE key start end@: all elements of the range, also the empty ones: an error for more
--- than a million. \(O(n)\) on the server in the length of the range,
+-- than a million. \(O(n)\) in the length of the range,
 -- [since Redis 8.8.0](https://redis.io/docs/latest/commands/argetrange/).
 argetrange :: ByteString -> Word64 -> Word64 -> Command [Maybe ByteString]
 argetrange name start end =
   command "ARGETRANGE" [key name, index start, index end] (Decode.list (Decode.nullable Decode.bytes))
 
 -- | @ARSCAN key start end@: the elements of the range that are not empty, with their indices.
--- \(O(n)\) on the server in their number,
--- [since Redis 8.8.0](https://redis.io/docs/latest/commands/arscan/).
+-- \(O(n)\) in their number, [since Redis 8.8.0](https://redis.io/docs/latest/commands/arscan/).
 arscan :: ByteString -> Word64 -> Word64 -> Command [(Word64, ByteString)]
 arscan = arscanWith arscanDefaults
 
@@ -150,22 +142,20 @@ indexed :: Decoder [(Word64, ByteString)]
 indexed = Decode.pairs readWord64 Decode.bytes
 
 -- | @ARINSERT key value …@: sets elements from the array's cursor on, and moves the cursor behind
--- them; returns the index of the last one. \(O(n)\) on the server in the number of values,
+-- them; returns the index of the last one. \(O(n)\) in the number of values,
 -- [since Redis 8.8.0](https://redis.io/docs/latest/commands/arinsert/).
 arinsert :: ByteString -> NonEmpty ByteString -> Command Word64
 arinsert name new = command "ARINSERT" (key name : args new) readWord64
 
 -- | @ARRING key size value …@: like 'arinsert', but after so many elements the cursor begins at 0
--- again, so that the array holds the latest ones. A size below 1 is refused before it is sent. If the
--- array has another size, it gets this one; \(O(n)\) on the server in the number of values, and then
--- in the greater of both sizes,
--- [since Redis 8.8.0](https://redis.io/docs/latest/commands/arring/).
+-- again, so that the array holds the latest ones. A size below 1 is refused before it is sent. If
+-- the array has another size, it gets this one; \(O(n)\) in the number of values, and then in the
+-- greater of both sizes, [since Redis 8.8.0](https://redis.io/docs/latest/commands/arring/).
 arring :: ByteString -> Int64 -> NonEmpty ByteString -> Command Word64
 arring name size new = command "ARRING" (key name : positive size : args new) readWord64
 
 -- | @ARLASTITEMS key count@: at most so many elements that were inserted last, the oldest first.
--- \(O(n)\) on the server in the count,
--- [since Redis 8.8.0](https://redis.io/docs/latest/commands/arlastitems/).
+-- \(O(n)\) in the count, [since Redis 8.8.0](https://redis.io/docs/latest/commands/arlastitems/).
 arlastitems :: ByteString -> Int64 -> Command [Maybe ByteString]
 arlastitems = arlastitemsWith arlastitemsDefaults
 
@@ -185,13 +175,13 @@ arlastitemsWith :: ArlastitemsOptions -> ByteString -> Int64 -> Command [Maybe B
 arlastitemsWith ArlastitemsOptions {arlastitemsRev} name count =
   command "ARLASTITEMS" ([key name, int count] <> flag "REV" arlastitemsRev) (Decode.list (Decode.nullable Decode.bytes))
 
--- | @ARNEXT key@: the index that 'arinsert' would set next; 'Nothing' if no index is left. \(O(1)\)
--- on the server, [since Redis 8.8.0](https://redis.io/docs/latest/commands/arnext/).
+-- | @ARNEXT key@: the index that 'arinsert' would set next; 'Nothing' if no index is left.
+-- \(O(1)\), [since Redis 8.8.0](https://redis.io/docs/latest/commands/arnext/).
 arnext :: ByteString -> Command (Maybe Word64)
 arnext name = command "ARNEXT" [key name] (Decode.nullable readWord64)
 
 -- | @ARSEEK key index@: moves the cursor of 'arinsert' and 'arring' to this index; returns whether
--- there is such an array. \(O(1)\) on the server,
+-- there is such an array. \(O(1)\),
 -- [since Redis 8.8.0](https://redis.io/docs/latest/commands/arseek/).
 arseek :: ByteString -> Word64 -> Command Bool
 arseek name at = command "ARSEEK" [key name, index at] Decode.boolean
@@ -223,8 +213,8 @@ data ArgrepPredicate
     ArgrepRe ByteString
   deriving stock (Eq, Show)
 
--- | @ARGREP key start end EXACT|MATCH|GLOB|RE …@: the indices of the elements that fulfil one of the
--- predicates. \(O(n c)\) on the server for n elements in the range and the cost c of a comparison,
+-- | @ARGREP key start end EXACT|MATCH|GLOB|RE …@: the indices of the elements that fulfil one of
+-- the predicates. \(O(n c)\) for n elements in the range and the cost c of a comparison,
 -- [since Redis 8.8.0](https://redis.io/docs/latest/commands/argrep/).
 --
 -- > argrep "log" ArgrepFirst ArgrepLast (ArgrepMatch "error" :| [])
@@ -277,31 +267,20 @@ argrepArguments ArgrepOptions {argrepAnd, argrepLimit, argrepNocase} name start 
       ArgrepGlob pattern' -> [arg "GLOB", arg pattern']
       ArgrepRe expression -> [arg "RE", arg expression]
 
--- | @AROP key start end SUM@: the sum of the elements that are numbers; 'Nothing' if none is. A number
--- that a 'Double' cannot hold is rounded. \(O(n)\) on the server in the number of elements,
--- [since Redis 8.8.0](https://redis.io/docs/latest/commands/arop/).
-aropSum :: ByteString -> Word64 -> Word64 -> Command (Maybe Double)
+-- | @AROP key start end SUM|MIN|MAX@: the sum of the elements that are numbers, the least or the
+-- greatest of them; 'Nothing' if none is. A number that a 'Double' cannot hold is rounded. \(O(n)\)
+-- in the number of elements, [since Redis 8.8.0](https://redis.io/docs/latest/commands/arop/).
+aropSum, aropMin, aropMax :: ByteString -> Word64 -> Word64 -> Command (Maybe Double)
 aropSum = arop Decode.double "SUM"
-
--- | @AROP key start end MIN@: like 'aropSum', the least of them.
-aropMin :: ByteString -> Word64 -> Word64 -> Command (Maybe Double)
 aropMin = arop Decode.double "MIN"
-
--- | @AROP key start end MAX@: like 'aropSum', the greatest of them.
-aropMax :: ByteString -> Word64 -> Word64 -> Command (Maybe Double)
 aropMax = arop Decode.double "MAX"
 
--- | @AROP key start end AND@: the bits that all elements have that are numbers, without their
--- fractions; 'Nothing' if none is. Costs the same as 'aropSum'.
-aropAnd :: ByteString -> Word64 -> Word64 -> Command (Maybe Int64)
+-- | @AROP key start end AND|OR|XOR@: of the elements that are numbers, without their fractions, the
+-- bits that all have, that one of them has, or that an odd number of them has; 'Nothing' if none is
+-- a number. Costs the same as 'aropSum'.
+aropAnd, aropOr, aropXor :: ByteString -> Word64 -> Word64 -> Command (Maybe Int64)
 aropAnd = arop Decode.integer "AND"
-
--- | @AROP key start end OR@: like 'aropAnd', the bits that one of them has.
-aropOr :: ByteString -> Word64 -> Word64 -> Command (Maybe Int64)
 aropOr = arop Decode.integer "OR"
-
--- | @AROP key start end XOR@: like 'aropAnd', the bits that an odd number of them has.
-aropXor :: ByteString -> Word64 -> Word64 -> Command (Maybe Int64)
 aropXor = arop Decode.integer "XOR"
 
 arop :: Decoder a -> ByteString -> ByteString -> Word64 -> Word64 -> Command (Maybe a)
@@ -317,14 +296,12 @@ aropMatch name start end element =
 aropUsed :: ByteString -> Word64 -> Word64 -> Command Int64
 aropUsed name start end = command "AROP" [key name, index start, index end, arg "USED"] Decode.integer
 
--- | @ARLEN key@: one more than the highest index that is set; 0 if there is no array. \(O(1)\) on the
--- server, [since Redis 8.8.0](https://redis.io/docs/latest/commands/arlen/).
-arlen :: ByteString -> Command Word64
+-- | @ARLEN key@, @ARCOUNT key@: one more than the highest index that is set; how many elements are
+-- not empty. Both are 0 if there is no array. \(O(1)\), since Redis 8.8.0
+-- ([ARLEN](https://redis.io/docs/latest/commands/arlen/),
+-- [ARCOUNT](https://redis.io/docs/latest/commands/arcount/)).
+arlen, arcount :: ByteString -> Command Word64
 arlen name = command "ARLEN" [key name] readWord64
-
--- | @ARCOUNT key@: how many elements are not empty; 0 if there is no array. \(O(1)\) on the server,
--- [since Redis 8.8.0](https://redis.io/docs/latest/commands/arcount/).
-arcount :: ByteString -> Command Word64
 arcount name = command "ARCOUNT" [key name] readWord64
 
 -- | How the server keeps an array: in slices of equal length.
@@ -366,64 +343,31 @@ data ArraySlices = ArraySlices
   }
   deriving stock (Eq, Show)
 
--- | @ARINFO key@: how the server keeps an array; an error if there is none. \(O(1)\) on the server,
+-- | @ARINFO key [FULL]@: how the server keeps an array; an error if there is none. \(O(1)\); with
+-- FULL it tells of all slices, in \(O(n)\) of their number;
 -- [since Redis 8.8.0](https://redis.io/docs/latest/commands/arinfo/).
-arinfo :: ByteString -> Command ArrayInfo
+arinfo, arinfoFull :: ByteString -> Command ArrayInfo
 arinfo name = command "ARINFO" [key name] arrayInfo
-
--- | @ARINFO key FULL@: like 'arinfo', with all slices; \(O(n)\) on the server in their number.
-arinfoFull :: ByteString -> Command ArrayInfo
 arinfoFull name = command "ARINFO" [key name, arg "FULL"] arrayInfo
 
 arrayInfo :: Decoder ArrayInfo
-arrayInfo reply = do
-  fields <- Decode.record reply
-  arrayInfoCount <- Decode.field "count" readWord64 fields
-  arrayInfoLen <- Decode.field "len" readWord64 fields
-  arrayInfoNextInsertIndex <- Decode.field "next-insert-index" readWord64 fields
-  arrayInfoSlices <- Decode.field "slices" Decode.integer fields
-  arrayInfoDirectorySize <- Decode.field "directory-size" Decode.integer fields
-  arrayInfoSuperDirEntries <- Decode.field "super-dir-entries" Decode.integer fields
-  arrayInfoSliceSize <- Decode.field "slice-size" Decode.integer fields
-  dense <- Decode.optionalField "dense-slices" Decode.integer fields
-  arrayInfoFull <- traverse (slicesOf fields) dense
-  pure
+arrayInfo =
+  recordOf $
     ArrayInfo
-      { arrayInfoCount,
-        arrayInfoLen,
-        arrayInfoNextInsertIndex,
-        arrayInfoSlices,
-        arrayInfoDirectorySize,
-        arrayInfoSuperDirEntries,
-        arrayInfoSliceSize,
-        arrayInfoFull,
-        arrayInfoOthers = otherThan known fields
-      }
+      <$> field "count" readWord64
+      <*> field "len" readWord64
+      <*> field "next-insert-index" readWord64
+      <*> field "slices" Decode.integer
+      <*> field "directory-size" Decode.integer
+      <*> field "super-dir-entries" Decode.integer
+      <*> field "slice-size" Decode.integer
+      <*> ifPresent "dense-slices" slices
+      <*> others Decode.value
   where
-    slicesOf fields arraySlicesDense = do
-      arraySlicesSparse <- Decode.field "sparse-slices" Decode.integer fields
-      arraySlicesAvgDenseSize <- Decode.field "avg-dense-size" Decode.double fields
-      arraySlicesAvgDenseFill <- Decode.field "avg-dense-fill" Decode.double fields
-      arraySlicesAvgSparseSize <- Decode.field "avg-sparse-size" Decode.double fields
-      pure
-        ArraySlices
-          { arraySlicesDense,
-            arraySlicesSparse,
-            arraySlicesAvgDenseSize,
-            arraySlicesAvgDenseFill,
-            arraySlicesAvgSparseSize
-          }
-    known =
-      [ "count",
-        "len",
-        "next-insert-index",
-        "slices",
-        "directory-size",
-        "super-dir-entries",
-        "slice-size",
-        "dense-slices",
-        "sparse-slices",
-        "avg-dense-size",
-        "avg-dense-fill",
-        "avg-sparse-size"
-      ]
+    slices =
+      ArraySlices
+        <$> field "dense-slices" Decode.integer
+        <*> field "sparse-slices" Decode.integer
+        <*> field "avg-dense-size" Decode.double
+        <*> field "avg-dense-fill" Decode.double
+        <*> field "avg-sparse-size" Decode.double

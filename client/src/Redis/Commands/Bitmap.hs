@@ -37,25 +37,19 @@ module Redis.Commands.Bitmap
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Foldable (toList)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Argument (decimal)
+import Redis.Internal.Command.Common
 
 -- | @GETBIT key offset@: whether that bit is 1. The server refuses a negative offset, and one past
--- 512 MB. \(O(1)\) on the server, [since 2.2.0](https://valkey.io/commands/getbit/).
+-- 512 MB. \(O(1)\), [since 2.2.0](https://valkey.io/commands/getbit/).
 getbit :: ByteString -> Int64 -> Command Bool
 getbit name offset = command "GETBIT" [key name, int offset] Decode.boolean
 
 -- | @SETBIT key offset 0|1@: sets the bit to 1 ('True') or 0; its previous value. The string grows
 -- as far as the bit, and zeros fill the gap: a first bit far away costs the server memory and time
--- for all bits before it. The server refuses the same offsets as for 'getbit'. \(O(1)\) on the
--- server, [since 2.2.0](https://valkey.io/commands/setbit/).
+-- for all bits before it. The server refuses the same offsets as for 'getbit'. \(O(1)\),
+-- [since 2.2.0](https://valkey.io/commands/setbit/).
 setbit :: ByteString -> Int64 -> Bool -> Command Bool
 setbit name offset bit = command "SETBIT" [key name, int offset, oneOrZero bit] Decode.boolean
 
@@ -73,7 +67,7 @@ data BitRange
     FromBitTo Int64 Int64
   deriving stock (Eq, Show)
 
--- | @BITCOUNT key@: how many bits are 1. \(O(n)\) on the server in bytes,
+-- | @BITCOUNT key@: how many bits are 1. \(O(n)\) in bytes,
 -- [since 2.6.0](https://valkey.io/commands/bitcount/).
 bitcount :: ByteString -> Command Int64
 bitcount = bitcountWith bitcountDefaults
@@ -106,7 +100,7 @@ bitRange = \case
   FromBitTo start end -> [int start, int end, arg "BIT"]
 
 -- | @BITPOS key 0|1@: the position of the first bit that is 1 ('True') or 0; 'Nothing' if there is
--- none. A string of ones has its first 0 just past its end. \(O(n)\) on the server in bytes,
+-- none. A string of ones has its first 0 just past its end. \(O(n)\) in bytes,
 -- [since 2.8.7](https://valkey.io/commands/bitpos/).
 bitpos :: ByteString -> Bool -> Command (Maybe Int64)
 bitpos = bitposWith bitposDefaults
@@ -159,7 +153,7 @@ data BitOperation
 
 -- | @BITOP AND|OR|XOR|NOT|DIFF|DIFF1|ANDOR|ONE destination key …@: stores the result of the operation at the
 -- destination; its length in bytes, which is that of the longest source. In a cluster all keys must
--- share a slot. \(O(n)\) on the server in bytes, [since 2.6.0](https://valkey.io/commands/bitop/).
+-- share a slot. \(O(n)\) in bytes, [since 2.6.0](https://valkey.io/commands/bitop/).
 --
 -- > bitop "both" (BitAnd ("monday" :| ["tuesday"]))
 bitop :: ByteString -> BitOperation -> Command Int64
@@ -215,7 +209,7 @@ data BitfieldOperation
 -- | @BITFIELD key GET type offset …@: runs the steps in order, as one atomic command, and gives the
 -- result of each: 'Nothing' for a step that 'OverflowFails' prevented. The word OVERFLOW is sent
 -- only where the mode changes. The server refuses invalid widths and offsets, and then changes
--- nothing. \(O(1)\) per step on the server, [since 3.2.0](https://valkey.io/commands/bitfield/).
+-- nothing. \(O(1)\) per step, [since 3.2.0](https://valkey.io/commands/bitfield/).
 --
 -- > bitfield "counters" (BitfieldIncrby OverflowSaturates (Unsigned 16) (AtNumber 3) 1 :| [])
 bitfield :: ByteString -> NonEmpty BitfieldOperation -> Command [Maybe Int64]
@@ -243,8 +237,7 @@ bitfield name operations =
         ]
 
 -- | @BITFIELD_RO key GET type offset …@: the numbers at these places. It only reads, so a replica
--- may answer. \(O(1)\) per number on the server,
--- [since 6.0.0](https://valkey.io/commands/bitfield_ro/).
+-- may answer. \(O(1)\) per number, [since 6.0.0](https://valkey.io/commands/bitfield_ro/).
 bitfieldRo :: ByteString -> NonEmpty (BitfieldType, BitfieldOffset) -> Command [Int64]
 bitfieldRo name places =
   command "BITFIELD_RO" (key name : concatMap getStep places) numbers

@@ -41,23 +41,17 @@ module Redis.Commands.Client
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
 import Redis.Internal.Command.ClientInfo
-import Redis.Internal.Command.Lines (linesOf)
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record
 
--- | @CLIENT INFO@: the connection that carried the command. \(O(1)\) on the server,
+-- | @CLIENT INFO@: the connection that carried the command. \(O(1)\),
 -- [since 6.2.0](https://valkey.io/commands/client-info/).
 clientInfo :: Command ClientInfo
 clientInfo = command "CLIENT INFO" [] (\reply -> Decode.bytes reply >>= clientDescription)
 
--- | @CLIENT LIST@: every connection. \(O(n)\) on the server,
+-- | @CLIENT LIST@: every connection. \(O(n)\),
 -- [since 2.4.0](https://valkey.io/commands/client-list/).
 clientList :: Command [ClientInfo]
 clientList = command "CLIENT LIST" [] clientInfos
@@ -65,7 +59,7 @@ clientList = command "CLIENT LIST" [] clientInfos
 -- | @CLIENT LIST filter …@: the connections that match all of these filters. Redis takes a single
 -- filter, a type ([since 5.0.0](https://valkey.io/commands/client-list/)) or numbers (since 6.2.0).
 -- Valkey takes users, addresses, 'ClientOlderThan' and 'ClientSkipMe' since 8.1.0, and the other
--- filters since 9.0.0. \(O(n)\) on the server.
+-- filters since 9.0.0. \(O(n)\).
 clientListOf :: NonEmpty ClientFilter -> Command [ClientInfo]
 clientListOf filters = command "CLIENT LIST" (concatMap clientFilter filters) clientInfos
 
@@ -156,15 +150,14 @@ clientTypeWord = \case
   PubsubClient -> "pubsub"
 
 -- | @CLIENT KILL address:port@: ends that connection; the error @ERR@ if there is none. It does not
--- wait behind running commands. \(O(n)\) on the server,
--- [since 2.4.0](https://valkey.io/commands/client-kill/).
+-- wait behind running commands. \(O(n)\), [since 2.4.0](https://valkey.io/commands/client-kill/).
 clientKill :: ByteString -> Command ()
 clientKill address = command "CLIENT KILL" [arg address] Decode.okay
 
 -- | @CLIENT KILL filter …@: ends the connections that match all of these filters; how many. It does
--- not wait behind running commands. \(O(n)\) on the server. Numbers, types, users, addresses and
--- 'ClientSkipMe' [since 2.8.12](https://valkey.io/commands/client-kill/), local addresses since
--- 6.2.0, 'ClientOlderThan' since Redis 7.4.0 and Valkey 8.0.0, the others since Valkey 9.0.0.
+-- not wait behind running commands. \(O(n)\). Numbers, types, users, addresses and 'ClientSkipMe'
+-- [since 2.8.12](https://valkey.io/commands/client-kill/), local addresses since 6.2.0,
+-- 'ClientOlderThan' since Redis 7.4.0 and Valkey 8.0.0, the others since Valkey 9.0.0.
 clientKillWith :: NonEmpty ClientFilter -> Command Int64
 clientKillWith filters = command "CLIENT KILL" (concatMap clientFilter filters) Decode.integer
 
@@ -188,7 +181,7 @@ pauseDefaults :: PauseOptions
 pauseDefaults = PauseOptions {pauseMode = Nothing}
 
 -- | @CLIENT PAUSE milliseconds@: makes the commands of all clients wait for this long, or until
--- 'clientUnpause'. \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/client-pause/).
+-- 'clientUnpause'. \(O(1)\), [since 3.0.0](https://valkey.io/commands/client-pause/).
 --
 -- On Redis 7.0 only time ends a pause of every command: the server makes CLIENT UNPAUSE wait, too.
 -- A pause of writes can be ended.
@@ -205,8 +198,8 @@ clientPauseWith PauseOptions {pauseMode} time = command "CLIENT PAUSE" (wholeMil
       Just PauseAll -> [arg "ALL"]
       Just PauseWrites -> [arg "WRITE"]
 
--- | @CLIENT UNPAUSE@: ends a pause. It does not wait behind the paused commands. \(O(n)\) on the
--- server in the clients that are paused, [since 6.2.0](https://valkey.io/commands/client-unpause/).
+-- | @CLIENT UNPAUSE@: ends a pause. It does not wait behind the paused commands. \(O(n)\) in the
+-- clients that are paused, [since 6.2.0](https://valkey.io/commands/client-unpause/).
 clientUnpause :: Command ()
 clientUnpause = command "CLIENT UNPAUSE" [] Decode.okay
 
@@ -222,7 +215,7 @@ unblockDefaults :: UnblockOptions
 unblockDefaults = UnblockOptions {unblockMode = Nothing}
 
 -- | @CLIENT UNBLOCK id@: ends the wait of the connection with this number as if its timeout had
--- passed; whether the connection waited. \(O(\log n)\) on the server,
+-- passed; whether the connection waited. \(O(\log n)\),
 -- [since 5.0.0](https://valkey.io/commands/client-unblock/).
 clientUnblock :: Int64 -> Command Bool
 clientUnblock = clientUnblockWith unblockDefaults
@@ -263,8 +256,7 @@ redirection reply = convert <$> Decode.integer reply
       connection -> RedirectedTo connection
 
 -- | @CLIENT GETREDIR@: where the server sends its notices of changes to the keys that the
--- connection has read. \(O(1)\) on the server,
--- [since 6.0.0](https://valkey.io/commands/client-getredir/).
+-- connection has read. \(O(1)\), [since 6.0.0](https://valkey.io/commands/client-getredir/).
 clientGetredir :: Command Redirection
 clientGetredir = command "CLIENT GETREDIR" [] redirection
 
@@ -278,17 +270,16 @@ data TrackingInfo = TrackingInfo
   }
   deriving stock (Eq, Show)
 
--- | @CLIENT TRACKINGINFO@: how the connection tracks keys. \(O(1)\) on the server,
+-- | @CLIENT TRACKINGINFO@: how the connection tracks keys. \(O(1)\),
 -- [since 6.2.0](https://valkey.io/commands/client-trackinginfo/).
 clientTrackinginfo :: Command TrackingInfo
-clientTrackinginfo = command "CLIENT TRACKINGINFO" [] $ \reply -> do
-  fields <- Decode.record reply
-  trackingInfoFlags <- Decode.field "flags" (Decode.list Decode.bytes) fields
-  trackingInfoRedirect <- Decode.field "redirect" redirection fields
-  trackingInfoPrefixes <- Decode.field "prefixes" (Decode.list Decode.bytes) fields
-  pure TrackingInfo {trackingInfoFlags, trackingInfoRedirect, trackingInfoPrefixes}
+clientTrackinginfo =
+  command "CLIENT TRACKINGINFO" [] . recordOf $
+    TrackingInfo <$> field "flags" texts <*> field "redirect" redirection <*> field "prefixes" texts
+  where
+    texts = Decode.list Decode.bytes
 
--- | @CLIENT HELP@: the server's help on CLIENT, a line each. \(O(1)\) on the server,
+-- | @CLIENT HELP@: the server's help on CLIENT, a line each. \(O(1)\),
 -- [since 5.0.0](https://valkey.io/commands/client-help/).
 clientHelp :: Command [ByteString]
 clientHelp = command "CLIENT HELP" [] (Decode.list Decode.bytes)

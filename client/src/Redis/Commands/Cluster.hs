@@ -50,19 +50,13 @@ module Redis.Commands.Cluster
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.ByteString.Char8 qualified as Char8
-import Data.Int (Int64)
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
+import Control.Monad (mfilter)
 import Redis.Commands.Sort (SortOrder (..))
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, seconds)
 import Redis.Error (Host)
 import Redis.Internal.Command.ClusterNode
-import Redis.Internal.Command.Lines
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record
 import Redis.Value (Value (BulkString))
 
 -- | A primary and its replicas.
@@ -111,62 +105,37 @@ data ShardHealth
   | OtherHealth ByteString
   deriving stock (Eq, Show)
 
--- | @CLUSTER SHARDS@: all shards, with their slots and nodes. \(O(n)\) on the server in nodes,
--- [since 7.0.0](https://valkey.io/commands/cluster-shards/). Any node of a cluster answers.
+-- | @CLUSTER SHARDS@: all shards, with their slots and nodes. \(O(n)\) in nodes,
+-- [since 7.0.0](https://valkey.io/commands/cluster-shards/).
 clusterShards :: Command [ClusterShard]
 clusterShards = command "CLUSTER SHARDS" [] (Decode.list shard)
 
 shard :: Decoder ClusterShard
-shard reply = do
-  fields <- Decode.record reply
-  ranges <- Decode.field "slots" (Decode.pairs slotNumberReply slotNumberReply) fields
-  shardNodes <- Decode.field "nodes" (Decode.list shardNode) fields
-  pure
+shard =
+  recordOf $
     ClusterShard
-      { shardSlots = map (uncurry SlotRange) ranges,
-        shardNodes,
-        shardOthers = otherThan ["slots", "nodes"] fields
-      }
+      <$> field "slots" (fmap (map (uncurry SlotRange)) . Decode.pairs slotNumberReply slotNumberReply)
+      <*> field "nodes" (Decode.list shardNode)
+      <*> others Decode.value
 
 shardNode :: Decoder ShardNode
-shardNode reply = do
-  fields <- Decode.record reply
-  let text name = (>>= (>>= filled)) <$> Decode.optionalField name (Decode.nullable Decode.bytes) fields
-  shardNodeId <- Decode.field "id" Decode.bytes fields
-  shardNodeEndpoint <- text "endpoint"
-  shardNodeIp <- text "ip"
-  shardNodeHostname <- text "hostname"
-  shardNodePort <- Decode.optionalField "port" Decode.integer fields
-  shardNodeTlsPort <- Decode.optionalField "tls-port" Decode.integer fields
-  shardNodeRole <- Decode.field "role" (fmap role . Decode.bytes) fields
-  shardNodeOffset <- Decode.field "replication-offset" Decode.integer fields
-  shardNodeHealth <- Decode.field "health" (fmap health . Decode.bytes) fields
-  pure
+shardNode =
+  recordOf $
     ShardNode
-      { shardNodeId,
-        shardNodeEndpoint,
-        shardNodeIp,
-        shardNodeHostname,
-        shardNodePort,
-        shardNodeTlsPort,
-        shardNodeRole,
-        shardNodeOffset,
-        shardNodeHealth,
-        shardNodeOthers =
-          otherThan ["id", "endpoint", "ip", "hostname", "port", "tls-port", "role", "replication-offset", "health"] fields
-      }
+      <$> field "id" Decode.bytes
+      <*> maybeField "endpoint" filled
+      <*> maybeField "ip" filled
+      <*> maybeField "hostname" filled
+      <*> optionalField "port" Decode.integer
+      <*> optionalField "tls-port" Decode.integer
+      <*> field "role" role
+      <*> field "replication-offset" Decode.integer
+      <*> field "health" health
+      <*> others Decode.value
   where
-    role = \case
-      "master" -> ShardPrimary
-      "primary" -> ShardPrimary
-      "replica" -> ShardReplica
-      "slave" -> ShardReplica
-      word -> OtherShardRole word
-    health = \case
-      "online" -> NodeOnline
-      "loading" -> NodeLoading
-      "fail" -> NodeFailed
-      word -> OtherHealth word
+    role =
+      wordOr OtherShardRole [("master", ShardPrimary), ("primary", ShardPrimary), ("replica", ShardReplica), ("slave", ShardReplica)]
+    health = wordOr OtherHealth [("online", NodeOnline), ("loading", NodeLoading), ("fail", NodeFailed)]
 
 -- | The nodes that serve a range of slots.
 data SlotsEntry = SlotsEntry
@@ -190,39 +159,34 @@ data SlotsNode = SlotsNode
   deriving stock (Eq, Show)
 
 -- | @CLUSTER SLOTS@: the nodes that serve each range of slots. 'clusterShards' replaces it
--- [since 7.0.0](https://valkey.io/commands/cluster-slots/). \(O(n)\) on the server in nodes, since
--- 3.0.0. Any node of a cluster answers.
+-- [since 7.0.0](https://valkey.io/commands/cluster-slots/). \(O(n)\) in nodes, since 3.0.0.
 clusterSlots :: Command [SlotsEntry]
 clusterSlots = command "CLUSTER SLOTS" [] (Decode.list entry)
   where
     entry reply = do
       elements <- Decode.list Decode.value reply
-      slotsRange <- SlotRange <$> Decode.element 0 slotNumberReply elements <*> Decode.element 1 slotNumberReply elements
-      slotsPrimary <- Decode.element 2 node elements
-      slotsReplicas <- traverse node (drop 3 elements)
-      pure SlotsEntry {slotsRange, slotsPrimary, slotsReplicas}
+      range <- SlotRange <$> Decode.element 0 slotNumberReply elements <*> Decode.element 1 slotNumberReply elements
+      SlotsEntry range <$> Decode.element 2 node elements <*> traverse node (drop 3 elements)
     node reply = do
       elements <- Decode.list Decode.value reply
-      slotsNodeHost <- (>>= filled) <$> Decode.element 0 (Decode.nullable Decode.bytes) elements
-      slotsNodePort <- Decode.element 1 Decode.integer elements
-      slotsNodeId <- Decode.optionalElement 2 Decode.bytes elements
-      metadata <- Decode.optionalElement 3 (Decode.pairs Decode.bytes Decode.bytes) elements
-      pure SlotsNode {slotsNodeHost, slotsNodePort, slotsNodeId, slotsNodeMetadata = concat metadata}
+      SlotsNode
+        <$> Decode.element 0 filled elements
+        <*> Decode.element 1 Decode.integer elements
+        <*> Decode.optionalElement 2 Decode.bytes elements
+        <*> (concat <$> Decode.optionalElement 3 (Decode.pairs Decode.bytes Decode.bytes) elements)
 
 -- | @CLUSTER KEYSLOT key@: the slot of a key, which 'Redis.Cluster.Slot.keySlot' computes without a
--- server. \(O(n)\) on the server in bytes,
--- [since 3.0.0](https://valkey.io/commands/cluster-keyslot/). Any node of a cluster answers.
+-- server. \(O(n)\) in bytes, [since 3.0.0](https://valkey.io/commands/cluster-keyslot/).
 clusterKeyslot :: ByteString -> Command Int
 clusterKeyslot name = command "CLUSTER KEYSLOT" [arg name] slotNumberReply
 
--- | @CLUSTER COUNTKEYSINSLOT slot@: how many keys of this slot the node has. Name the node.
--- \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/cluster-countkeysinslot/).
+-- | @CLUSTER COUNTKEYSINSLOT slot@: how many keys of this slot the node has. \(O(1)\),
+-- [since 3.0.0](https://valkey.io/commands/cluster-countkeysinslot/).
 clusterCountkeysinslot :: Int -> Command Int64
 clusterCountkeysinslot slot = command "CLUSTER COUNTKEYSINSLOT" [slotArgument slot] Decode.integer
 
 -- | @CLUSTER GETKEYSINSLOT slot count@: keys of this slot that the node has, at most this many.
--- Name the node. \(O(n)\) on the server,
--- [since 3.0.0](https://valkey.io/commands/cluster-getkeysinslot/).
+-- \(O(n)\), [since 3.0.0](https://valkey.io/commands/cluster-getkeysinslot/).
 clusterGetkeysinslot :: Int -> Int64 -> Command [ByteString]
 clusterGetkeysinslot slot count =
   command "CLUSTER GETKEYSINSLOT" [slotArgument slot, int count] (Decode.list Decode.bytes)
@@ -254,14 +218,14 @@ data SlotMetric
 
 -- | @CLUSTER SLOT-STATS SLOTSRANGE first last@: the statistics of the slots of this range. Each
 -- primary lists the slots that it serves, in order; the result is the lists of all primaries, one
--- after the other. \(O(n)\) on the server,
--- [since Valkey 8.0.0](https://valkey.io/commands/cluster-slot-stats/); Redis since 8.2.
+-- after the other. \(O(n)\), [since Valkey 8.0.0](https://valkey.io/commands/cluster-slot-stats/);
+-- Redis since 8.2.
 clusterSlotStats :: SlotRange -> Command [(Int, SlotStats)]
 clusterSlotStats range = command "CLUSTER SLOT-STATS" (arg "SLOTSRANGE" : rangeArguments range) slotStats
 
 -- | @CLUSTER SLOT-STATS ORDERBY metric LIMIT count ASC|DESC@: like 'clusterSlotStats', for all
 -- slots, sorted by this metric; from each primary at most this many. An error if the server does
--- not count this metric. \(O(n \log n)\) on the server.
+-- not count this metric. \(O(n \log n)\).
 clusterSlotStatsOrderby :: SlotMetric -> Int64 -> SortOrder -> Command [(Int, SlotStats)]
 clusterSlotStatsOrderby metric limit order =
   command "CLUSTER SLOT-STATS" [arg "ORDERBY", arg metricWord, arg "LIMIT", int limit, arg orderWord] slotStats
@@ -276,52 +240,39 @@ clusterSlotStatsOrderby metric limit order =
       Descending -> "DESC"
 
 slotStats :: Decoder [(Int, SlotStats)]
-slotStats = Decode.list . Decode.pair slotNumberReply $ \reply -> do
-  fields <- Decode.record reply
-  slotStatsKeys <- Decode.field "key-count" Decode.integer fields
-  cpu <- Decode.optionalField "cpu-usec" Decode.integer fields
-  slotStatsBytesIn <- Decode.optionalField "network-bytes-in" Decode.integer fields
-  slotStatsBytesOut <- Decode.optionalField "network-bytes-out" Decode.integer fields
-  pure
+slotStats =
+  Decode.list . Decode.pair slotNumberReply . recordOf $
     SlotStats
-      { slotStatsKeys,
-        slotStatsCpu = seconds . (/ 1e6) . fromIntegral <$> cpu,
-        slotStatsBytesIn,
-        slotStatsBytesOut,
-        slotStatsOthers = otherThan ["key-count", "cpu-usec", "network-bytes-in", "network-bytes-out"] fields
-      }
+      <$> field "key-count" Decode.integer
+      <*> optionalField "cpu-usec" microsecondsReply
+      <*> optionalField "network-bytes-in" Decode.integer
+      <*> optionalField "network-bytes-out" Decode.integer
+      <*> others Decode.value
 
--- | @CLUSTER NODES@: every node that the node knows, itself included. Name the node. \(O(n)\) on
--- the server in nodes, [since 3.0.0](https://valkey.io/commands/cluster-nodes/).
+-- | @CLUSTER NODES@: every node that the node knows, itself included. \(O(n)\) in nodes,
+-- [since 3.0.0](https://valkey.io/commands/cluster-nodes/).
 clusterNodes :: Command [ClusterNode]
 clusterNodes = command "CLUSTER NODES" [] (\reply -> linesOf reply >>= traverse clusterNodeLine)
 
 -- | @CLUSTER REPLICAS id@: the replicas of the primary with this id. An error if there is no such
--- primary. Name the node. \(O(n)\) on the server,
--- [since 5.0.0](https://valkey.io/commands/cluster-replicas/).
-clusterReplicas :: ByteString -> Command [ClusterNode]
+-- primary. \(O(n)\), [since 5.0.0](https://valkey.io/commands/cluster-replicas/), and since 3.0.0
+-- by its old name, [CLUSTER SLAVES](https://valkey.io/commands/cluster-slaves/).
+clusterReplicas, clusterSlaves :: ByteString -> Command [ClusterNode]
 clusterReplicas node = command "CLUSTER REPLICAS" [arg node] nodeLines
-
--- | @CLUSTER SLAVES id@: the old name of 'clusterReplicas', which replaces it
--- [since 5.0.0](https://valkey.io/commands/cluster-slaves/). Since 3.0.0.
-clusterSlaves :: ByteString -> Command [ClusterNode]
 clusterSlaves node = command "CLUSTER SLAVES" [arg node] nodeLines
 
 nodeLines :: Decoder [ClusterNode]
 nodeLines = Decode.list (\reply -> Decode.bytes reply >>= clusterNodeLine)
 
--- | @CLUSTER MYID@: the id of the node. Name the node. \(O(1)\) on the server,
--- [since 3.0.0](https://valkey.io/commands/cluster-myid/).
-clusterMyid :: Command ByteString
+-- | @CLUSTER MYID@, @CLUSTER MYSHARDID@: the id of the node
+-- ([since 3.0.0](https://valkey.io/commands/cluster-myid/)), and that of its shard
+-- ([since 7.2.0](https://valkey.io/commands/cluster-myshardid/)). \(O(1)\).
+clusterMyid, clusterMyshardid :: Command ByteString
 clusterMyid = command "CLUSTER MYID" [] Decode.bytes
-
--- | @CLUSTER MYSHARDID@: the id of the node's shard. Name the node. \(O(1)\) on the server,
--- [since 7.2.0](https://valkey.io/commands/cluster-myshardid/).
-clusterMyshardid :: Command ByteString
 clusterMyshardid = command "CLUSTER MYSHARDID" [] Decode.bytes
 
 -- | @CLUSTER COUNT-FAILURE-REPORTS id@: how many nodes have told the named node that the node with
--- this id does not answer. Name the node. \(O(n)\) on the server in these reports,
+-- this id does not answer. \(O(n)\) in these reports,
 -- [since 3.0.0](https://valkey.io/commands/cluster-count-failure-reports/).
 clusterCountFailureReports :: ByteString -> Command Int64
 clusterCountFailureReports node = command "CLUSTER COUNT-FAILURE-REPORTS" [arg node] Decode.integer
@@ -350,33 +301,18 @@ data LinkDirection
     LinkFrom
   deriving stock (Eq, Show)
 
--- | @CLUSTER LINKS@: the node's connections to and from other nodes. Name the node. \(O(n)\) on the
--- server in nodes, [since 7.0.0](https://valkey.io/commands/cluster-links/).
+-- | @CLUSTER LINKS@: the node's connections to and from other nodes. \(O(n)\) in nodes,
+-- [since 7.0.0](https://valkey.io/commands/cluster-links/).
 clusterLinks :: Command [ClusterLink]
-clusterLinks = command "CLUSTER LINKS" [] (Decode.list link)
-  where
-    link reply = do
-      fields <- Decode.record reply
-      clusterLinkDirection <- Decode.field "direction" direction fields
-      clusterLinkNode <- Decode.field "node" Decode.bytes fields
-      clusterLinkCreated <- Decode.field "create-time" Decode.unixMilliseconds fields
-      clusterLinkEvents <- Decode.field "events" Decode.bytes fields
-      clusterLinkBuffer <- Decode.field "send-buffer-allocated" Decode.integer fields
-      clusterLinkBufferUsed <- Decode.field "send-buffer-used" Decode.integer fields
-      pure
-        ClusterLink
-          { clusterLinkDirection,
-            clusterLinkNode,
-            clusterLinkCreated,
-            clusterLinkEvents,
-            clusterLinkBuffer,
-            clusterLinkBufferUsed
-          }
-    direction reply =
-      Decode.bytes reply >>= \case
-        "to" -> Right LinkTo
-        "from" -> Right LinkFrom
-        _ -> Decode.mismatch "to or from" reply
+clusterLinks =
+  command "CLUSTER LINKS" [] . Decode.list . recordOf $
+    ClusterLink
+      <$> field "direction" (oneOf Decode.bytes "to or from" [("to", LinkTo), ("from", LinkFrom)])
+      <*> field "node" Decode.bytes
+      <*> field "create-time" Decode.unixMilliseconds
+      <*> field "events" Decode.bytes
+      <*> field "send-buffer-allocated" Decode.integer
+      <*> field "send-buffer-used" Decode.integer
 
 -- | Whether a node serves commands.
 data ClusterState
@@ -410,57 +346,29 @@ data ClusterInfo = ClusterInfo
   }
   deriving stock (Eq, Show)
 
--- | @CLUSTER INFO@: the cluster, as the node sees it. Name the node. \(O(1)\) on the server,
+-- | @CLUSTER INFO@: the cluster, as the node sees it. \(O(1)\),
 -- [since 3.0.0](https://valkey.io/commands/cluster-info/).
 clusterInfo :: Command ClusterInfo
-clusterInfo = command "CLUSTER INFO" [] $ \reply -> do
-  texts <- colonFields reply
-  let fields = map (fmap BulkString) texts
-      number name = Decode.field name Decode.integer fields
-  clusterInfoState <- Decode.field "cluster_state" (fmap state . Decode.bytes) fields
-  clusterInfoSlotsAssigned <- number "cluster_slots_assigned"
-  clusterInfoSlotsOk <- number "cluster_slots_ok"
-  clusterInfoSlotsPfail <- number "cluster_slots_pfail"
-  clusterInfoSlotsFail <- number "cluster_slots_fail"
-  clusterInfoKnownNodes <- number "cluster_known_nodes"
-  clusterInfoSize <- number "cluster_size"
-  clusterInfoCurrentEpoch <- number "cluster_current_epoch"
-  clusterInfoMyEpoch <- number "cluster_my_epoch"
-  pure
-    ClusterInfo
-      { clusterInfoState,
-        clusterInfoSlotsAssigned,
-        clusterInfoSlotsOk,
-        clusterInfoSlotsPfail,
-        clusterInfoSlotsFail,
-        clusterInfoKnownNodes,
-        clusterInfoSize,
-        clusterInfoCurrentEpoch,
-        clusterInfoMyEpoch,
-        clusterInfoOthers = otherThan known texts
-      }
+clusterInfo = command "CLUSTER INFO" [] (\reply -> colonFields reply >>= fromFields described . map (fmap BulkString))
   where
-    state = \case
-      "ok" -> ClusterOk
-      "fail" -> ClusterFail
-      word -> OtherClusterState word
-    known =
-      [ "cluster_state",
-        "cluster_slots_assigned",
-        "cluster_slots_ok",
-        "cluster_slots_pfail",
-        "cluster_slots_fail",
-        "cluster_known_nodes",
-        "cluster_size",
-        "cluster_current_epoch",
-        "cluster_my_epoch"
-      ]
+    described =
+      ClusterInfo
+        <$> field "cluster_state" (wordOr OtherClusterState [("ok", ClusterOk), ("fail", ClusterFail)])
+        <*> field "cluster_slots_assigned" Decode.integer
+        <*> field "cluster_slots_ok" Decode.integer
+        <*> field "cluster_slots_pfail" Decode.integer
+        <*> field "cluster_slots_fail" Decode.integer
+        <*> field "cluster_known_nodes" Decode.integer
+        <*> field "cluster_size" Decode.integer
+        <*> field "cluster_current_epoch" Decode.integer
+        <*> field "cluster_my_epoch" Decode.integer
+        <*> others Decode.bytes
 
--- | @CLUSTER HELP@: the server's help on CLUSTER, a line each. \(O(1)\) on the server,
+-- | @CLUSTER HELP@: the server's help on CLUSTER, a line each. \(O(1)\),
 -- [since 5.0.0](https://valkey.io/commands/cluster-help/).
 clusterHelp :: Command [ByteString]
 clusterHelp = command "CLUSTER HELP" [] (Decode.list Decode.bytes)
 
--- | A server says @?@ for a host that it does not know.
-filled :: ByteString -> Maybe ByteString
-filled text = if Char8.null text || text == "?" then Nothing else Just text
+-- | Reads a text that may be missing. A server says @?@ for a host that it does not know.
+filled :: Decoder (Maybe ByteString)
+filled = fmap (mfilter (`notElem` ["", "?"])) . Decode.nullable Decode.bytes

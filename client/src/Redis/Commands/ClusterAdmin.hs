@@ -58,26 +58,17 @@ module Redis.Commands.ClusterAdmin
   )
 where
 
-import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Foldable (toList)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Data.Maybe (fromMaybe)
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
+import Data.Foldable (fold)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, milliseconds)
 import Redis.Error (Host, Port)
 import Redis.Internal.Command.ClusterNode
-import Redis.Internal.Command.Flush
-import Redis.Internal.Command.Lines (otherThan)
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record
 import Redis.Value (Value (BulkString))
 
 -- | @CLUSTER MEET ip port@: makes the node meet the node at this address, and the clusters of both
--- become one. The reply comes before that has happened. \(O(1)\) on the server,
+-- become one. The reply comes before that has happened. \(O(1)\),
 -- [since 3.0.0](https://valkey.io/commands/cluster-meet/).
 clusterMeet :: Host -> Port -> Command ()
 clusterMeet = clusterMeetWith clusterMeetDefaults
@@ -103,7 +94,7 @@ portArgument = int . fromIntegral
 
 -- | @CLUSTER FORGET id@: makes the node forget the node with this id, and ignore it for a minute
 -- even if other nodes name it. So all nodes must be told within that minute. An error for the node
--- itself, for its primary, and for an id that it does not know. \(O(1)\) on the server,
+-- itself, for its primary, and for an id that it does not know. \(O(1)\),
 -- [since 3.0.0](https://valkey.io/commands/cluster-forget/).
 --
 -- > run client (onEach AllNodes (clusterForget gone))
@@ -111,7 +102,7 @@ clusterForget :: ByteString -> Command ()
 clusterForget node = command "CLUSTER FORGET" [arg node] Decode.okay
 
 -- | @CLUSTER REPLICATE id@: the node becomes a replica of that primary. An error for a node that is
--- a primary with slots or keys. \(O(1)\) on the server,
+-- a primary with slots or keys. \(O(1)\),
 -- [since 3.0.0](https://valkey.io/commands/cluster-replicate/).
 clusterReplicate :: ByteString -> Command ()
 clusterReplicate node = command "CLUSTER REPLICATE" [arg node] Decode.okay
@@ -141,8 +132,8 @@ clusterFailoverDefaults :: ClusterFailoverOptions
 clusterFailoverDefaults = ClusterFailoverOptions {clusterFailoverMode = Nothing}
 
 -- | @CLUSTER FAILOVER@: a replica takes its primary's place, as soon as it has all of its data;
--- nothing is lost. The reply comes before that has happened. An error for a primary. \(O(1)\) on
--- the server, [since 3.0.0](https://valkey.io/commands/cluster-failover/).
+-- nothing is lost. The reply comes before that has happened. An error for a primary. \(O(1)\),
+-- [since 3.0.0](https://valkey.io/commands/cluster-failover/).
 clusterFailover :: Command ()
 clusterFailover = clusterFailoverWith clusterFailoverDefaults
 
@@ -176,8 +167,7 @@ clusterResetDefaults :: ClusterResetOptions
 clusterResetDefaults = ClusterResetOptions {clusterResetMode = Nothing}
 
 -- | @CLUSTER RESET@: the node leaves its cluster. A replica becomes an empty primary. An error for
--- a primary with keys. \(O(n)\) on the server in nodes,
--- [since 3.0.0](https://valkey.io/commands/cluster-reset/).
+-- a primary with keys. \(O(n)\) in nodes, [since 3.0.0](https://valkey.io/commands/cluster-reset/).
 clusterReset :: Command ()
 clusterReset = clusterResetWith clusterResetDefaults
 
@@ -190,8 +180,8 @@ clusterResetWith ClusterResetOptions {clusterResetMode} = command "CLUSTER RESET
       Just ResetSoft -> [arg "SOFT"]
       Just ResetHard -> [arg "HARD"]
 
--- | @CLUSTER SAVECONFIG@: writes what the node knows of the cluster to its disk. \(O(1)\) on the
--- server, [since 3.0.0](https://valkey.io/commands/cluster-saveconfig/).
+-- | @CLUSTER SAVECONFIG@: writes what the node knows of the cluster to its disk. \(O(1)\),
+-- [since 3.0.0](https://valkey.io/commands/cluster-saveconfig/).
 clusterSaveconfig :: Command ()
 clusterSaveconfig = command "CLUSTER SAVECONFIG" [] Decode.okay
 
@@ -204,7 +194,7 @@ data BumpedEpoch
   deriving stock (Eq, Show)
 
 -- | @CLUSTER BUMPEPOCH@: gives the node the highest epoch of all, unless it has it already.
--- \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/cluster-bumpepoch/).
+-- \(O(1)\), [since 3.0.0](https://valkey.io/commands/cluster-bumpepoch/).
 clusterBumpepoch :: Command BumpedEpoch
 clusterBumpepoch = command "CLUSTER BUMPEPOCH" [] bumpedEpoch
 
@@ -217,40 +207,35 @@ bumpedEpoch reply = do
     _ -> Decode.mismatch "BUMPED or STILL and an epoch" reply
 
 -- | @CLUSTER SET-CONFIG-EPOCH epoch@: sets the epoch of a new node that knows no other node. An
--- error for any other node. \(O(1)\) on the server,
+-- error for any other node. \(O(1)\),
 -- [since 3.0.0](https://valkey.io/commands/cluster-set-config-epoch/).
 clusterSetConfigEpoch :: Int64 -> Command ()
 clusterSetConfigEpoch epoch = command "CLUSTER SET-CONFIG-EPOCH" [int epoch] Decode.okay
 
--- | @CLUSTER ADDSLOTS slot …@: the node serves these slots from now on: all of them, or none. An
--- error if it knows of a node that serves one of them. \(O(n)\) on the server,
--- [since 3.0.0](https://valkey.io/commands/cluster-addslots/).
-clusterAddslots :: NonEmpty Int -> Command ()
+-- | @CLUSTER ADDSLOTS slot …@: the node serves these slots from now on. An error if it knows of a
+-- node that serves one of them. @CLUSTER DELSLOTS slot …@: the node forgets which node serves these
+-- slots, itself or another, and is down until one serves them again. Both change all of the slots,
+-- or none. \(O(n)\), since 3.0.0 ([CLUSTER ADDSLOTS](https://valkey.io/commands/cluster-addslots/),
+-- [CLUSTER DELSLOTS](https://valkey.io/commands/cluster-delslots/)).
+clusterAddslots, clusterDelslots :: NonEmpty Int -> Command ()
 clusterAddslots slots = command "CLUSTER ADDSLOTS" (map slotArgument (toList slots)) Decode.okay
-
--- | @CLUSTER ADDSLOTSRANGE first last …@: like 'clusterAddslots'.
--- [Since 7.0.0](https://valkey.io/commands/cluster-addslotsrange/).
-clusterAddslotsrange :: NonEmpty SlotRange -> Command ()
-clusterAddslotsrange ranges = command "CLUSTER ADDSLOTSRANGE" (concatMap rangeArguments ranges) Decode.okay
-
--- | @CLUSTER DELSLOTS slot …@: the node forgets which node serves these slots, itself or another:
--- all of them, or none. The node is down until one serves them again. \(O(n)\) on the server,
--- [since 3.0.0](https://valkey.io/commands/cluster-delslots/).
-clusterDelslots :: NonEmpty Int -> Command ()
 clusterDelslots slots = command "CLUSTER DELSLOTS" (map slotArgument (toList slots)) Decode.okay
 
--- | @CLUSTER DELSLOTSRANGE first last …@: like 'clusterDelslots'.
--- [Since 7.0.0](https://valkey.io/commands/cluster-delslotsrange/).
-clusterDelslotsrange :: NonEmpty SlotRange -> Command ()
+-- | @CLUSTER ADDSLOTSRANGE first last …@, @CLUSTER DELSLOTSRANGE first last …@: like
+-- 'clusterAddslots' and 'clusterDelslots', since 7.0.0
+-- ([CLUSTER ADDSLOTSRANGE](https://valkey.io/commands/cluster-addslotsrange/),
+-- [CLUSTER DELSLOTSRANGE](https://valkey.io/commands/cluster-delslotsrange/)).
+clusterAddslotsrange, clusterDelslotsrange :: NonEmpty SlotRange -> Command ()
+clusterAddslotsrange ranges = command "CLUSTER ADDSLOTSRANGE" (concatMap rangeArguments ranges) Decode.okay
 clusterDelslotsrange ranges = command "CLUSTER DELSLOTSRANGE" (concatMap rangeArguments ranges) Decode.okay
 
--- | @CLUSTER FLUSHSLOTS@: the node serves no slots from now on. An error if it has keys. \(O(1)\)
--- on the server, [since 3.0.0](https://valkey.io/commands/cluster-flushslots/).
+-- | @CLUSTER FLUSHSLOTS@: the node serves no slots from now on. An error if it has keys. \(O(1)\),
+-- [since 3.0.0](https://valkey.io/commands/cluster-flushslots/).
 clusterFlushslots :: Command ()
 clusterFlushslots = command "CLUSTER FLUSHSLOTS" [] Decode.okay
 
--- | @CLUSTER FLUSHSLOT slot@: deletes all keys of a slot that the node serves. \(O(n)\) on the
--- server, [since Valkey 9.0.0](https://valkey.io/commands/cluster-flushslot/); Redis lacks it.
+-- | @CLUSTER FLUSHSLOT slot@: deletes all keys of a slot that the node serves. \(O(n)\),
+-- [since Valkey 9.0.0](https://valkey.io/commands/cluster-flushslot/); Redis lacks it.
 clusterFlushslot :: Int -> Command ()
 clusterFlushslot = clusterFlushslotWith flushDefaults
 
@@ -271,7 +256,7 @@ data SlotAssignment
   deriving stock (Eq, Show)
 
 -- | @CLUSTER SETSLOT slot IMPORTING|MIGRATING|NODE|STABLE …@: one step in moving a slot key by key.
--- \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/cluster-setslot/).
+-- \(O(1)\), [since 3.0.0](https://valkey.io/commands/cluster-setslot/).
 clusterSetslot :: Int -> SlotAssignment -> Command ()
 clusterSetslot = clusterSetslotWith clusterSetslotDefaults
 
@@ -301,7 +286,7 @@ clusterSetslotWith ClusterSetslotOptions {clusterSetslotTimeout} slot assignment
 
 -- | @CLUSTER MIGRATESLOTS SLOTSRANGE first last … NODE id …@: the node begins to move these slots
 -- to the nodes with these ids. Clients notice nothing before a migration is done. An error if the
--- node does not serve the slots. \(O(n)\) on the server in slots,
+-- node does not serve the slots. \(O(n)\) in slots,
 -- [since Valkey 9.0.0](https://valkey.io/commands/cluster-migrateslots/); Redis lacks it.
 clusterMigrateslots :: NonEmpty (NonEmpty SlotRange, ByteString) -> Command ()
 clusterMigrateslots moves = command "CLUSTER MIGRATESLOTS" (concatMap move moves) Decode.okay
@@ -334,56 +319,42 @@ data SlotMigration = SlotMigration
   deriving stock (Eq, Show)
 
 -- | @CLUSTER GETSLOTMIGRATIONS@: the node's current migrations, and those that ended lately.
--- \(O(n)\) on the server,
--- [since Valkey 9.0.0](https://valkey.io/commands/cluster-getslotmigrations/); Redis lacks it.
+-- \(O(n)\), [since Valkey 9.0.0](https://valkey.io/commands/cluster-getslotmigrations/); Redis
+-- lacks it.
 clusterGetslotmigrations :: Command [SlotMigration]
 clusterGetslotmigrations = command "CLUSTER GETSLOTMIGRATIONS" [] (Decode.list migration)
 
 migration :: Decoder SlotMigration
-migration reply = do
-  fields <- Decode.record reply
-  let text name = Decode.field name Decode.bytes fields
-      -- A replica knows of a migration, but not of its nodes.
-      node name = fromMaybe "" <$> Decode.optionalField name Decode.bytes fields
-  slotMigrationName <- text "name"
-  slotMigrationOperation <- text "operation"
-  slotMigrationRanges <- Decode.field "slot_ranges" slotRanges fields
-  slotMigrationSource <- node "source_node"
-  slotMigrationTarget <- node "target_node"
-  slotMigrationCreated <- Decode.field "create_time" Decode.unixSeconds fields
-  slotMigrationUpdated <- Decode.field "last_update_time" Decode.unixSeconds fields
-  slotMigrationState <- text "state"
-  slotMigrationMessage <- text "message"
-  pure
+migration =
+  recordOf $
     SlotMigration
-      { slotMigrationName,
-        slotMigrationOperation,
-        slotMigrationRanges,
-        slotMigrationSource,
-        slotMigrationTarget,
-        slotMigrationCreated,
-        slotMigrationUpdated,
-        slotMigrationState,
-        slotMigrationMessage,
-        slotMigrationOthers = otherThan known fields
-      }
+      <$> field "name" Decode.bytes
+      <*> field "operation" Decode.bytes
+      <*> field "slot_ranges" slotRanges
+      <*> node "source_node"
+      <*> node "target_node"
+      <*> field "create_time" Decode.unixSeconds
+      <*> field "last_update_time" Decode.unixSeconds
+      <*> field "state" Decode.bytes
+      <*> field "message" Decode.bytes
+      <*> others Decode.value
   where
-    known = ["name", "operation", "slot_ranges", "source_node", "target_node", "create_time", "last_update_time", "state", "message"]
+    -- A replica knows of a migration, but not of its nodes.
+    node name = fold <$> optionalField name Decode.bytes
 
 slotRanges :: Decoder [SlotRange]
 slotRanges one = Decode.bytes one >>= maybe (Decode.mismatch "ranges of slots" one) Right . traverse slotRangeText . Char8.words
 
 -- | @CLUSTER CANCELSLOTMIGRATIONS@: cancels all migrations in which this node gives slots; the
--- slots stay where they are. An error if there are none. \(O(n)\) on the server,
+-- slots stay where they are. An error if there are none. \(O(n)\),
 -- [since Valkey 9.0.0](https://valkey.io/commands/cluster-cancelslotmigrations/); Redis lacks it.
 clusterCancelslotmigrations :: Command ()
 clusterCancelslotmigrations = command "CLUSTER CANCELSLOTMIGRATIONS" [] Decode.okay
 
 -- | @CLUSTER MIGRATION IMPORT first last …@: the node begins to take these slots from the primary
 -- that serves them, and this is the id of the task. Clients notice nothing before it is done.
--- \(O(n)\) on the server in slots,
--- [since Redis 8.4.0](https://redis.io/docs/latest/commands/cluster-migration/); Valkey has
--- 'clusterMigrateslots'.
+-- \(O(n)\) in slots, [since Redis 8.4.0](https://redis.io/docs/latest/commands/cluster-migration/);
+-- Valkey has 'clusterMigrateslots'.
 clusterMigrationImport :: NonEmpty SlotRange -> Command ByteString
 clusterMigrationImport slots = command "CLUSTER MIGRATION" (arg "IMPORT" : concatMap rangeArguments slots) Decode.bytes
 
@@ -414,7 +385,7 @@ data MigrationTask = MigrationTask
   deriving stock (Eq, Show)
 
 -- | @CLUSTER MIGRATION STATUS ALL@: the node's tasks, current ones and those that ended lately.
--- \(O(n)\) on the server.
+-- \(O(n)\).
 clusterMigrationStatus :: Command [MigrationTask]
 clusterMigrationStatus = migrationStatus [arg "ALL"]
 
@@ -427,43 +398,26 @@ migrationStatus :: [Argument] -> Command [MigrationTask]
 migrationStatus which = command "CLUSTER MIGRATION" (arg "STATUS" : which) (Decode.list migrationTask)
 
 migrationTask :: Decoder MigrationTask
-migrationTask reply = do
-  fields <- Decode.record reply
-  let text name = Decode.field name Decode.bytes fields
-      time name = do
-        since <- Decode.field name Decode.integer fields
-        if since > 0 then Just <$> Decode.field name Decode.unixMilliseconds fields else Right Nothing
-  migrationTaskId <- text "id"
-  migrationTaskSlots <- Decode.field "slots" slotRanges fields
-  migrationTaskSource <- text "source"
-  migrationTaskTarget <- text "dest"
-  migrationTaskOperation <- text "operation"
-  migrationTaskState <- text "state"
-  migrationTaskLastError <- text "last_error"
-  migrationTaskRetries <- Decode.field "retries" Decode.integer fields
-  migrationTaskCreated <- Decode.field "create_time" Decode.unixMilliseconds fields
-  migrationTaskStarted <- time "start_time"
-  migrationTaskEnded <- time "end_time"
-  migrationTaskWritePause <- milliseconds <$> Decode.field "write_pause_ms" Decode.integer fields
-  pure
+migrationTask =
+  recordOf $
     MigrationTask
-      { migrationTaskId,
-        migrationTaskSlots,
-        migrationTaskSource,
-        migrationTaskTarget,
-        migrationTaskOperation,
-        migrationTaskState,
-        migrationTaskLastError,
-        migrationTaskRetries,
-        migrationTaskCreated,
-        migrationTaskStarted,
-        migrationTaskEnded,
-        migrationTaskWritePause,
-        migrationTaskOthers = otherThan known fields
-      }
+      <$> field "id" Decode.bytes
+      <*> field "slots" slotRanges
+      <*> field "source" Decode.bytes
+      <*> field "dest" Decode.bytes
+      <*> field "operation" Decode.bytes
+      <*> field "state" Decode.bytes
+      <*> field "last_error" Decode.bytes
+      <*> field "retries" Decode.integer
+      <*> field "create_time" Decode.unixMilliseconds
+      <*> field "start_time" time
+      <*> field "end_time" time
+      <*> field "write_pause_ms" millisecondsReply
+      <*> others Decode.value
   where
-    known =
-      ["id", "slots", "source", "dest", "operation", "state", "last_error", "retries", "create_time", "start_time", "end_time", "write_pause_ms"]
+    time since = do
+      number <- Decode.integer since
+      if number > 0 then Just <$> Decode.unixMilliseconds since else Right Nothing
 
 -- | @CLUSTER MIGRATION CANCEL ID id@: cancels a task; how many were cancelled.
 clusterMigrationCancel :: ByteString -> Command Int64
@@ -473,10 +427,10 @@ clusterMigrationCancel task = command "CLUSTER MIGRATION" [arg "CANCEL", arg "ID
 clusterMigrationCancelAll :: Command Int64
 clusterMigrationCancelAll = command "CLUSTER MIGRATION" [arg "CANCEL", arg "ALL"] Decode.integer
 
--- | @TRIMSLOTS RANGES n first last …@: deletes, in the background, the keys of slots that the node does not serve, such as
--- an interrupted migration leaves. An error for a slot that it serves. \(O(n)\) on the server in
--- the node's keys, [since Redis 8.4.0](https://redis.io/docs/latest/commands/trimslots/); Valkey
--- lacks it.
+-- | @TRIMSLOTS RANGES n first last …@: deletes, in the background, the keys of slots that the node
+-- does not serve, such as an interrupted migration leaves. An error for a slot that it serves.
+-- \(O(n)\) in the node's keys,
+-- [since Redis 8.4.0](https://redis.io/docs/latest/commands/trimslots/); Valkey lacks it.
 trimslots :: NonEmpty SlotRange -> Command ()
 trimslots slots =
   command "TRIMSLOTS" (arg "RANGES" : int (fromIntegral (length slots)) : concatMap rangeArguments slots) Decode.okay

@@ -15,13 +15,9 @@ module Redis.Commands.Clusterscan
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.ClusterNode (slotArgument)
-import Redis.Internal.Command.KeyType
+import Redis.Internal.Command.Common
 
 -- | The position of a walk, which leads to the node of a slot.
 newtype ClusterscanCursor = ClusterscanCursor ByteString
@@ -60,7 +56,7 @@ data ClusterscanPage = ClusterscanPage
 
 -- | @CLUSTERSCAN cursor@: a step of a walk over all keys of a cluster, slot by slot. The cursor
 -- leads to the primary of the next slot. The walk reports every key that exists from its beginning
--- to its end, at least once. \(O(n)\) on the server in the keys reported,
+-- to its end, at least once. \(O(n)\) in the keys reported,
 -- [since Valkey 9.1.0](https://valkey.io/commands/clusterscan/); Redis lacks it: there
 -- 'Redis.Commands.Keys.scan' walks over each primary.
 clusterscan :: ClusterscanCursor -> Command ClusterscanPage

@@ -21,16 +21,10 @@ module Redis.Commands.Command
   )
 where
 
-import Data.ByteString (ByteString)
 import Data.Foldable (fold)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Internal.Command.Lines (otherThan)
-import Redis.Value (Value)
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record
 
 -- | A server's description of one of its commands.
 data CommandInfo = CommandInfo
@@ -53,38 +47,29 @@ data CommandInfo = CommandInfo
 
 -- | @COMMAND INFO name …@: the description of each command, or 'Nothing' if the server does not
 -- know the command. A subcommand is named as @config|get@
--- ([since 7.0.0](https://valkey.io/commands/command-info/)). \(O(n)\) on the server, since 2.8.13.
+-- ([since 7.0.0](https://valkey.io/commands/command-info/)). \(O(n)\), since 2.8.13.
 commandInfo :: NonEmpty ByteString -> Command [Maybe CommandInfo]
 commandInfo names =
   command "COMMAND INFO" (args names) (Decode.listOf (length names) (Decode.nullable description))
 
 -- | @COMMAND INFO@: the descriptions of all commands, in no order. @COMMAND@ alone gives the same.
--- \(O(n)\) on the server; without names [since 7.0.0](https://valkey.io/commands/command-info/).
+-- \(O(n)\); without names [since 7.0.0](https://valkey.io/commands/command-info/).
 commandInfoAll :: Command [CommandInfo]
 commandInfoAll = command "COMMAND INFO" [] (Decode.list description)
 
 description :: Decoder CommandInfo
 description reply = do
   elements <- Decode.list Decode.value reply
-  let several place one = concat <$> Decode.optionalElement place (Decode.list one) elements
-  commandInfoName <- Decode.element 0 Decode.bytes elements
-  commandInfoArity <- Decode.element 1 Decode.integer elements
-  commandInfoFlags <- Decode.element 2 (Decode.list Decode.bytes) elements
-  -- Elements 3 to 5 are the first key, the last key, and the step.
-  commandInfoCategories <- several 6 Decode.bytes
-  commandInfoTips <- several 7 Decode.bytes
-  commandInfoKeySpecs <- several 8 Decode.value
-  commandInfoSubcommands <- several 9 description
-  pure
-    CommandInfo
-      { commandInfoName,
-        commandInfoArity,
-        commandInfoFlags,
-        commandInfoCategories,
-        commandInfoTips,
-        commandInfoKeySpecs,
-        commandInfoSubcommands
-      }
+  let listAt place one = concat <$> Decode.optionalElement place (Decode.list one) elements
+  CommandInfo
+    <$> Decode.element 0 Decode.bytes elements
+    <*> Decode.element 1 Decode.integer elements
+    <*> Decode.element 2 (Decode.list Decode.bytes) elements
+    -- Elements 3 to 5 are the first key, the last key, and the step.
+    <*> listAt 6 Decode.bytes
+    <*> listAt 7 Decode.bytes
+    <*> listAt 8 Decode.value
+    <*> listAt 9 description
 
 -- | A server's documentation of one of its commands, for people.
 data CommandDocs = CommandDocs
@@ -104,49 +89,40 @@ data CommandDocs = CommandDocs
   deriving stock (Eq, Show)
 
 -- | @COMMAND DOCS name …@: the documentation of the commands that the server knows; others are left
--- out. \(O(n)\) on the server, [since 7.0.0](https://valkey.io/commands/command-docs/).
+-- out. \(O(n)\), [since 7.0.0](https://valkey.io/commands/command-docs/).
 commandDocs :: NonEmpty ByteString -> Command [(ByteString, CommandDocs)]
 commandDocs names = command "COMMAND DOCS" (args names) documentations
 
 -- | @COMMAND DOCS@: the documentation of all commands, in no order: some hundred kilobytes.
--- \(O(n)\) on the server, [since 7.0.0](https://valkey.io/commands/command-docs/).
+-- \(O(n)\), [since 7.0.0](https://valkey.io/commands/command-docs/).
 commandDocsAll :: Command [(ByteString, CommandDocs)]
 commandDocsAll = command "COMMAND DOCS" [] documentations
 
 documentations :: Decoder [(ByteString, CommandDocs)]
-documentations = Decode.pairs Decode.bytes $ \reply -> do
-  fields <- Decode.record reply
-  summary <- Decode.optionalField "summary" Decode.bytes fields
-  commandDocsSince <- Decode.optionalField "since" Decode.bytes fields
-  commandDocsGroup <- Decode.field "group" Decode.bytes fields
-  commandDocsComplexity <- Decode.optionalField "complexity" Decode.bytes fields
-  subcommands <- Decode.optionalField "subcommands" documentations fields
-  pure
+documentations =
+  Decode.pairs Decode.bytes . recordOf $
     CommandDocs
-      { commandDocsSummary = fold summary,
-        commandDocsSince,
-        commandDocsGroup,
-        commandDocsComplexity,
-        commandDocsSubcommands = concat subcommands,
-        commandDocsOthers = otherThan ["summary", "since", "group", "complexity", "subcommands"] fields
-      }
+      <$> (fold <$> optionalField "summary" Decode.bytes)
+      <*> optionalField "since" Decode.bytes
+      <*> field "group" Decode.bytes
+      <*> optionalField "complexity" Decode.bytes
+      <*> several "subcommands" documentations
+      <*> others Decode.value
 
 -- | @COMMAND GETKEYS name argument …@: the keys of this command. An error reply if it has none, or
--- if it is wrong. \(O(n)\) on the server,
--- [since 2.8.13](https://valkey.io/commands/command-getkeys/).
+-- if it is wrong. \(O(n)\), [since 2.8.13](https://valkey.io/commands/command-getkeys/).
 commandGetkeys :: NonEmpty ByteString -> Command [ByteString]
 commandGetkeys commandArguments =
   command "COMMAND GETKEYS" (args commandArguments) (Decode.list Decode.bytes)
 
 -- | @COMMAND GETKEYSANDFLAGS name argument …@: like 'commandGetkeys', with what the command does to
--- each key:
--- @RO@ for read, @RW@, @OW@ for overwritten, @access@, @update@ and so on. \(O(n)\) on the server,
+-- each key: @RO@ for read, @RW@, @OW@ for overwritten, @access@, @update@ and so on. \(O(n)\),
 -- [since 7.0.0](https://valkey.io/commands/command-getkeysandflags/).
 commandGetkeysandflags :: NonEmpty ByteString -> Command [(ByteString, [ByteString])]
 commandGetkeysandflags commandArguments =
   command "COMMAND GETKEYSANDFLAGS" (args commandArguments) (Decode.list (Decode.pair Decode.bytes (Decode.list Decode.bytes)))
 
--- | @COMMAND COUNT@: how many commands there are, without subcommands. \(O(1)\) on the server,
+-- | @COMMAND COUNT@: how many commands there are, without subcommands. \(O(1)\),
 -- [since 2.8.13](https://valkey.io/commands/command-count/).
 commandCount :: Command Int64
 commandCount = command "COMMAND COUNT" [] Decode.integer
@@ -161,8 +137,8 @@ data CommandFilter
     OfPattern ByteString
   deriving stock (Eq, Show)
 
--- | @COMMAND LIST@: the names of all commands, without subcommands, in no order. \(O(n)\) on the
--- server, [since 7.0.0](https://valkey.io/commands/command-list/).
+-- | @COMMAND LIST@: the names of all commands, without subcommands, in no order. \(O(n)\),
+-- [since 7.0.0](https://valkey.io/commands/command-list/).
 commandList :: Command [ByteString]
 commandList = command "COMMAND LIST" [] (Decode.list Decode.bytes)
 
@@ -176,7 +152,7 @@ commandListOf which = command "COMMAND LIST" (arg "FILTERBY" : condition) (Decod
       OfCategory category -> [arg "ACLCAT", arg category]
       OfPattern glob -> [arg "PATTERN", arg glob]
 
--- | @COMMAND HELP@: the server's help on COMMAND, a line each. \(O(1)\) on the server,
+-- | @COMMAND HELP@: the server's help on COMMAND, a line each. \(O(1)\),
 -- [since 5.0.0](https://valkey.io/commands/command-help/).
 commandHelp :: Command [ByteString]
 commandHelp = command "COMMAND HELP" [] (Decode.list Decode.bytes)

@@ -13,38 +13,35 @@ module Redis.Commands.Config
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Common
 
 -- | @CONFIG GET pattern …@: the settings whose names match one of the globs. In a cluster, name the
--- node. \(O(n)\) on the server, [since 2.0.0](https://valkey.io/commands/config-get/); several
--- patterns since 7.0.0.
+-- node. \(O(n)\), [since 2.0.0](https://valkey.io/commands/config-get/); several patterns since
+-- 7.0.0.
 configGet :: NonEmpty ByteString -> Command [(ByteString, ByteString)]
 configGet patterns = command "CONFIG GET" (args patterns) (Decode.pairs Decode.bytes Decode.bytes)
 
 -- | @CONFIG SET name value …@: changes settings: all of them, or none. In a cluster it runs on
--- every node. \(O(n)\) on the server, [since 2.0.0](https://valkey.io/commands/config-set/);
--- several settings since 7.0.0.
+-- every node. \(O(n)\), [since 2.0.0](https://valkey.io/commands/config-set/); several settings
+-- since 7.0.0.
 configSet :: NonEmpty (ByteString, ByteString) -> Command ()
 configSet settings = command "CONFIG SET" (concatMap both settings) Decode.okay
   where
     both (name, new) = [arg name, arg new]
 
 -- | @CONFIG RESETSTAT@: resets what INFO and LATENCY HISTOGRAM count. In a cluster it runs on every
--- node. \(O(1)\) on the server, [since 2.0.0](https://valkey.io/commands/config-resetstat/).
+-- node. \(O(1)\), [since 2.0.0](https://valkey.io/commands/config-resetstat/).
 configResetstat :: Command ()
 configResetstat = command "CONFIG RESETSTAT" [] Decode.okay
 
 -- | @CONFIG REWRITE@: writes the current settings into the file that the server was started with.
--- In a cluster it runs on every node. An error if there is no file. \(O(1)\) on the server,
+-- In a cluster it runs on every node. An error if there is no file. \(O(1)\),
 -- [since 2.8.0](https://valkey.io/commands/config-rewrite/).
 configRewrite :: Command ()
 configRewrite = command "CONFIG REWRITE" [] Decode.okay
 
--- | @CONFIG HELP@: the server's help on CONFIG, a line each. \(O(1)\) on the server,
+-- | @CONFIG HELP@: the server's help on CONFIG, a line each. \(O(1)\),
 -- [since 5.0.0](https://valkey.io/commands/config-help/).
 configHelp :: Command [ByteString]
 configHelp = command "CONFIG HELP" [] (Decode.list Decode.bytes)

@@ -37,18 +37,15 @@ module Redis.Commands.Connection
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
+import Control.Monad (mfilter)
 import Data.Maybe (fromMaybe)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record
 import Redis.Internal.Config (Credentials (..), revealSecret)
 import Redis.Value (Value (..))
 
--- | @PING@: succeeds if the server answers. \(O(1)\) on the server,
+-- | @PING@: succeeds if the server answers. \(O(1)\),
 -- [since 1.0.0](https://valkey.io/commands/ping/).
 ping :: Command ()
 ping = command "PING" [] $ \case
@@ -57,31 +54,26 @@ ping = command "PING" [] $ \case
   Array (BulkString "pong" : _) -> Right ()
   reply -> Decode.mismatch "PONG" reply
 
--- | @PING message@: the message. \(O(1)\) on the server,
--- [since 2.8.0](https://valkey.io/commands/ping/).
+-- | @PING message@: the message. \(O(1)\), [since 2.8.0](https://valkey.io/commands/ping/).
 pingMessage :: ByteString -> Command ByteString
 pingMessage message = command "PING" [arg message] $ \case
   -- RESP2 on a connection that has subscriptions.
   Array [BulkString "pong", told] -> Decode.bytes told
   reply -> Decode.bytes reply
 
--- | @ECHO message@: the message. \(O(1)\) on the server,
--- [since 1.0.0](https://valkey.io/commands/echo/).
+-- | @ECHO message@: the message. \(O(1)\), [since 1.0.0](https://valkey.io/commands/echo/).
 echo :: ByteString -> Command ByteString
 echo message = command "ECHO" [arg message] Decode.bytes
 
--- | @CLIENT ID@: the server's number for the connection. \(O(1)\) on the server,
+-- | @CLIENT ID@: the server's number for the connection. \(O(1)\),
 -- [since 5.0.0](https://valkey.io/commands/client-id/).
 clientId :: Command Int64
 clientId = command "CLIENT ID" [] Decode.integer
 
--- | @CLIENT GETNAME@: the connection's name, if it has one. \(O(1)\) on the server,
+-- | @CLIENT GETNAME@: the connection's name, if it has one. \(O(1)\),
 -- [since 2.6.9](https://valkey.io/commands/client-getname/).
 clientGetname :: Command (Maybe ByteString)
-clientGetname =
-  fmap nonEmpty (command "CLIENT GETNAME" [] (Decode.nullable Decode.bytes))
-  where
-    nonEmpty name = if name == Just "" then Nothing else name
+clientGetname = mfilter (/= "") <$> command "CLIENT GETNAME" [] (Decode.nullable Decode.bytes)
 
 -- | The arguments of HELLO.
 data HelloOptions = HelloOptions
@@ -112,8 +104,8 @@ data ServerHello = ServerHello
   deriving stock (Eq, Show)
 
 -- | @HELLO protocol [AUTH user password] [SETNAME name]@: sets the protocol, and gives facts about
--- the server. \(O(1)\) on the server, [since 6.0.0](https://valkey.io/commands/hello/); an older
--- server calls it an unknown command.
+-- the server. \(O(1)\), [since 6.0.0](https://valkey.io/commands/hello/); an older server calls it
+-- an unknown command.
 hello :: HelloOptions -> Command ServerHello
 hello HelloOptions {helloProtocol, helloCredentials, helloClientName} =
   command "HELLO" (int helloProtocol : credentials <> name) serverHello
@@ -125,17 +117,17 @@ hello HelloOptions {helloProtocol, helloCredentials, helloClientName} =
     name = option "SETNAME" arg helloClientName
 
 serverHello :: Decoder ServerHello
-serverHello reply = do
-  fields <- Decode.record reply
-  helloServer <- Decode.field "server" Decode.bytes fields
-  helloVersion <- Decode.field "version" Decode.bytes fields
-  helloProto <- Decode.field "proto" Decode.integer fields
-  helloConnectionId <- Decode.field "id" Decode.integer fields
-  helloMode <- Decode.field "mode" Decode.bytes fields
-  helloRole <- Decode.optionalField "role" Decode.bytes fields
-  pure ServerHello {helloServer, helloVersion, helloProto, helloConnectionId, helloMode, helloRole}
+serverHello =
+  recordOf $
+    ServerHello
+      <$> field "server" Decode.bytes
+      <*> field "version" Decode.bytes
+      <*> field "proto" Decode.integer
+      <*> field "id" Decode.integer
+      <*> field "mode" Decode.bytes
+      <*> optionalField "role" Decode.bytes
 
--- | @AUTH [user] password@: logs in. \(O(n)\) on the server in the passwords of the user,
+-- | @AUTH [user] password@: logs in. \(O(n)\) in the passwords of the user,
 -- [since 1.0.0](https://valkey.io/commands/auth/); a user since 6.0.0.
 auth :: Credentials -> Command ()
 auth Credentials {credentialsUser, credentialsPassword} =
@@ -143,33 +135,32 @@ auth Credentials {credentialsUser, credentialsPassword} =
   where
     user = maybe [] (pure . arg) credentialsUser
 
--- | @SELECT database@: changes the database of the connection. \(O(1)\) on the server,
+-- | @SELECT database@: changes the database of the connection. \(O(1)\),
 -- [since 1.0.0](https://valkey.io/commands/select/).
 select :: Int -> Command ()
 select database =
   command "SELECT" [int (fromIntegral database)] Decode.okay
 
--- | @CLIENT SETNAME name@: names the connection, with printable characters and no spaces. \(O(1)\)
--- on the server, [since 2.6.9](https://valkey.io/commands/client-setname/).
+-- | @CLIENT SETNAME name@: names the connection, with printable characters and no spaces. \(O(1)\),
+-- [since 2.6.9](https://valkey.io/commands/client-setname/).
 clientSetname :: ByteString -> Command ()
 clientSetname name =
   command "CLIENT SETNAME" [arg name] Decode.okay
 
--- | @CLIENT SETINFO attribute value@: tells the server about the client library; the attribute
--- is @LIB-NAME@ or @LIB-VER@. \(O(1)\) on the server,
--- [since 7.2.0](https://valkey.io/commands/client-setinfo/).
+-- | @CLIENT SETINFO attribute value@: tells the server about the client library; the attribute is
+-- @LIB-NAME@ or @LIB-VER@. \(O(1)\), [since 7.2.0](https://valkey.io/commands/client-setinfo/).
 clientSetinfo :: ByteString -> ByteString -> Command ()
 clientSetinfo attribute value =
   command "CLIENT SETINFO" [arg attribute, arg value] Decode.okay
 
 -- | @CLIENT NO-TOUCH ON|OFF@: whether the connection's commands leave the keys' time of last use as
--- it is. \(O(1)\) on the server, [since 7.2.0](https://valkey.io/commands/client-no-touch/).
+-- it is. \(O(1)\), [since 7.2.0](https://valkey.io/commands/client-no-touch/).
 clientNoTouch :: Bool -> Command ()
 clientNoTouch on =
   command "CLIENT NO-TOUCH" [arg (if on then "ON" else "OFF")] Decode.okay
 
 -- | @CLIENT NO-EVICT ON|OFF@: whether the server spares the connection when it closes connections
--- for lack of memory (@maxmemory-clients@). \(O(1)\) on the server,
+-- for lack of memory (@maxmemory-clients@). \(O(1)\),
 -- [since 7.0.0](https://valkey.io/commands/client-no-evict/).
 clientNoEvict :: Bool -> Command ()
 clientNoEvict on =
@@ -177,45 +168,37 @@ clientNoEvict on =
 
 -- | @CLIENT CAPA capability …@: what the client can do, such as @redirect@: follow a primary that
 -- has moved, on a server that is not a cluster. The server ignores capabilities that it does not
--- know. \(O(1)\) on the server, [since Valkey 8.0.0](https://valkey.io/commands/client-capa/);
--- Redis lacks it.
+-- know. \(O(1)\), [since Valkey 8.0.0](https://valkey.io/commands/client-capa/); Redis lacks it.
 clientCapa :: NonEmpty ByteString -> Command ()
 clientCapa capabilities = command "CLIENT CAPA" (args capabilities) Decode.okay
 
 -- | @CLIENT IMPORT-SOURCE ON|OFF@: whether the client brings data from another server. Keys do not
--- expire while it does. An error if the server is not set up for that (@import-mode@). \(O(1)\) on
--- the server, [since Valkey 8.1.0](https://valkey.io/commands/client-import-source/); Redis lacks
--- it.
+-- expire while it does. An error if the server is not set up for that (@import-mode@). \(O(1)\),
+-- [since Valkey 8.1.0](https://valkey.io/commands/client-import-source/); Redis lacks it.
 clientImportSource :: Bool -> Command ()
 clientImportSource on =
   command "CLIENT IMPORT-SOURCE" [arg (if on then "ON" else "OFF")] Decode.okay
 
--- | @READONLY@: the replica of a cluster answers reads on this connection itself. \(O(1)\) on the
--- server, [since 3.0.0](https://valkey.io/commands/readonly/).
-readonly :: Command ()
+-- | @READONLY@: the replica of a cluster answers reads on this connection itself. @READWRITE@
+-- undoes that. \(O(1)\), since 3.0.0 ([READONLY](https://valkey.io/commands/readonly/),
+-- [READWRITE](https://valkey.io/commands/readwrite/)).
+readonly, readwrite :: Command ()
 readonly = command "READONLY" [] Decode.okay
-
--- | @READWRITE@: undoes 'readonly'. \(O(1)\) on the server,
--- [since 3.0.0](https://valkey.io/commands/readwrite/).
-readwrite :: Command ()
 readwrite = command "READWRITE" [] Decode.okay
 
--- | @ASKING@: the next command may touch a slot that is being imported. \(O(1)\) on the server,
+-- | @ASKING@: the next command may touch a slot that is being imported. \(O(1)\),
 -- [since 3.0.0](https://valkey.io/commands/asking/).
 asking :: Command ()
 asking = command "ASKING" [] Decode.okay
 
 -- | @RESET@: puts the connection into the state of a new one, before any handshake: not
--- authenticated, in database 0, with RESP2. \(O(1)\) on the server,
+-- authenticated, in database 0, with RESP2. \(O(1)\),
 -- [since 6.2.0](https://valkey.io/commands/reset/).
 reset :: Command ()
-reset = command "RESET" [] $ \reply ->
-  Decode.bytes reply >>= \case
-    "RESET" -> Right ()
-    _ -> Decode.mismatch "RESET" reply
+reset = command "RESET" [] (oneOf Decode.bytes "RESET" [("RESET", ())])
 
 -- | @QUIT@: the server replies and then closes the connection. Servers call it deprecated
 -- [since 7.2.0](https://valkey.io/commands/quit/): the client can close the connection just as
--- well, as the end of 'Redis.Client.withDedicated' does. \(O(1)\) on the server, since 1.0.0.
+-- well, as the end of 'Redis.Client.withDedicated' does. \(O(1)\), since 1.0.0.
 quit :: Command ()
 quit = command "QUIT" [] Decode.okay

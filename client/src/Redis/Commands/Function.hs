@@ -52,53 +52,40 @@ module Redis.Commands.Function
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, milliseconds)
-import Redis.Internal.Command.Flush (FlushOptions, flushArguments, flushDefaults)
-import Redis.Internal.Command.Lines (otherThan)
-import Redis.Internal.Command.Program
-import Redis.Value (Value)
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record
 
--- | @FCALL function numkeys key … argument …@: calls a function; its result. Costs what the
--- function costs; [since 7.0.0](https://valkey.io/commands/fcall/).
+-- | @FCALL function numkeys key … argument …@: calls a function; its result. @FCALL_RO …@ calls one
+-- that is registered as writing nothing; it may run on a replica and may be sent again. Costs what
+-- the function costs; since 7.0.0 ([FCALL](https://valkey.io/commands/fcall/),
+-- [FCALL_RO](https://valkey.io/commands/fcall_ro/)).
 --
 -- In a cluster the call goes to the node of its keys. Without keys it goes to any primary: give it
 -- a key, or name the node ('Redis.Command.onNode').
-fcall :: ByteString -> [ByteString] -> [ByteString] -> Command Value
+fcall, fcallRo :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 fcall = program "FCALL"
-
--- | @FCALL_RO …@: like 'fcall', for a function that is registered as writing nothing. It may run on
--- a replica and may be sent again. [Since 7.0.0](https://valkey.io/commands/fcall_ro/).
-fcallRo :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 fcallRo = program "FCALL_RO"
 
 -- | @FUNCTION KILL@: ends the running function, unless it has written; an error if none runs. It
 -- does not wait behind the function. In a cluster it goes to every primary, and succeeds if one of
--- them ran a function; replicas are left out (see 'Redis.Commands.Script.scriptKill'). \(O(1)\) on
--- the server, [since 7.0.0](https://valkey.io/commands/function-kill/).
+-- them ran a function; replicas are left out (see 'Redis.Commands.Script.scriptKill'). \(O(1)\),
+-- [since 7.0.0](https://valkey.io/commands/function-kill/).
 functionKill :: Command ()
 functionKill = command "FUNCTION KILL" [] Decode.okay
 
 -- | @FUNCTION STATS@: the running function, and how many libraries and functions there are. It does
--- not wait behind a running function; while a script of EVAL runs, the server says @BUSY@. In a
--- cluster, name the node. \(O(1)\) on the server,
--- [since 7.0.0](https://valkey.io/commands/function-stats/).
+-- not wait behind a running function; while a script of EVAL runs, the server says @BUSY@.
+-- \(O(1)\), [since 7.0.0](https://valkey.io/commands/function-stats/).
 functionStats :: Command FunctionStats
-functionStats = command "FUNCTION STATS" [] $ \reply -> do
-  fields <- Decode.record reply
-  functionRunning <- Decode.field "running_script" (Decode.nullable running) fields
-  engines <- Decode.field "engines" (Decode.pairs Decode.bytes counts) fields
-  let functionEngines = [FunctionEngine {engineName, engineLibraries, engineFunctions} | (engineName, (engineLibraries, engineFunctions)) <- engines]
-  pure FunctionStats {functionRunning, functionEngines}
+functionStats =
+  command "FUNCTION STATS" [] . recordOf $
+    FunctionStats
+      <$> field "running_script" (Decode.nullable running)
+      <*> field "engines" (fmap (map engine) . Decode.pairs Decode.bytes (recordOf counts))
   where
-    counts reply = do
-      fields <- Decode.record reply
-      (,) <$> Decode.field "libraries_count" Decode.integer fields <*> Decode.field "functions_count" Decode.integer fields
+    counts = (,) <$> field "libraries_count" Decode.integer <*> field "functions_count" Decode.integer
+    engine (name, (libraries, functions)) = FunctionEngine name libraries functions
 
 -- | The running function, and an entry for each engine.
 data FunctionStats = FunctionStats
@@ -127,15 +114,15 @@ data FunctionEngine = FunctionEngine
   deriving stock (Eq, Show)
 
 running :: Decoder RunningFunction
-running reply = do
-  fields <- Decode.record reply
-  runningName <- Decode.field "name" Decode.bytes fields
-  runningCommand <- Decode.field "command" (Decode.list Decode.bytes) fields
-  runningDuration <- milliseconds <$> Decode.field "duration_ms" Decode.integer fields
-  pure RunningFunction {runningName, runningCommand, runningDuration}
+running =
+  recordOf $
+    RunningFunction
+      <$> field "name" Decode.bytes
+      <*> field "command" (Decode.list Decode.bytes)
+      <*> field "duration_ms" millisecondsReply
 
--- | @FUNCTION LOAD code@: loads a library; its name, which must be new. In a cluster it runs on
--- every primary. \(O(1)\) on the server, [since 7.0.0](https://valkey.io/commands/function-load/).
+-- | @FUNCTION LOAD code@: loads a library; its name, which must be new. \(O(1)\),
+-- [since 7.0.0](https://valkey.io/commands/function-load/).
 functionLoad :: ByteString -> Command ByteString
 functionLoad = functionLoadWith functionLoadDefaults
 
@@ -156,13 +143,12 @@ functionLoadWith FunctionLoadOptions {functionLoadReplace} code =
   command "FUNCTION LOAD" (flag "REPLACE" functionLoadReplace <> [arg code]) Decode.bytes
 
 -- | @FUNCTION DELETE library@: deletes a library and its functions; an error if there is none of
--- that name. In a cluster it runs on every primary. \(O(1)\) on the server,
--- [since 7.0.0](https://valkey.io/commands/function-delete/).
+-- that name. \(O(1)\), [since 7.0.0](https://valkey.io/commands/function-delete/).
 functionDelete :: ByteString -> Command ()
 functionDelete library = command "FUNCTION DELETE" [arg library] Decode.okay
 
--- | @FUNCTION FLUSH@: deletes all libraries. In a cluster it runs on every primary. \(O(n)\) on the
--- server in functions, [since 7.0.0](https://valkey.io/commands/function-flush/).
+-- | @FUNCTION FLUSH@: deletes all libraries. \(O(n)\) in functions,
+-- [since 7.0.0](https://valkey.io/commands/function-flush/).
 functionFlush :: Command ()
 functionFlush = functionFlushWith flushDefaults
 
@@ -170,8 +156,8 @@ functionFlush = functionFlushWith flushDefaults
 functionFlushWith :: FlushOptions -> Command ()
 functionFlushWith options = command "FUNCTION FLUSH" (flushArguments options) Decode.okay
 
--- | @FUNCTION LIST@: all libraries, without their code. In a cluster, name the node. \(O(n)\) on
--- the server in functions, [since 7.0.0](https://valkey.io/commands/function-list/).
+-- | @FUNCTION LIST@: all libraries, without their code. \(O(n)\) in functions,
+-- [since 7.0.0](https://valkey.io/commands/function-list/).
 functionList :: Command [FunctionLibrary]
 functionList = functionListWith functionListDefaults
 
@@ -221,33 +207,32 @@ data FunctionInfo = FunctionInfo
   deriving stock (Eq, Show)
 
 libraryInfo :: Decoder FunctionLibrary
-libraryInfo reply = do
-  fields <- Decode.record reply
-  libraryName <- Decode.field "library_name" Decode.bytes fields
-  libraryEngine <- Decode.field "engine" Decode.bytes fields
-  libraryFunctions <- Decode.field "functions" (Decode.list functionInfo) fields
-  libraryCode <- Decode.optionalField "library_code" Decode.bytes fields
-  let libraryOthers = otherThan ["library_name", "engine", "functions", "library_code"] fields
-  pure FunctionLibrary {libraryName, libraryEngine, libraryFunctions, libraryCode, libraryOthers}
+libraryInfo =
+  recordOf $
+    FunctionLibrary
+      <$> field "library_name" Decode.bytes
+      <*> field "engine" Decode.bytes
+      <*> field "functions" (Decode.list functionInfo)
+      <*> optionalField "library_code" Decode.bytes
+      <*> others Decode.value
 
 functionInfo :: Decoder FunctionInfo
-functionInfo reply = do
-  fields <- Decode.record reply
-  functionName <- Decode.field "name" Decode.bytes fields
-  functionDescription <- Decode.field "description" (Decode.nullable Decode.bytes) fields
-  functionFlags <- Decode.field "flags" (Decode.list Decode.bytes) fields
-  let functionOthers = otherThan ["name", "description", "flags"] fields
-  pure FunctionInfo {functionName, functionDescription, functionFlags, functionOthers}
+functionInfo =
+  recordOf $
+    FunctionInfo
+      <$> field "name" Decode.bytes
+      <*> field "description" (Decode.nullable Decode.bytes)
+      <*> field "flags" (Decode.list Decode.bytes)
+      <*> others Decode.value
 
--- | @FUNCTION DUMP@: all libraries in the server's own form, for 'functionRestore'. In a cluster,
--- name the node. \(O(n)\) on the server in functions,
--- [since 7.0.0](https://valkey.io/commands/function-dump/).
+-- | @FUNCTION DUMP@: all libraries in the server's own form, for 'functionRestore'. \(O(n)\) in
+-- functions, [since 7.0.0](https://valkey.io/commands/function-dump/).
 functionDump :: Command ByteString
 functionDump = command "FUNCTION DUMP" [] Decode.bytes
 
 -- | @FUNCTION RESTORE payload@: adds the libraries that 'functionDump' gave. If one of them is
--- there already, it is an error, and nothing is added. In a cluster it runs on every primary.
--- \(O(n)\) on the server in functions, [since 7.0.0](https://valkey.io/commands/function-restore/).
+-- there already, it is an error, and nothing is added. \(O(n)\) in functions,
+-- [since 7.0.0](https://valkey.io/commands/function-restore/).
 functionRestore :: ByteString -> Command ()
 functionRestore = functionRestoreWith functionRestoreDefaults
 
@@ -282,7 +267,7 @@ functionRestoreWith FunctionRestoreOptions {functionRestorePolicy} payload =
       ReplaceLibraries -> [arg "REPLACE"]
       FlushLibraries -> [arg "FLUSH"]
 
--- | @FUNCTION HELP@: the server's help on FUNCTION, a line each. \(O(1)\) on the server,
+-- | @FUNCTION HELP@: the server's help on FUNCTION, a line each. \(O(1)\),
 -- [since 7.0.0](https://valkey.io/commands/function-help/).
 functionHelp :: Command [ByteString]
 functionHelp = command "FUNCTION HELP" [] (Decode.list Decode.bytes)

@@ -66,14 +66,8 @@ module Redis.Commands.Geo
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Foldable (toList)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Common
 
 -- | A place, in degrees. The server takes longitudes from -180 to 180 and latitudes
 -- from -85.05112878 to 85.05112878.
@@ -108,8 +102,8 @@ point GeoPoint {geoPointLongitude, geoPointLatitude} = [double geoPointLongitude
 readPoint :: Decoder GeoPoint
 readPoint = fmap (uncurry GeoPoint) . Decode.pair Decode.double Decode.double
 
--- | @GEOADD key longitude latitude member …@: adds places, or moves those that are there; how many are
--- new. \(O(\log n)\) each on the server, [since 3.2.0](https://valkey.io/commands/geoadd/).
+-- | @GEOADD key longitude latitude member …@: adds places, or moves those that are there; how many
+-- are new. \(O(\log n)\) each, [since 3.2.0](https://valkey.io/commands/geoadd/).
 geoadd :: ByteString -> NonEmpty (GeoPoint, ByteString) -> Command Int64
 geoadd = geoaddWith geoaddDefaults
 
@@ -145,21 +139,21 @@ geoaddWith GeoaddOptions {geoaddCondition, geoaddChanged} name places =
       Just OnlyNewPlaces -> [arg "NX"]
       Just OnlyKnownPlaces -> [arg "XX"]
 
--- | @GEOPOS key member …@: the positions of the places, in their order; 'Nothing' for a place that is
--- not there. \(O(1)\) each on the server, [since 3.2.0](https://valkey.io/commands/geopos/).
+-- | @GEOPOS key member …@: the positions of the places, in their order; 'Nothing' for a place that
+-- is not there. \(O(1)\) each, [since 3.2.0](https://valkey.io/commands/geopos/).
 geopos :: ByteString -> NonEmpty ByteString -> Command [Maybe GeoPoint]
 geopos name members =
   command "GEOPOS" (key name : args members) (Decode.listOf (length members) (Decode.nullable readPoint))
 
 -- | @GEOHASH key member …@: the geohashes of the places, of eleven letters, as other programs know
--- them; 'Nothing' for a place that is not there. \(O(1)\) each on the server,
+-- them; 'Nothing' for a place that is not there. \(O(1)\) each,
 -- [since 3.2.0](https://valkey.io/commands/geohash/).
 geohash :: ByteString -> NonEmpty ByteString -> Command [Maybe ByteString]
 geohash name members =
   command "GEOHASH" (key name : args members) (Decode.listOf (length members) (Decode.nullable Decode.bytes))
 
--- | @GEODIST key member member m|km|ft|mi@: the distance between two places; 'Nothing' if one is not
--- there. \(O(1)\) on the server, [since 3.2.0](https://valkey.io/commands/geodist/).
+-- | @GEODIST key member member m|km|ft|mi@: the distance between two places; 'Nothing' if one is
+-- not there. \(O(1)\), [since 3.2.0](https://valkey.io/commands/geodist/).
 geodist :: ByteString -> ByteString -> ByteString -> GeoUnit -> Command (Maybe Double)
 geodist name one other in' =
   command "GEODIST" [key name, arg one, arg other, unit in'] (Decode.nullable Decode.double)
@@ -244,8 +238,8 @@ searchOptions :: GeosearchOptions -> [Argument]
 searchOptions GeosearchOptions {geosearchOrder, geosearchCount} = orderAndCount geosearchOrder geosearchCount
 
 -- | @GEOSEARCH key FROMMEMBER member|FROMLONLAT longitude latitude BYRADIUS …|BYBOX …@, or
--- @GEOSEARCH key BYPOLYGON …@: what is there. \(O(n+\log m)\) on the server in what lies around and
--- in all places, [since 6.2.0](https://valkey.io/commands/geosearch/). It gives the places in the area.
+-- @GEOSEARCH key BYPOLYGON …@: what is there. \(O(n+\log m)\) in what lies around and in all
+-- places, [since 6.2.0](https://valkey.io/commands/geosearch/). It gives the places in the area.
 geosearch :: ByteString -> GeoArea -> Command [ByteString]
 geosearch = geosearchWith geosearchDefaults
 
@@ -314,8 +308,8 @@ geosearchDetailsWith asked options name within =
 
 -- | @GEOSEARCHSTORE destination source …@: stores the places that 'geosearch' would find; how many
 -- there are. They replace the value of the destination, which is deleted if nothing is found. In a
--- cluster both keys must share a slot. \(O(n+\log m)\) on the server in the places around the area and
--- in all places of the key, [since 6.2.0](https://valkey.io/commands/geosearchstore/).
+-- cluster both keys must share a slot. \(O(n+\log m)\) in the places around the area and in all
+-- places of the key, [since 6.2.0](https://valkey.io/commands/geosearchstore/).
 geosearchstore :: ByteString -> ByteString -> GeoArea -> Command Int64
 geosearchstore = geosearchstoreWith geosearchstoreDefaults
 
@@ -349,34 +343,41 @@ geosearchstoreWith options destination source within =
     )
     Decode.integer
 
--- | @GEORADIUS key longitude latitude radius m|km|ft|mi@: the places in the circle. To the server it is
--- a write, so it goes to primaries; see 'georadiusRo'. \(O(n+\log m)\) on the server in the places
--- around the circle and in all places of the key, [since 3.2.0](https://valkey.io/commands/georadius/).
--- Deprecated since 6.2.0; use 'geosearch'.
-georadius :: ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
+-- | @GEORADIUS key longitude latitude radius m|km|ft|mi@: the places in the circle. To the server
+-- it is a write, so it goes to primaries; @GEORADIUS_RO …@ only reads. \(O(n+\log m)\) in the
+-- places around the circle and in all places of the key,
+-- [since 3.2.0](https://valkey.io/commands/georadius/), GEORADIUS_RO
+-- [since 3.2.10](https://valkey.io/commands/georadius_ro/). Deprecated since 6.2.0; use
+-- 'geosearch'.
+georadius, georadiusRo :: ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
 georadius = georadiusWith geosearchDefaults
+georadiusRo = georadiusRoWith geosearchDefaults
 
--- | @GEORADIUS key … [COUNT n [ANY]] [ASC|DESC]@: like 'georadius'. Deprecated
--- [since 6.2.0](https://valkey.io/commands/georadius/); use 'geosearchWith'.
-georadiusWith :: GeosearchOptions -> ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
-georadiusWith options name where' circle =
-  command "GEORADIUS" (key name : around where' circle <> searchOptions options) foundMembers
+-- | @GEORADIUS key … [COUNT n [ANY]] [ASC|DESC]@, @GEORADIUS_RO …@: like 'georadius' and
+-- 'georadiusRo'. Deprecated since 6.2.0; use 'geosearchWith'.
+georadiusWith, georadiusRoWith :: GeosearchOptions -> ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
+georadiusWith options name where' circle = command "GEORADIUS" (inCircle options name (point where') circle) foundMembers
+georadiusRoWith options name where' circle = command "GEORADIUS_RO" (inCircle options name (point where') circle) foundMembers
 
-around :: GeoPoint -> GeoRadius -> [Argument]
-around where' circle = point where' <> radius circle
+inCircle :: GeosearchOptions -> ByteString -> [Argument] -> GeoRadius -> [Argument]
+inCircle options name centre circle = key name : centre <> radius circle <> searchOptions options
 
--- | @GEORADIUS key … WITHDIST|WITHHASH|WITHCOORD …@: like 'georadius', with details of each place.
--- Deprecated [since 6.2.0](https://valkey.io/commands/georadius/); use 'geosearchDetails'.
-georadiusDetails :: NonEmpty GeoDetail -> ByteString -> GeoPoint -> GeoRadius -> Command [GeoFound]
+-- | @GEORADIUS key … WITHDIST|WITHHASH|WITHCOORD …@, @GEORADIUS_RO …@: like 'georadius' and
+-- 'georadiusRo', with details of each place. Deprecated since 6.2.0; use 'geosearchDetails'.
+georadiusDetails, georadiusRoDetails :: NonEmpty GeoDetail -> ByteString -> GeoPoint -> GeoRadius -> Command [GeoFound]
 georadiusDetails asked = georadiusDetailsWith asked geosearchDefaults
+georadiusRoDetails asked = georadiusRoDetailsWith asked geosearchDefaults
 
--- | @GEORADIUS key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: like 'georadiusWith',
--- with details of each place. Deprecated [since 6.2.0](https://valkey.io/commands/georadius/); use
--- 'geosearchDetailsWith'.
-georadiusDetailsWith ::
-  NonEmpty GeoDetail -> GeosearchOptions -> ByteString -> GeoPoint -> GeoRadius -> Command [GeoFound]
+-- | @GEORADIUS key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@, @GEORADIUS_RO …@:
+-- like 'georadiusWith' and 'georadiusRoWith', with details of each place. Deprecated since 6.2.0;
+-- use 'geosearchDetailsWith'.
+georadiusDetailsWith,
+  georadiusRoDetailsWith ::
+    NonEmpty GeoDetail -> GeosearchOptions -> ByteString -> GeoPoint -> GeoRadius -> Command [GeoFound]
 georadiusDetailsWith asked options name where' circle =
-  command "GEORADIUS" (key name : around where' circle <> searchOptions options <> details asked) (found asked)
+  command "GEORADIUS" (inCircle options name (point where') circle <> details asked) (found asked)
+georadiusRoDetailsWith asked options name where' circle =
+  command "GEORADIUS_RO" (inCircle options name (point where') circle <> details asked) (found asked)
 
 -- | Where to store the places that are found, and in which form.
 data GeoStore
@@ -391,113 +392,64 @@ store = \case
   StorePlaces destination -> [arg "STORE", key destination]
   StoreDistances destination -> [arg "STOREDIST", key destination]
 
--- | @GEORADIUS key … STORE|STOREDIST destination@: stores the places that 'georadius' would find; how
--- many there are. In a cluster both keys must share a slot. Deprecated
--- [since 6.2.0](https://valkey.io/commands/georadius/); use 'geosearchstore'.
+-- | @GEORADIUS key … STORE|STOREDIST destination@: stores the places that 'georadius' would find;
+-- how many there are. In a cluster both keys must share a slot. Deprecated since 6.2.0; use
+-- 'geosearchstore'.
 georadiusStore :: GeoStore -> ByteString -> GeoPoint -> GeoRadius -> Command Int64
 georadiusStore = georadiusStoreWith geosearchDefaults
 
--- | @GEORADIUS key … [COUNT n [ANY]] [ASC|DESC] STORE|STOREDIST destination@: like 'georadiusStore'.
--- Deprecated [since 6.2.0](https://valkey.io/commands/georadius/); use 'geosearchstoreWith'.
+-- | @GEORADIUS key … [COUNT n [ANY]] [ASC|DESC] STORE|STOREDIST destination@: like
+-- 'georadiusStore'. Deprecated since 6.2.0; use 'geosearchstoreWith'.
 georadiusStoreWith :: GeosearchOptions -> GeoStore -> ByteString -> GeoPoint -> GeoRadius -> Command Int64
 georadiusStoreWith options destination name where' circle =
-  command "GEORADIUS" (key name : around where' circle <> searchOptions options <> store destination) Decode.integer
+  command "GEORADIUS" (inCircle options name (point where') circle <> store destination) Decode.integer
 
--- | @GEORADIUSBYMEMBER key member radius m|km|ft|mi@: like 'georadius', around a place in the set.
--- [Since 3.2.0](https://valkey.io/commands/georadiusbymember/). Deprecated since 6.2.0; use
+-- | @GEORADIUSBYMEMBER key member radius m|km|ft|mi@, @GEORADIUSBYMEMBER_RO …@: like 'georadius'
+-- and 'georadiusRo', around a place in the set.
+-- [Since 3.2.0](https://valkey.io/commands/georadiusbymember/), GEORADIUSBYMEMBER_RO
+-- [since 3.2.10](https://valkey.io/commands/georadiusbymember_ro/). Deprecated since 6.2.0; use
 -- 'geosearch'.
-georadiusbymember :: ByteString -> ByteString -> GeoRadius -> Command [ByteString]
+georadiusbymember, georadiusbymemberRo :: ByteString -> ByteString -> GeoRadius -> Command [ByteString]
 georadiusbymember = georadiusbymemberWith geosearchDefaults
+georadiusbymemberRo = georadiusbymemberRoWith geosearchDefaults
 
--- | @GEORADIUSBYMEMBER key … [COUNT n [ANY]] [ASC|DESC]@: like 'georadiusbymember'. Deprecated
--- [since 6.2.0](https://valkey.io/commands/georadiusbymember/); use 'geosearchWith'.
-georadiusbymemberWith :: GeosearchOptions -> ByteString -> ByteString -> GeoRadius -> Command [ByteString]
+-- | @GEORADIUSBYMEMBER key … [COUNT n [ANY]] [ASC|DESC]@, @GEORADIUSBYMEMBER_RO …@: like
+-- 'georadiusbymember' and 'georadiusbymemberRo'. Deprecated since 6.2.0; use 'geosearchWith'.
+georadiusbymemberWith,
+  georadiusbymemberRoWith ::
+    GeosearchOptions -> ByteString -> ByteString -> GeoRadius -> Command [ByteString]
 georadiusbymemberWith options name member circle =
-  command "GEORADIUSBYMEMBER" (key name : arg member : radius circle <> searchOptions options) foundMembers
+  command "GEORADIUSBYMEMBER" (inCircle options name [arg member] circle) foundMembers
+georadiusbymemberRoWith options name member circle =
+  command "GEORADIUSBYMEMBER_RO" (inCircle options name [arg member] circle) foundMembers
 
--- | @GEORADIUSBYMEMBER key … WITHDIST|WITHHASH|WITHCOORD …@: like 'georadiusbymember', with details of
--- each place. Deprecated [since 6.2.0](https://valkey.io/commands/georadiusbymember/); use
--- 'geosearchDetails'.
-georadiusbymemberDetails :: NonEmpty GeoDetail -> ByteString -> ByteString -> GeoRadius -> Command [GeoFound]
+-- | @GEORADIUSBYMEMBER key … WITHDIST|WITHHASH|WITHCOORD …@, @GEORADIUSBYMEMBER_RO …@: like
+-- 'georadiusbymember' and 'georadiusbymemberRo', with details of each place. Deprecated since
+-- 6.2.0; use 'geosearchDetails'.
+georadiusbymemberDetails,
+  georadiusbymemberRoDetails ::
+    NonEmpty GeoDetail -> ByteString -> ByteString -> GeoRadius -> Command [GeoFound]
 georadiusbymemberDetails asked = georadiusbymemberDetailsWith asked geosearchDefaults
+georadiusbymemberRoDetails asked = georadiusbymemberRoDetailsWith asked geosearchDefaults
 
--- | @GEORADIUSBYMEMBER key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: like
--- 'georadiusbymemberWith', with details of each place. Deprecated
--- [since 6.2.0](https://valkey.io/commands/georadiusbymember/); use 'geosearchDetailsWith'.
-georadiusbymemberDetailsWith ::
-  NonEmpty GeoDetail -> GeosearchOptions -> ByteString -> ByteString -> GeoRadius -> Command [GeoFound]
+-- | @GEORADIUSBYMEMBER key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@,
+-- @GEORADIUSBYMEMBER_RO …@: like 'georadiusbymemberWith' and 'georadiusbymemberRoWith', with
+-- details of each place. Deprecated since 6.2.0; use 'geosearchDetailsWith'.
+georadiusbymemberDetailsWith,
+  georadiusbymemberRoDetailsWith ::
+    NonEmpty GeoDetail -> GeosearchOptions -> ByteString -> ByteString -> GeoRadius -> Command [GeoFound]
 georadiusbymemberDetailsWith asked options name member circle =
-  command
-    "GEORADIUSBYMEMBER"
-    (key name : arg member : radius circle <> searchOptions options <> details asked)
-    (found asked)
+  command "GEORADIUSBYMEMBER" (inCircle options name [arg member] circle <> details asked) (found asked)
+georadiusbymemberRoDetailsWith asked options name member circle =
+  command "GEORADIUSBYMEMBER_RO" (inCircle options name [arg member] circle <> details asked) (found asked)
 
--- | @GEORADIUSBYMEMBER key … STORE|STOREDIST destination@: stores the places that 'georadiusbymember'
--- would find; how many there are. In a cluster both keys must share a slot. Deprecated
--- [since 6.2.0](https://valkey.io/commands/georadiusbymember/); use 'geosearchstore'.
+-- | @GEORADIUSBYMEMBER key … STORE|STOREDIST destination@: like 'georadiusStore', for the places
+-- that 'georadiusbymember' would find. Deprecated since 6.2.0; use 'geosearchstore'.
 georadiusbymemberStore :: GeoStore -> ByteString -> ByteString -> GeoRadius -> Command Int64
 georadiusbymemberStore = georadiusbymemberStoreWith geosearchDefaults
 
 -- | @GEORADIUSBYMEMBER key … [COUNT n [ANY]] [ASC|DESC] STORE|STOREDIST destination@: like
--- 'georadiusbymemberStore'. Deprecated [since 6.2.0](https://valkey.io/commands/georadiusbymember/);
--- use 'geosearchstoreWith'.
+-- 'georadiusbymemberStore'. Deprecated since 6.2.0; use 'geosearchstoreWith'.
 georadiusbymemberStoreWith :: GeosearchOptions -> GeoStore -> ByteString -> ByteString -> GeoRadius -> Command Int64
 georadiusbymemberStoreWith options destination name member circle =
-  command
-    "GEORADIUSBYMEMBER"
-    (key name : arg member : radius circle <> searchOptions options <> store destination)
-    Decode.integer
-
--- | @GEORADIUS_RO key longitude latitude radius m|km|ft|mi@: like 'georadius', but it only reads.
--- [Since 3.2.10](https://valkey.io/commands/georadius_ro/). Deprecated since 6.2.0; use 'geosearch'.
-georadiusRo :: ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
-georadiusRo = georadiusRoWith geosearchDefaults
-
--- | @GEORADIUS_RO key … [COUNT n [ANY]] [ASC|DESC]@: like 'georadiusWith', but it only reads.
--- Deprecated [since 6.2.0](https://valkey.io/commands/georadius_ro/); use 'geosearchWith'.
-georadiusRoWith :: GeosearchOptions -> ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
-georadiusRoWith options name where' circle =
-  command "GEORADIUS_RO" (key name : around where' circle <> searchOptions options) foundMembers
-
--- | @GEORADIUS_RO key … WITHDIST|WITHHASH|WITHCOORD …@: like 'georadiusDetails', but it only reads.
--- Deprecated [since 6.2.0](https://valkey.io/commands/georadius_ro/); use 'geosearchDetails'.
-georadiusRoDetails :: NonEmpty GeoDetail -> ByteString -> GeoPoint -> GeoRadius -> Command [GeoFound]
-georadiusRoDetails asked = georadiusRoDetailsWith asked geosearchDefaults
-
--- | @GEORADIUS_RO key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: like
--- 'georadiusDetailsWith', but it only reads. Deprecated
--- [since 6.2.0](https://valkey.io/commands/georadius_ro/); use 'geosearchDetailsWith'.
-georadiusRoDetailsWith ::
-  NonEmpty GeoDetail -> GeosearchOptions -> ByteString -> GeoPoint -> GeoRadius -> Command [GeoFound]
-georadiusRoDetailsWith asked options name where' circle =
-  command "GEORADIUS_RO" (key name : around where' circle <> searchOptions options <> details asked) (found asked)
-
--- | @GEORADIUSBYMEMBER_RO key member radius m|km|ft|mi@: like 'georadiusbymember', but it only reads.
--- [Since 3.2.10](https://valkey.io/commands/georadiusbymember_ro/). Deprecated since 6.2.0; use
--- 'geosearch'.
-georadiusbymemberRo :: ByteString -> ByteString -> GeoRadius -> Command [ByteString]
-georadiusbymemberRo = georadiusbymemberRoWith geosearchDefaults
-
--- | @GEORADIUSBYMEMBER_RO key … [COUNT n [ANY]] [ASC|DESC]@: like 'georadiusbymemberWith', but it only
--- reads. Deprecated [since 6.2.0](https://valkey.io/commands/georadiusbymember_ro/); use
--- 'geosearchWith'.
-georadiusbymemberRoWith :: GeosearchOptions -> ByteString -> ByteString -> GeoRadius -> Command [ByteString]
-georadiusbymemberRoWith options name member circle =
-  command "GEORADIUSBYMEMBER_RO" (key name : arg member : radius circle <> searchOptions options) foundMembers
-
--- | @GEORADIUSBYMEMBER_RO key … WITHDIST|WITHHASH|WITHCOORD …@: like 'georadiusbymemberDetails', but it
--- only reads. Deprecated [since 6.2.0](https://valkey.io/commands/georadiusbymember_ro/); use
--- 'geosearchDetails'.
-georadiusbymemberRoDetails :: NonEmpty GeoDetail -> ByteString -> ByteString -> GeoRadius -> Command [GeoFound]
-georadiusbymemberRoDetails asked = georadiusbymemberRoDetailsWith asked geosearchDefaults
-
--- | @GEORADIUSBYMEMBER_RO key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: like
--- 'georadiusbymemberDetailsWith', but it only reads. Deprecated
--- [since 6.2.0](https://valkey.io/commands/georadiusbymember_ro/); use 'geosearchDetailsWith'.
-georadiusbymemberRoDetailsWith ::
-  NonEmpty GeoDetail -> GeosearchOptions -> ByteString -> ByteString -> GeoRadius -> Command [GeoFound]
-georadiusbymemberRoDetailsWith asked options name member circle =
-  command
-    "GEORADIUSBYMEMBER_RO"
-    (key name : arg member : radius circle <> searchOptions options <> details asked)
-    (found asked)
+  command "GEORADIUSBYMEMBER" (inCircle options name [arg member] circle <> store destination) Decode.integer

@@ -46,17 +46,11 @@ module Redis.Commands.HashField
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.List.NonEmpty (NonEmpty)
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, milliseconds)
+import Redis.Duration (milliseconds)
 import Redis.Internal.Command.Argument (unixMilliseconds, unixSeconds)
-import Redis.Internal.Command.Expiry
-import Redis.Internal.Command.Groups
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record (millisecondsReply, oneOf)
 
 -- | How to set the expiry of fields.
 newtype HexpireOptions = HexpireOptions
@@ -81,65 +75,46 @@ data HexpireResult
     HexpireDeleted
   deriving stock (Eq, Show)
 
--- | @HEXPIRE key seconds FIELDS n field …@: sets how long fields live; the result for each, in
--- their order. The duration is rounded up to seconds. The server refuses a negative number of
--- seconds; zero deletes the field. \(O(1)\) per field on the server,
--- [since Redis 7.4.0](https://valkey.io/commands/hexpire/) and Valkey 9.0.0.
+-- | @HEXPIRE key seconds FIELDS n field …@, @HPEXPIRE key milliseconds FIELDS n field …@: set how
+-- long fields live; the result for each, in their order. The duration is rounded up to seconds or
+-- milliseconds. The server refuses a negative one; zero deletes the field. \(O(1)\) per field,
+-- since Redis 7.4.0 and Valkey 9.0.0 ([HEXPIRE](https://valkey.io/commands/hexpire/),
+-- [HPEXPIRE](https://valkey.io/commands/hpexpire/)).
 --
 -- > hexpire "session" (minutes 30) ("token" :| [])
-hexpire :: ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
+hexpire, hpexpire :: ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
 hexpire = hexpireWith hexpireDefaults
-
--- | @HEXPIRE key seconds [NX|XX|GT|LT] FIELDS n field …@: like 'hexpire', for each field that meets
--- the condition.
-hexpireWith :: HexpireOptions -> ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
-hexpireWith options name lifetime = expiring "HEXPIRE" name (wholeSeconds lifetime : hexpireArguments options)
-
--- | @HPEXPIRE key milliseconds FIELDS n field …@: like 'hexpire', to the millisecond.
--- <https://valkey.io/commands/hpexpire/>
-hpexpire :: ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
 hpexpire = hpexpireWith hexpireDefaults
 
--- | @HPEXPIRE key milliseconds [NX|XX|GT|LT] FIELDS n field …@: like 'hexpireWith', to the
--- millisecond.
-hpexpireWith :: HexpireOptions -> ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
+-- | @HEXPIRE key seconds [NX|XX|GT|LT] FIELDS n field …@, @HPEXPIRE …@: like 'hexpire' and
+-- 'hpexpire', for each field that meets the condition.
+hexpireWith, hpexpireWith :: HexpireOptions -> ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
+hexpireWith options name lifetime = expiring "HEXPIRE" name (wholeSeconds lifetime : hexpireArguments options)
 hpexpireWith options name lifetime = expiring "HPEXPIRE" name (wholeMilliseconds lifetime : hexpireArguments options)
 
--- | @HEXPIREAT key time FIELDS n field …@: sets until when fields live; the result for each, in
--- their order. The time is rounded up to seconds; a time in the past deletes the field. \(O(1)\)
--- per field on the server, [since Redis 7.4.0](https://valkey.io/commands/hexpireat/) and Valkey
--- 9.0.0.
-hexpireat :: ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
+-- | @HEXPIREAT key time FIELDS n field …@, @HPEXPIREAT …@: set until when fields live; the result
+-- for each, in their order. The time is rounded up to seconds or milliseconds; a time in the past
+-- deletes the field. \(O(1)\) per field, since Redis 7.4.0 and Valkey 9.0.0
+-- ([HEXPIREAT](https://valkey.io/commands/hexpireat/),
+-- [HPEXPIREAT](https://valkey.io/commands/hpexpireat/)).
+hexpireat, hpexpireat :: ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
 hexpireat = hexpireatWith hexpireDefaults
-
--- | @HEXPIREAT key time [NX|XX|GT|LT] FIELDS n field …@: like 'hexpireat', for each field that
--- meets the condition.
-hexpireatWith :: HexpireOptions -> ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
-hexpireatWith options name time = expiring "HEXPIREAT" name (arg (unixSeconds time) : hexpireArguments options)
-
--- | @HPEXPIREAT key time FIELDS n field …@: like 'hexpireat', to the millisecond.
--- <https://valkey.io/commands/hpexpireat/>
-hpexpireat :: ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
 hpexpireat = hpexpireatWith hexpireDefaults
 
--- | @HPEXPIREAT key time [NX|XX|GT|LT] FIELDS n field …@: like 'hexpireatWith', to the millisecond.
-hpexpireatWith :: HexpireOptions -> ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
+-- | @HEXPIREAT key time [NX|XX|GT|LT] FIELDS n field …@, @HPEXPIREAT …@: like 'hexpireat' and
+-- 'hpexpireat', for each field that meets the condition.
+hexpireatWith, hpexpireatWith :: HexpireOptions -> ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
+hexpireatWith options name time = expiring "HEXPIREAT" name (arg (unixSeconds time) : hexpireArguments options)
 hpexpireatWith options name time = expiring "HPEXPIREAT" name (arg (unixMilliseconds time) : hexpireArguments options)
 
 hexpireArguments :: HexpireOptions -> [Argument]
 hexpireArguments HexpireOptions {hexpireCondition} = expireConditionWord hexpireCondition
 
 expiring :: Name -> ByteString -> [Argument] -> NonEmpty ByteString -> Command [HexpireResult]
-expiring commandName name time fields =
-  command commandName (key name : time <> numbered fields) (forEach fields outcome)
+expiring commandName name time fields = command commandName (key name : time <> numbered fields) (forEach fields outcome)
   where
-    outcome reply =
-      Decode.integer reply >>= \case
-        -2 -> Right HexpireNoField
-        0 -> Right HexpireUnchanged
-        1 -> Right HexpireSet
-        2 -> Right HexpireDeleted
-        _ -> Decode.mismatch "-2, 0, 1 or 2" reply
+    outcome =
+      oneOf Decode.integer "-2, 0, 1 or 2" [(-2, HexpireNoField), (0, HexpireUnchanged), (1, HexpireSet), (2, HexpireDeleted)]
 
 -- | The result of removing a field's expiry.
 data HpersistResult
@@ -152,17 +127,12 @@ data HpersistResult
   deriving stock (Eq, Show)
 
 -- | @HPERSIST key FIELDS n field …@: removes the expiry of fields; the result for each, in their
--- order. \(O(1)\) per field on the server,
--- [since Redis 7.4.0](https://valkey.io/commands/hpersist/) and Valkey 9.0.0.
+-- order. \(O(1)\) per field, [since Redis 7.4.0](https://valkey.io/commands/hpersist/) and Valkey
+-- 9.0.0.
 hpersist :: ByteString -> NonEmpty ByteString -> Command [HpersistResult]
 hpersist name fields = command "HPERSIST" (key name : numbered fields) (forEach fields outcome)
   where
-    outcome reply =
-      Decode.integer reply >>= \case
-        -2 -> Right HpersistNoField
-        -1 -> Right HpersistUnchanged
-        1 -> Right HpersistRemoved
-        _ -> Decode.mismatch "-2, -1 or 1" reply
+    outcome = oneOf Decode.integer "-2, -1 or 1" [(-2, HpersistNoField), (-1, HpersistUnchanged), (1, HpersistRemoved)]
 
 -- | When a field expires: after a 'Duration', or at a 'UTCTime'.
 data FieldExpiry time
@@ -174,26 +144,19 @@ data FieldExpiry time
     FieldExpires time
   deriving stock (Eq, Show)
 
--- | @HTTL key FIELDS n field …@: how much longer each field lives, to the second, in their order.
--- \(O(1)\) per field on the server, [since Redis 7.4.0](https://valkey.io/commands/httl/) and
--- Valkey 9.0.0.
-httl :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry Duration]
+-- | @HTTL key FIELDS n field …@, @HPTTL …@: how much longer each field lives, to the second or the
+-- millisecond, in their order. \(O(1)\) per field, since Redis 7.4.0 and Valkey 9.0.0
+-- ([HTTL](https://valkey.io/commands/httl/), [HPTTL](https://valkey.io/commands/hpttl/)).
+httl, hpttl :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry Duration]
 httl = expiryOf "HTTL" (fmap (milliseconds . (* 1000)) . Decode.integer)
+hpttl = expiryOf "HPTTL" millisecondsReply
 
--- | @HPTTL key FIELDS n field …@: like 'httl', to the millisecond.
--- <https://valkey.io/commands/hpttl/>
-hpttl :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry Duration]
-hpttl = expiryOf "HPTTL" (fmap milliseconds . Decode.integer)
-
--- | @HEXPIRETIME key FIELDS n field …@: until when each field lives, to the second, in their order.
--- \(O(1)\) per field on the server, [since Redis 7.4.0](https://valkey.io/commands/hexpiretime/)
--- and Valkey 9.0.0.
-hexpiretime :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry UTCTime]
+-- | @HEXPIRETIME key FIELDS n field …@, @HPEXPIRETIME …@: until when each field lives, to the
+-- second or the millisecond, in their order. \(O(1)\) per field, since Redis 7.4.0 and Valkey 9.0.0
+-- ([HEXPIRETIME](https://valkey.io/commands/hexpiretime/),
+-- [HPEXPIRETIME](https://valkey.io/commands/hpexpiretime/)).
+hexpiretime, hpexpiretime :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry UTCTime]
 hexpiretime = expiryOf "HEXPIRETIME" Decode.unixSeconds
-
--- | @HPEXPIRETIME key FIELDS n field …@: like 'hexpiretime', to the millisecond.
--- <https://valkey.io/commands/hpexpiretime/>
-hpexpiretime :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry UTCTime]
 hpexpiretime = expiryOf "HPEXPIRETIME" Decode.unixMilliseconds
 
 expiryOf :: Name -> Decoder time -> ByteString -> NonEmpty ByteString -> Command [FieldExpiry time]
@@ -239,19 +202,16 @@ data HsetexFields
   deriving stock (Eq, Show)
 
 -- | @HSETEX key EX seconds FIELDS n field value …@: sets fields that live for this long. The server
--- refuses a negative duration. \(O(1)\) per field on the server,
+-- refuses a negative duration. \(O(1)\) per field,
 -- [since Redis 8.0.0](https://valkey.io/commands/hsetex/) and Valkey 9.0.0.
 --
 -- > hsetex "session" (minutes 30) (("token", "…") :| [])
 hsetex :: ByteString -> Duration -> NonEmpty (ByteString, ByteString) -> Command ()
 hsetex name lifetime entries =
-  command "HSETEX" (hsetexArguments hsetexDefaults {hsetexExpiry = ExpireIn lifetime} name entries) $ \reply ->
-    Decode.boolean reply >>= \case
-      True -> Right ()
-      False -> Decode.mismatch "1" reply
+  command "HSETEX" (hsetexArguments hsetexDefaults {hsetexExpiry = ExpireIn lifetime} name entries) (oneOf Decode.boolean "1" [(True, ())])
 
 -- | @HSETEX key [NX|XX] [FNX|FXX] [EX|PX|PXAT|KEEPTTL] FIELDS n field value …@: sets all of the
--- fields, or none; whether they were set. \(O(1)\) per field on the server,
+-- fields, or none; whether they were set. \(O(1)\) per field,
 -- [since Redis 8.0.0](https://valkey.io/commands/hsetex/) and Valkey 9.0.0.
 hsetexWith :: HsetexOptions -> ByteString -> NonEmpty (ByteString, ByteString) -> Command Bool
 hsetexWith options name entries = command "HSETEX" (hsetexArguments options name entries) Decode.boolean
@@ -270,8 +230,7 @@ hsetexArguments HsetexOptions {hsetexKey, hsetexFields, hsetexExpiry} name entri
       Just OnlyExistingFields -> [arg "FXX"]
 
 -- | @HGETEX key FIELDS n field …@: the values of fields, in their order; their expiry stays.
--- \(O(1)\) per field on the server, [since Redis 8.0.0](https://valkey.io/commands/hgetex/) and
--- Valkey 9.0.0.
+-- \(O(1)\) per field, [since Redis 8.0.0](https://valkey.io/commands/hgetex/) and Valkey 9.0.0.
 hgetex :: ByteString -> NonEmpty ByteString -> Command [Maybe ByteString]
 hgetex = hgetexWith hgetexDefaults
 
@@ -287,7 +246,7 @@ hgetexDefaults :: HgetexOptions
 hgetexDefaults = HgetexOptions {hgetexExpiry = KeepExpiry}
 
 -- | @HGETEX key [EX|PX|PXAT|PERSIST] FIELDS n field …@: the values of fields, in their order, and a
--- new expiry for the fields. \(O(1)\) per field on the server,
+-- new expiry for the fields. \(O(1)\) per field,
 -- [since Redis 8.0.0](https://valkey.io/commands/hgetex/) and Valkey 9.0.0.
 --
 -- > hgetexWith hgetexDefaults {hgetexExpiry = ExpireIn (minutes 30)} "session" ("token" :| [])
@@ -296,7 +255,7 @@ hgetexWith HgetexOptions {hgetexExpiry} name fields =
   command "HGETEX" (key name : changedLifetime hgetexExpiry <> numbered fields) (forEach fields (Decode.nullable Decode.bytes))
 
 -- | @HGETDEL key FIELDS n field …@: deletes fields; their values, in their order. \(O(1)\) per
--- field on the server, [since Redis 8.0.0](https://valkey.io/commands/hgetdel/) and Valkey 9.1.0.
+-- field, [since Redis 8.0.0](https://valkey.io/commands/hgetdel/) and Valkey 9.1.0.
 hgetdel :: ByteString -> NonEmpty ByteString -> Command [Maybe ByteString]
 hgetdel name fields =
   command "HGETDEL" (key name : numbered fields) (forEach fields (Decode.nullable Decode.bytes))

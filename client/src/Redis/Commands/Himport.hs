@@ -18,34 +18,30 @@ module Redis.Commands.Himport
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Common
 
--- | @HIMPORT PREPARE fieldset field …@: names the fields, for this connection; a fieldset of that name
--- is replaced. An error if a field is named twice. \(O(n \log n)\) on the server in the number of
--- fields, [since Redis 8.10.0](https://redis.io/docs/latest/commands/himport-prepare/).
+-- | @HIMPORT PREPARE fieldset field …@: names the fields, for this connection; a fieldset of that
+-- name is replaced. An error if a field is named twice. \(O(n \log n)\) in the number of fields,
+-- [since Redis 8.10.0](https://redis.io/docs/latest/commands/himport-prepare/).
 himportPrepare :: ByteString -> NonEmpty ByteString -> Command ()
 himportPrepare fieldset fields = command "HIMPORT PREPARE" (arg fieldset : args fields) Decode.okay
 
 -- | @HIMPORT SET key fieldset value …@: makes a hash of the fieldset's fields with these values, as
--- many and in that order, whatever the key held before. An error if there is no such fieldset on this
--- connection. \(O(n)\) on the server in the number of fields,
+-- many and in that order, whatever the key held before. An error if there is no such fieldset on
+-- this connection. \(O(n)\) in the number of fields,
 -- [since Redis 8.10.0](https://redis.io/docs/latest/commands/himport-set/).
 himportSet :: ByteString -> ByteString -> NonEmpty ByteString -> Command ()
 himportSet name fieldset new = command "HIMPORT SET" (key name : arg fieldset : args new) Decode.okay
 
--- | @HIMPORT DISCARD fieldset@: forgets a fieldset of this connection; returns whether there was one.
--- Hashes that were made of it stay. \(O(n)\) on the server in the number of fieldsets,
+-- | @HIMPORT DISCARD fieldset@: forgets a fieldset of this connection; returns whether there was
+-- one. Hashes that were made of it stay. \(O(n)\) in the number of fieldsets,
 -- [since Redis 8.10.0](https://redis.io/docs/latest/commands/himport-discard/).
 himportDiscard :: ByteString -> Command Bool
 himportDiscard fieldset = command "HIMPORT DISCARD" [arg fieldset] Decode.boolean
 
 -- | @HIMPORT DISCARDALL@: forgets all fieldsets of this connection; returns how many there were.
--- \(O(n)\) on the server in that number,
+-- \(O(n)\) in that number,
 -- [since Redis 8.10.0](https://redis.io/docs/latest/commands/himport-discardall/).
 himportDiscardall :: Command Int64
 himportDiscardall = command "HIMPORT DISCARDALL" [] Decode.integer

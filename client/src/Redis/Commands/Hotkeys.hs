@@ -21,20 +21,10 @@ module Redis.Commands.Hotkeys
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Foldable (toList)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Data.Maybe (fromMaybe)
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, microseconds, milliseconds)
 import Redis.Internal.Command.ClusterNode (SlotRange (..))
-import Redis.Internal.Command.Lines (otherThan)
-import Redis.Value (Value)
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record
 
 -- | What the server measures.
 data HotkeysMetrics
@@ -46,7 +36,7 @@ data HotkeysMetrics
   deriving stock (Eq, Show)
 
 -- | @HOTKEYS START METRICS …@: the server begins to measure. An error if it does so already. Until
--- it is stopped, each command costs the server some more time. \(O(1)\) on the server,
+-- it is stopped, each command costs the server some more time. \(O(1)\),
 -- [since Redis 8.6.0](https://redis.io/docs/latest/commands/hotkeys-start/).
 hotkeysStart :: HotkeysMetrics -> Command ()
 hotkeysStart = hotkeysStartWith hotkeysStartDefaults
@@ -96,13 +86,12 @@ hotkeysStartWith HotkeysStartOptions {hotkeysStartCount, hotkeysStartDuration, h
     counted render those = int (fromIntegral (length those)) : map render those
 
 -- | @HOTKEYS STOP@: the server stops measuring, and keeps what it has found; 'False' if it did not
--- measure. \(O(1)\) on the server,
--- [since Redis 8.6.0](https://redis.io/docs/latest/commands/hotkeys-stop/).
+-- measure. \(O(1)\), [since Redis 8.6.0](https://redis.io/docs/latest/commands/hotkeys-stop/).
 hotkeysStop :: Command Bool
 hotkeysStop = command "HOTKEYS STOP" [] (Decode.present Decode.okay)
 
--- | @HOTKEYS RESET@: the server forgets what it has found. An error while it measures. \(O(1)\) on
--- the server, [since Redis 8.6.0](https://redis.io/docs/latest/commands/hotkeys-reset/).
+-- | @HOTKEYS RESET@: the server forgets what it has found. An error while it measures. \(O(1)\),
+-- [since Redis 8.6.0](https://redis.io/docs/latest/commands/hotkeys-reset/).
 hotkeysReset :: Command ()
 hotkeysReset = command "HOTKEYS RESET" [] Decode.okay
 
@@ -130,57 +119,33 @@ data Hotkeys = Hotkeys
   deriving stock (Eq, Show)
 
 -- | @HOTKEYS GET@: what the server has found, also before it is stopped; 'Nothing' if it was not
--- started. \(O(n)\) on the server in the number of keys,
+-- started. \(O(n)\) in the number of keys,
 -- [since Redis 8.6.0](https://redis.io/docs/latest/commands/hotkeys-get/).
 hotkeysGet :: Command (Maybe Hotkeys)
 hotkeysGet = command "HOTKEYS GET" [] . Decode.nullable $ \reply ->
   Decode.list Decode.value reply >>= Decode.element 0 hotkeys
 
 hotkeys :: Decoder Hotkeys
-hotkeys reply = do
-  fields <- Decode.record reply
-  let keysBy name measure = fromMaybe [] <$> Decode.optionalField name (Decode.pairs Decode.bytes measure) fields
-  hotkeysActive <- Decode.field "tracking-active" Decode.boolean fields
-  hotkeysSampleRatio <- Decode.field "sample-ratio" Decode.integer fields
-  hotkeysSelectedSlots <- Decode.field "selected-slots" (Decode.list slots) fields
-  hotkeysCollectionStart <- Decode.field "collection-start-time-unix-ms" Decode.unixMilliseconds fields
-  hotkeysCollectionDuration <- milliseconds <$> Decode.field "collection-duration-ms" Decode.integer fields
-  hotkeysAllCommandsTime <- Decode.field "all-commands-all-slots-us" inMicroseconds fields
-  hotkeysAllCommandsNetBytes <- Decode.field "net-bytes-all-commands-all-slots" Decode.integer fields
-  hotkeysByCpuTime <- keysBy "by-cpu-time-us" inMicroseconds
-  hotkeysByNetBytes <- keysBy "by-net-bytes" Decode.integer
-  pure
+hotkeys =
+  recordOf $
     Hotkeys
-      { hotkeysActive,
-        hotkeysSampleRatio,
-        hotkeysSelectedSlots,
-        hotkeysCollectionStart,
-        hotkeysCollectionDuration,
-        hotkeysAllCommandsTime,
-        hotkeysAllCommandsNetBytes,
-        hotkeysByCpuTime,
-        hotkeysByNetBytes,
-        hotkeysOthers = otherThan known fields
-      }
+      <$> field "tracking-active" Decode.boolean
+      <*> field "sample-ratio" Decode.integer
+      <*> field "selected-slots" (Decode.list slots)
+      <*> field "collection-start-time-unix-ms" Decode.unixMilliseconds
+      <*> field "collection-duration-ms" millisecondsReply
+      <*> field "all-commands-all-slots-us" microsecondsReply
+      <*> field "net-bytes-all-commands-all-slots" Decode.integer
+      <*> several "by-cpu-time-us" (Decode.pairs Decode.bytes microsecondsReply)
+      <*> several "by-net-bytes" (Decode.pairs Decode.bytes Decode.integer)
+      <*> others Decode.value
   where
-    inMicroseconds = fmap microseconds . Decode.integer
     -- A slot alone, or the first and the last of a range.
     slots one =
       Decode.list Decode.integer one >>= \case
         [first] -> Right (SlotRange (fromIntegral first) (fromIntegral first))
         [first, end] -> Right (SlotRange (fromIntegral first) (fromIntegral end))
         _ -> Decode.mismatch "a slot or a range of slots" one
-    known =
-      [ "tracking-active",
-        "sample-ratio",
-        "selected-slots",
-        "collection-start-time-unix-ms",
-        "collection-duration-ms",
-        "all-commands-all-slots-us",
-        "net-bytes-all-commands-all-slots",
-        "by-cpu-time-us",
-        "by-net-bytes"
-      ]
 
 -- | @HOTKEYS HELP@: the server's help text for these commands.
 -- [Since Redis 8.6.1](https://redis.io/docs/latest/commands/hotkeys-help/).

@@ -22,29 +22,25 @@ module Redis.Commands.HyperLogLog
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record (wordOr)
 
 -- | @PFADD key element …@: adds the elements; whether the estimate may have changed. Without
--- elements it creates an empty HyperLogLog if there is no such key. \(O(1)\) per element on the
--- server, [since 2.8.9](https://valkey.io/commands/pfadd/).
+-- elements it creates an empty HyperLogLog if there is no such key. \(O(1)\) per element,
+-- [since 2.8.9](https://valkey.io/commands/pfadd/).
 pfadd :: ByteString -> [ByteString] -> Command Bool
 pfadd name elements = command "PFADD" (key name : args elements) Decode.boolean
 
 -- | @PFCOUNT key …@: the estimated number of different elements in all keys together; a missing key
--- has none. In a cluster the keys must share a slot. \(O(1)\) on the server for one key, \(O(n)\)
--- with a large constant for several; [since 2.8.9](https://valkey.io/commands/pfcount/).
+-- has none. In a cluster the keys must share a slot. \(O(1)\) for one key, \(O(n)\) with a large
+-- constant for several; [since 2.8.9](https://valkey.io/commands/pfcount/).
 pfcount :: NonEmpty ByteString -> Command Int64
 pfcount names = command "PFCOUNT" (keys names) Decode.integer
 
 -- | @PFMERGE destination source …@: adds the elements of the sources to the destination, which
--- keeps its own. In a cluster all keys must share a slot. \(O(n)\) on the server in the number of
--- keys, with a large constant, [since 2.8.9](https://valkey.io/commands/pfmerge/).
+-- keeps its own. In a cluster all keys must share a slot. \(O(n)\) in the number of keys, with a
+-- large constant, [since 2.8.9](https://valkey.io/commands/pfmerge/).
 pfmerge :: ByteString -> [ByteString] -> Command ()
 pfmerge destination sources = command "PFMERGE" (key destination : keys sources) Decode.okay
 
@@ -59,15 +55,11 @@ data HyperLogLogEncoding
   deriving stock (Eq, Show)
 
 -- | @PFDEBUG ENCODING key@: how the HyperLogLog is stored. An error if there is no such key.
--- \(O(1)\) on the server, [since 2.8.9](https://valkey.io/commands/pfdebug/). PFDEBUG is a command
--- for administrators.
+-- \(O(1)\), [since 2.8.9](https://valkey.io/commands/pfdebug/). PFDEBUG is a command for
+-- administrators.
 pfdebugEncoding :: ByteString -> Command HyperLogLogEncoding
-pfdebugEncoding name = pfdebug "ENCODING" name $ \reply -> do
-  word <- Decode.bytes reply
-  pure $ case word of
-    "sparse" -> SparseEncoding
-    "dense" -> DenseEncoding
-    other -> OtherHyperLogLogEncoding other
+pfdebugEncoding name =
+  pfdebug "ENCODING" name (wordOr OtherHyperLogLogEncoding [("sparse", SparseEncoding), ("dense", DenseEncoding)])
 
 -- | @PFDEBUG DECODE key@: the sparse encoding as readable text. An error if the encoding is dense.
 -- [Since 2.8.9](https://valkey.io/commands/pfdebug/).

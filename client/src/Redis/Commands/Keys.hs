@@ -56,45 +56,31 @@ module Redis.Commands.Keys
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build hiding (keys)
 import Redis.Command.Build qualified as Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, milliseconds)
+import Redis.Duration (milliseconds)
 import Redis.Internal.Command.Argument (unixMilliseconds, unixSeconds)
-import Redis.Internal.Command.Expiry
-import Redis.Internal.Command.KeyType
-import Redis.Internal.Command.Scan
+import Redis.Internal.Command.Common hiding (keys)
+import Redis.Internal.Command.Record (millisecondsReply)
 
--- | @DEL key …@: deletes the keys; how many there were. \(O(n)\) on the server in keys, and in
--- elements of what they hold; [since 1.0.0](https://valkey.io/commands/del/). In a cluster, keys of
--- several slots are split into one DEL per slot, and these run at different times.
-del :: NonEmpty ByteString -> Command Int64
+-- | @DEL key …@, @UNLINK key …@: delete the keys; how many there were. DEL costs \(O(n)\) in keys,
+-- and in elements of what they hold, [since 1.0.0](https://valkey.io/commands/del/). UNLINK costs
+-- \(O(1)\) per key, because the server frees the memory in the background,
+-- [since 4.0.0](https://valkey.io/commands/unlink/). In a cluster, keys of several slots are split
+-- into one command per slot, and these run at different times.
+del, unlink :: NonEmpty ByteString -> Command Int64
 del names = command "DEL" (Build.keys names) Decode.integer
-
--- | @UNLINK key …@: like 'del', but the server frees the memory in the background. \(O(1)\) per key
--- on the server, [since 4.0.0](https://valkey.io/commands/unlink/). Split like 'del'.
-unlink :: NonEmpty ByteString -> Command Int64
 unlink names = command "UNLINK" (Build.keys names) Decode.integer
 
--- | @EXISTS key …@: how many of the keys exist; a key that is named twice counts twice. \(O(n)\) on
--- the server, [since 1.0.0](https://valkey.io/commands/exists/); several keys since 3.0.3. Split
--- like 'del'.
-exists :: NonEmpty ByteString -> Command Int64
+-- | @EXISTS key …@, @TOUCH key …@: how many of the keys exist; a key that is named twice counts
+-- twice. TOUCH marks them as just used, too; it always goes to the primary, because the primary
+-- decides which keys to evict. \(O(n)\), [since 1.0.0](https://valkey.io/commands/exists/), several
+-- keys since 3.0.3; TOUCH [since 3.2.1](https://valkey.io/commands/touch/). Split like 'del'.
+exists, touch :: NonEmpty ByteString -> Command Int64
 exists names = command "EXISTS" (Build.keys names) Decode.integer
-
--- | @TOUCH key …@: marks the keys as just used; how many of them exist. It always goes to the
--- primary, because the primary decides which keys to evict. \(O(n)\) on the server,
--- [since 3.2.1](https://valkey.io/commands/touch/). Split like 'del'.
-touch :: NonEmpty ByteString -> Command Int64
 touch names = command "TOUCH" (Build.keys names) Decode.integer
 
--- | @TYPE key@: the type of the value; 'Nothing' if there is no such key. \(O(1)\) on the server,
+-- | @TYPE key@: the type of the value; 'Nothing' if there is no such key. \(O(1)\),
 -- [since 1.0.0](https://valkey.io/commands/type/).
 type_ :: ByteString -> Command (Maybe KeyType)
 type_ name = command "TYPE" [key name] $ \reply -> do
@@ -105,11 +91,13 @@ type_ name = command "TYPE" [key name] $ \reply -> do
       known : _ -> known
       [] -> OtherKey word
 
--- | @EXPIRE key seconds@: sets how long the key has to live; whether there was such a key. The
--- duration is rounded up to seconds; a duration that is not positive deletes the key. \(O(1)\) on
--- the server, [since 1.0.0](https://valkey.io/commands/expire/).
-expire :: ByteString -> Duration -> Command Bool
+-- | @EXPIRE key seconds@, @PEXPIRE key milliseconds@: set how long the key has to live; whether
+-- there was such a key. The duration is rounded up to seconds or milliseconds; a duration that is
+-- not positive deletes the key. \(O(1)\), [since 1.0.0](https://valkey.io/commands/expire/),
+-- PEXPIRE [since 2.6.0](https://valkey.io/commands/pexpire/).
+expire, pexpire :: ByteString -> Duration -> Command Bool
 expire = expireWith expireDefaults
+pexpire = pexpireWith expireDefaults
 
 -- | The condition for changing an expiry.
 newtype ExpireOptions = ExpireOptions
@@ -122,44 +110,30 @@ newtype ExpireOptions = ExpireOptions
 expireDefaults :: ExpireOptions
 expireDefaults = ExpireOptions {expireCondition = Nothing}
 
--- | @EXPIRE key seconds [NX|XX|GT|LT]@: like 'expire', under a condition; whether the expiry was
--- changed. The conditions exist [since 7.0.0](https://valkey.io/commands/expire/).
-expireWith :: ExpireOptions -> ByteString -> Duration -> Command Bool
+-- | @EXPIRE key seconds [NX|XX|GT|LT]@, @PEXPIRE …@: like 'expire' and 'pexpire', under a
+-- condition; whether the expiry was changed. The conditions exist since 7.0.0.
+expireWith, pexpireWith :: ExpireOptions -> ByteString -> Duration -> Command Bool
 expireWith options name lifetime = command "EXPIRE" (key name : wholeSeconds lifetime : expireArguments options) Decode.boolean
-
--- | @PEXPIRE key milliseconds@: like 'expire', to the millisecond. \(O(1)\) on the server,
--- [since 2.6.0](https://valkey.io/commands/pexpire/).
-pexpire :: ByteString -> Duration -> Command Bool
-pexpire = pexpireWith expireDefaults
-
--- | @PEXPIRE key milliseconds [NX|XX|GT|LT]@: like 'expireWith', to the millisecond.
-pexpireWith :: ExpireOptions -> ByteString -> Duration -> Command Bool
 pexpireWith options name lifetime = command "PEXPIRE" (key name : wholeMilliseconds lifetime : expireArguments options) Decode.boolean
 
--- | @EXPIREAT key time@: sets the time at which the key expires; whether there was such a key. The
--- time is rounded up to seconds; a time in the past deletes the key. \(O(1)\) on the server,
--- [since 1.2.0](https://valkey.io/commands/expireat/).
-expireat :: ByteString -> UTCTime -> Command Bool
-expireat = expireatWith expireDefaults
-
--- | @EXPIREAT key time [NX|XX|GT|LT]@: like 'expireat', under a condition; whether the expiry was
--- changed.
-expireatWith :: ExpireOptions -> ByteString -> UTCTime -> Command Bool
-expireatWith options name time = command "EXPIREAT" (key name : arg (unixSeconds time) : expireArguments options) Decode.boolean
-
--- | @PEXPIREAT key time@: like 'expireat', to the millisecond. \(O(1)\) on the server,
+-- | @EXPIREAT key time@, @PEXPIREAT key time@: set the time at which the key expires; whether there
+-- was such a key. The time is rounded up to seconds or milliseconds; a time in the past deletes the
+-- key. \(O(1)\), [since 1.2.0](https://valkey.io/commands/expireat/), PEXPIREAT
 -- [since 2.6.0](https://valkey.io/commands/pexpireat/).
-pexpireat :: ByteString -> UTCTime -> Command Bool
+expireat, pexpireat :: ByteString -> UTCTime -> Command Bool
+expireat = expireatWith expireDefaults
 pexpireat = pexpireatWith expireDefaults
 
--- | @PEXPIREAT key time [NX|XX|GT|LT]@: like 'expireatWith', to the millisecond.
-pexpireatWith :: ExpireOptions -> ByteString -> UTCTime -> Command Bool
+-- | @EXPIREAT key time [NX|XX|GT|LT]@, @PEXPIREAT …@: like 'expireat' and 'pexpireat', under a
+-- condition; whether the expiry was changed.
+expireatWith, pexpireatWith :: ExpireOptions -> ByteString -> UTCTime -> Command Bool
+expireatWith options name time = command "EXPIREAT" (key name : arg (unixSeconds time) : expireArguments options) Decode.boolean
 pexpireatWith options name time = command "PEXPIREAT" (key name : arg (unixMilliseconds time) : expireArguments options) Decode.boolean
 
 expireArguments :: ExpireOptions -> [Argument]
 expireArguments ExpireOptions {expireCondition} = expireConditionWord expireCondition
 
--- | @PERSIST key@: removes the expiry; whether there was one. \(O(1)\) on the server,
+-- | @PERSIST key@: removes the expiry; whether there was one. \(O(1)\),
 -- [since 2.2.0](https://valkey.io/commands/persist/).
 persist :: ByteString -> Command Bool
 persist name = command "PERSIST" [key name] Decode.boolean
@@ -174,28 +148,18 @@ data KeyExpiry time
     KeyExpires time
   deriving stock (Eq, Show)
 
--- | @TTL key@: how long the key has to live, to the second. \(O(1)\) on the server,
--- [since 1.0.0](https://valkey.io/commands/ttl/).
-ttl :: ByteString -> Command (KeyExpiry Duration)
-ttl name = command "TTL" [key name] (keyTtl 1000)
-
--- | @PTTL key@: how long the key has to live, to the millisecond. \(O(1)\) on the server,
+-- | @TTL key@, @PTTL key@: how long the key has to live, to the second or the millisecond.
+-- \(O(1)\), [since 1.0.0](https://valkey.io/commands/ttl/), PTTL
 -- [since 2.6.0](https://valkey.io/commands/pttl/).
-pttl :: ByteString -> Command (KeyExpiry Duration)
-pttl name = command "PTTL" [key name] (keyTtl 1)
+ttl, pttl :: ByteString -> Command (KeyExpiry Duration)
+ttl name = command "TTL" [key name] (keyExpiry (fmap (milliseconds . (* 1000)) . Decode.integer))
+pttl name = command "PTTL" [key name] (keyExpiry millisecondsReply)
 
--- | Decodes a remaining time. Takes the server's unit of time in milliseconds.
-keyTtl :: Int64 -> Decoder (KeyExpiry Duration)
-keyTtl unit = keyExpiry (fmap (milliseconds . (* unit)) . Decode.integer)
-
--- | @EXPIRETIME key@: when the key expires, to the second. \(O(1)\) on the server,
--- [since 7.0.0](https://valkey.io/commands/expiretime/).
-expiretime :: ByteString -> Command (KeyExpiry UTCTime)
+-- | @EXPIRETIME key@, @PEXPIRETIME key@: when the key expires, to the second or the millisecond.
+-- \(O(1)\), since 7.0.0 ([EXPIRETIME](https://valkey.io/commands/expiretime/),
+-- [PEXPIRETIME](https://valkey.io/commands/pexpiretime/)).
+expiretime, pexpiretime :: ByteString -> Command (KeyExpiry UTCTime)
 expiretime name = command "EXPIRETIME" [key name] (keyExpiry Decode.unixSeconds)
-
--- | @PEXPIRETIME key@: when the key expires, to the millisecond. \(O(1)\) on the server,
--- [since 7.0.0](https://valkey.io/commands/pexpiretime/).
-pexpiretime :: ByteString -> Command (KeyExpiry UTCTime)
 pexpiretime name = command "PEXPIRETIME" [key name] (keyExpiry Decode.unixMilliseconds)
 
 keyExpiry :: Decoder time -> Decoder (KeyExpiry time)
@@ -208,19 +172,19 @@ keyExpiry time reply =
       | otherwise -> Decode.mismatch "a time, -1 or -2" reply
 
 -- | @RENAME from to@: renames a key; whatever @to@ held is lost. An error if there is no @from@. In
--- a cluster both keys must share a slot. \(O(1)\) on the server,
+-- a cluster both keys must share a slot. \(O(1)\),
 -- [since 1.0.0](https://valkey.io/commands/rename/).
 rename :: ByteString -> ByteString -> Command ()
 rename from to = command "RENAME" [key from, key to] Decode.okay
 
 -- | @RENAMENX from to@: renames a key unless @to@ exists; whether it was renamed. An error if there
--- is no @from@. In a cluster both keys must share a slot. \(O(1)\) on the server,
+-- is no @from@. In a cluster both keys must share a slot. \(O(1)\),
 -- [since 1.0.0](https://valkey.io/commands/renamenx/).
 renamenx :: ByteString -> ByteString -> Command Bool
 renamenx from to = command "RENAMENX" [key from, key to] Decode.boolean
 
 -- | @COPY from to@: copies the value if @from@ exists and @to@ does not; whether it was copied. In
--- a cluster both keys must share a slot. \(O(n)\) on the server in the size of the value,
+-- a cluster both keys must share a slot. \(O(n)\) in the size of the value,
 -- [since 6.2.0](https://valkey.io/commands/copy/).
 copy :: ByteString -> ByteString -> Command Bool
 copy = copyWith copyDefaults
@@ -248,14 +212,13 @@ copyWith CopyOptions {copyDatabase, copyReplace} from to =
 
 -- | @RANDOMKEY@: a random key, if there is one. In a cluster the client asks every primary and
 -- draws one of their replies, however many keys each primary has: keys of primaries with few keys
--- come up more often than others. \(O(1)\) on the server,
--- [since 1.0.0](https://valkey.io/commands/randomkey/).
+-- come up more often than others. \(O(1)\), [since 1.0.0](https://valkey.io/commands/randomkey/).
 randomkey :: Command (Maybe ByteString)
 randomkey = command "RANDOMKEY" [] (Decode.nullable Decode.bytes)
 
--- | @KEYS pattern@: all keys that match a glob; in a cluster those of every primary. \(O(n)\) on
--- the server in the size of the database, and the server serves nobody else meanwhile; 'scan'
--- avoids that. [Since 1.0.0](https://valkey.io/commands/keys/).
+-- | @KEYS pattern@: all keys that match a glob; in a cluster those of every primary. \(O(n)\) in
+-- the size of the database, and the server serves nobody else meanwhile; 'scan' avoids that.
+-- [Since 1.0.0](https://valkey.io/commands/keys/).
 keys :: ByteString -> Command [ByteString]
 keys glob = command "KEYS" [arg glob] (Decode.list Decode.bytes)
 
@@ -279,8 +242,8 @@ scan :: ScanCursor -> Command (ScanPage ByteString)
 scan = scanWith scanDefaults
 
 -- | @SCAN cursor [MATCH p] [COUNT n] [TYPE t]@: one step of a walk over the keys of one node. The
--- walk returns every key that exists throughout it, some perhaps twice. \(O(1)\) per step on the
--- server, [since 2.8.0](https://valkey.io/commands/scan/).
+-- walk returns every key that exists throughout it, some perhaps twice. \(O(1)\) per step,
+-- [since 2.8.0](https://valkey.io/commands/scan/).
 --
 -- A cursor is valid only on the node that issued it. So in a cluster this command is refused unless
 -- a node is named: walk over each of 'Redis.Client.clientNodes' with 'Redis.Command.onNode'.

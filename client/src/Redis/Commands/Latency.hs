@@ -22,16 +22,9 @@ module Redis.Commands.Latency
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, microseconds, milliseconds)
-import Redis.Value (Value)
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record
 
 -- | A kind of event that took too long.
 data LatencyEvent = LatencyEvent
@@ -48,38 +41,26 @@ data LatencyEvent = LatencyEvent
   }
   deriving stock (Eq, Show)
 
--- | @LATENCY LATEST@: the latest event of each kind. Concerns one node; in a cluster, name it.
--- \(O(1)\) on the server, [since 2.8.13](https://valkey.io/commands/latency-latest/).
+-- | @LATENCY LATEST@: the latest event of each kind. \(O(1)\),
+-- [since 2.8.13](https://valkey.io/commands/latency-latest/).
 latencyLatest :: Command [LatencyEvent]
-latencyLatest = command "LATENCY LATEST" [] (Decode.list event)
-  where
-    event reply = do
-      elements <- Decode.list Decode.value reply
-      latencyEventName <- Decode.element 0 Decode.bytes elements
-      latencyEventTime <- Decode.element 1 Decode.unixSeconds elements
-      latencyEventLatest <- Decode.element 2 inMillis elements
-      latencyEventMaximum <- Decode.element 3 inMillis elements
-      pure
-        LatencyEvent
-          { latencyEventName,
-            latencyEventTime,
-            latencyEventLatest,
-            latencyEventMaximum,
-            latencyEventOthers = drop 4 elements
-          }
-
-inMillis :: Decoder Duration
-inMillis = fmap milliseconds . Decode.integer
+latencyLatest = command "LATENCY LATEST" [] . Decode.list $ \reply -> do
+  elements <- Decode.list Decode.value reply
+  LatencyEvent
+    <$> Decode.element 0 Decode.bytes elements
+    <*> Decode.element 1 Decode.unixSeconds elements
+    <*> Decode.element 2 millisecondsReply elements
+    <*> Decode.element 3 millisecondsReply elements
+    <*> pure (drop 4 elements)
 
 -- | @LATENCY HISTORY event@: when events of this kind happened, and how long the longest of each
--- second took; at most 160 entries, the oldest first. Concerns one node; in a cluster, name it.
--- \(O(1)\) on the server, [since 2.8.13](https://valkey.io/commands/latency-history/).
+-- second took; at most 160 entries, the oldest first. \(O(1)\),
+-- [since 2.8.13](https://valkey.io/commands/latency-history/).
 latencyHistory :: ByteString -> Command [(UTCTime, Duration)]
-latencyHistory event = command "LATENCY HISTORY" [arg event] (Decode.list (Decode.pair Decode.unixSeconds inMillis))
+latencyHistory event = command "LATENCY HISTORY" [arg event] (Decode.list (Decode.pair Decode.unixSeconds millisecondsReply))
 
--- | @LATENCY RESET@: forgets all events; how many kinds there were. In a cluster it goes to all
--- nodes and returns the sum. \(O(1)\) on the server,
--- [since 2.8.13](https://valkey.io/commands/latency-reset/).
+-- | @LATENCY RESET@: forgets all events; how many kinds there were. In a cluster: the sum of all
+-- nodes. \(O(1)\), [since 2.8.13](https://valkey.io/commands/latency-reset/).
 latencyReset :: Command Int64
 latencyReset = command "LATENCY RESET" [] Decode.integer
 
@@ -97,8 +78,7 @@ data LatencyHistogram = LatencyHistogram
   }
   deriving stock (Eq, Show)
 
--- | @LATENCY HISTOGRAM@: the histogram of every command that has run. Concerns one node; in a
--- cluster, name it. \(O(n)\) on the server,
+-- | @LATENCY HISTOGRAM@: the histogram of every command that has run. \(O(n)\),
 -- [since 7.0.0](https://valkey.io/commands/latency-histogram/).
 latencyHistogram :: Command [(ByteString, LatencyHistogram)]
 latencyHistogram = command "LATENCY HISTOGRAM" [] histograms
@@ -110,27 +90,23 @@ latencyHistogramOf :: NonEmpty ByteString -> Command [(ByteString, LatencyHistog
 latencyHistogramOf names = command "LATENCY HISTOGRAM" (args names) histograms
 
 histograms :: Decoder [(ByteString, LatencyHistogram)]
-histograms = Decode.pairs Decode.bytes $ \reply -> do
-  fields <- Decode.record reply
-  latencyHistogramCalls <- Decode.field "calls" Decode.integer fields
-  latencyHistogramBuckets <- Decode.field "histogram_usec" (Decode.pairs inMicros Decode.integer) fields
-  pure LatencyHistogram {latencyHistogramCalls, latencyHistogramBuckets}
-  where
-    inMicros = fmap microseconds . Decode.integer
+histograms =
+  Decode.pairs Decode.bytes . recordOf $
+    LatencyHistogram
+      <$> field "calls" Decode.integer
+      <*> field "histogram_usec" (Decode.pairs microsecondsReply Decode.integer)
 
--- | @LATENCY DOCTOR@: the server's analysis of its events, as text for people to read. Concerns one
--- node; in a cluster, name it. \(O(1)\) on the server,
+-- | @LATENCY DOCTOR@: the server's analysis of its events, as text for people to read. \(O(1)\),
 -- [since 2.8.13](https://valkey.io/commands/latency-doctor/).
 latencyDoctor :: Command ByteString
 latencyDoctor = command "LATENCY DOCTOR" [] Decode.bytes
 
 -- | @LATENCY GRAPH event@: the history of one kind of event, drawn with letters. An error if there
--- was no such event. Concerns one node; in a cluster, name it. \(O(1)\) on the server,
--- [since 2.8.13](https://valkey.io/commands/latency-graph/).
+-- was no such event. \(O(1)\), [since 2.8.13](https://valkey.io/commands/latency-graph/).
 latencyGraph :: ByteString -> Command ByteString
 latencyGraph event = command "LATENCY GRAPH" [arg event] Decode.bytes
 
--- | @LATENCY HELP@: what LATENCY can do, as lines of text for people to read. \(O(1)\) on the
--- server, [since 2.8.13](https://valkey.io/commands/latency-help/).
+-- | @LATENCY HELP@: what LATENCY can do, as lines of text for people to read. \(O(1)\),
+-- [since 2.8.13](https://valkey.io/commands/latency-help/).
 latencyHelp :: Command [ByteString]
 latencyHelp = command "LATENCY HELP" [] (Decode.list Decode.bytes)

@@ -62,38 +62,24 @@ module Redis.Commands.List
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
 import Data.Maybe (fromMaybe)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
-import Redis.Internal.Command.Groups
+import Redis.Internal.Command.Common
 
--- | @LPUSH key element …@: adds the elements at the left end, one after the other, so that the last
--- of them becomes the first of the list; the new length. \(O(1)\) per element on the server,
--- [since 1.0.0](https://valkey.io/commands/lpush/); several elements since 2.4.0.
-lpush :: ByteString -> NonEmpty ByteString -> Command Int64
+-- | @LPUSH key element …@, @RPUSH key element …@: add the elements at the left or at the right end;
+-- the new length. LPUSH adds one after the other, so that the last of them becomes the first of the
+-- list. \(O(1)\) per element, since 1.0.0 ([LPUSH](https://valkey.io/commands/lpush/),
+-- [RPUSH](https://valkey.io/commands/rpush/)); several elements since 2.4.0.
+lpush, rpush :: ByteString -> NonEmpty ByteString -> Command Int64
 lpush name elements = command "LPUSH" (key name : args elements) Decode.integer
-
--- | @RPUSH key element …@: adds the elements at the right end; the new length. \(O(1)\) per element
--- on the server, [since 1.0.0](https://valkey.io/commands/rpush/); several elements since 2.4.0.
-rpush :: ByteString -> NonEmpty ByteString -> Command Int64
 rpush name elements = command "RPUSH" (key name : args elements) Decode.integer
 
--- | @LPUSHX key element …@: like 'lpush', if the list exists; otherwise it does nothing and returns
--- 0. \(O(1)\) per element on the server, [since 2.2.0](https://valkey.io/commands/lpushx/); several
--- elements since 4.0.0.
-lpushx :: ByteString -> NonEmpty ByteString -> Command Int64
+-- | @LPUSHX key element …@, @RPUSHX key element …@: like 'lpush' and 'rpush', if the list exists;
+-- otherwise they do nothing and return 0. \(O(1)\) per element, since 2.2.0
+-- ([LPUSHX](https://valkey.io/commands/lpushx/), [RPUSHX](https://valkey.io/commands/rpushx/));
+-- several elements since 4.0.0.
+lpushx, rpushx :: ByteString -> NonEmpty ByteString -> Command Int64
 lpushx name elements = command "LPUSHX" (key name : args elements) Decode.integer
-
--- | @RPUSHX key element …@: like 'rpush', if the list exists; otherwise it does nothing and returns
--- 0. \(O(1)\) per element on the server, [since 2.2.0](https://valkey.io/commands/rpushx/); several
--- elements since 4.0.0.
-rpushx :: ByteString -> NonEmpty ByteString -> Command Int64
 rpushx name elements = command "RPUSHX" (key name : args elements) Decode.integer
 
 -- | Where to insert an element: beside the first element, from the left, that equals the given one.
@@ -114,9 +100,8 @@ data Inserted
     NoSuchList
   deriving stock (Eq, Show)
 
--- | @LINSERT key BEFORE|AFTER pivot element@: inserts an element beside another one. \(O(n)\) on
--- the server in the number of elements left of that one,
--- [since 2.2.0](https://valkey.io/commands/linsert/).
+-- | @LINSERT key BEFORE|AFTER pivot element@: inserts an element beside another one. \(O(n)\) in
+-- the number of elements left of that one, [since 2.2.0](https://valkey.io/commands/linsert/).
 linsert :: ByteString -> InsertPlace -> ByteString -> Command Inserted
 linsert name place new =
   command "LINSERT" (key name : beside <> [arg new]) $ \reply -> do
@@ -133,31 +118,23 @@ linsert name place new =
       AfterElement pivot -> [arg "AFTER", arg pivot]
 
 -- | @LSET key index element@: replaces the element at this index. An error if there is no list, or
--- no such index. \(O(n)\) on the server in the distance from the nearer end,
+-- no such index. \(O(n)\) in the distance from the nearer end,
 -- [since 1.0.0](https://valkey.io/commands/lset/).
 lset :: ByteString -> Int64 -> ByteString -> Command ()
 lset name index new = command "LSET" [key name, int index, arg new] Decode.okay
 
--- | @LPOP key@: removes the first element and returns it, if there is one. \(O(1)\) on the server,
--- [since 1.0.0](https://valkey.io/commands/lpop/).
-lpop :: ByteString -> Command (Maybe ByteString)
+-- | @LPOP key@, @RPOP key@: remove the first or the last element and return it, if there is one.
+-- \(O(1)\), since 1.0.0 ([LPOP](https://valkey.io/commands/lpop/),
+-- [RPOP](https://valkey.io/commands/rpop/)).
+lpop, rpop :: ByteString -> Command (Maybe ByteString)
 lpop name = command "LPOP" [key name] (Decode.nullable Decode.bytes)
-
--- | @RPOP key@: removes the last element and returns it, if there is one. \(O(1)\) on the server,
--- [since 1.0.0](https://valkey.io/commands/rpop/).
-rpop :: ByteString -> Command (Maybe ByteString)
 rpop name = command "RPOP" [key name] (Decode.nullable Decode.bytes)
 
--- | @LPOP key count@: removes this many elements from the left end and returns them, or all if
--- there are fewer; none if there is no list. A negative count is refused before it is sent.
--- \(O(n)\) on the server in the number of elements removed,
--- [since 6.2.0](https://valkey.io/commands/lpop/).
-lpopCount :: ByteString -> Int64 -> Command [ByteString]
+-- | @LPOP key count@, @RPOP key count@: remove this many elements from the left or the right end
+-- and return them in this order, or all if there are fewer; none if there is no list. A negative
+-- count is refused before it is sent. \(O(n)\) in the number of elements removed, since 6.2.0.
+lpopCount, rpopCount :: ByteString -> Int64 -> Command [ByteString]
 lpopCount name count = command "LPOP" [key name, natural count] elementsOrNone
-
--- | @RPOP key count@: like 'lpopCount', from the right end: the last element of the list comes
--- first. [Since 6.2.0](https://valkey.io/commands/rpop/).
-rpopCount :: ByteString -> Int64 -> Command [ByteString]
 rpopCount name count = command "RPOP" [key name, natural count] elementsOrNone
 
 elementsOrNone :: Decoder [ByteString]
@@ -165,7 +142,7 @@ elementsOrNone = fmap (fromMaybe []) . Decode.nullable (Decode.list Decode.bytes
 
 -- | @LMPOP numkeys key … LEFT|RIGHT@: removes an element from the first list that has one; the key
 -- of that list and the element, or 'Nothing' if all lists are empty. In a cluster the keys must
--- share a slot. \(O(n+m)\) on the server in the numbers of keys and of elements removed,
+-- share a slot. \(O(n+m)\) in the numbers of keys and of elements removed,
 -- [since 7.0.0](https://valkey.io/commands/lmpop/).
 lmpop :: NonEmpty ByteString -> ListEnd -> Command (Maybe (ByteString, [ByteString]))
 lmpop = lmpopWith lmpopDefaults
@@ -206,7 +183,7 @@ data LremCount
   deriving stock (Eq, Show)
 
 -- | @LREM key count element@: removes elements that equal the given one; how many were removed.
--- \(O(n+m)\) on the server in the length of the list and the number of elements removed,
+-- \(O(n+m)\) in the length of the list and the number of elements removed,
 -- [since 1.0.0](https://valkey.io/commands/lrem/).
 lrem :: ByteString -> LremCount -> ByteString -> Command Int64
 lrem name which element = command "LREM" [key name, count, arg element] Decode.integer
@@ -219,32 +196,31 @@ lrem name which element = command "LREM" [key name, count, arg element] Decode.i
         | otherwise -> positive most
 
 -- | @LTRIM key start stop@: keeps the elements from @start@ to @stop@, both included, and drops the
--- rest. Negative indices count from the right end. An empty range deletes the list. \(O(n)\) on the
--- server in the number of elements dropped, [since 1.0.0](https://valkey.io/commands/ltrim/).
+-- rest. Negative indices count from the right end. An empty range deletes the list. \(O(n)\) in the
+-- number of elements dropped, [since 1.0.0](https://valkey.io/commands/ltrim/).
 --
 -- > lpush "latest" ("news" :| []) *> ltrim "latest" 0 99
 ltrim :: ByteString -> Int64 -> Int64 -> Command ()
 ltrim name start stop = command "LTRIM" [key name, int start, int stop] Decode.okay
 
 -- | @LRANGE key start stop@: the elements from @start@ to @stop@, both included. Negative indices
--- count from the right end. \(O(s+n)\) on the server for a distance s from the nearer end and n
--- elements, [since 1.0.0](https://valkey.io/commands/lrange/).
+-- count from the right end. \(O(s+n)\) for a distance s from the nearer end and n elements,
+-- [since 1.0.0](https://valkey.io/commands/lrange/).
 lrange :: ByteString -> Int64 -> Int64 -> Command [ByteString]
 lrange name start stop =
   command "LRANGE" [key name, int start, int stop] (Decode.list Decode.bytes)
 
--- | @LLEN key@: the number of elements. \(O(1)\) on the server,
--- [since 1.0.0](https://valkey.io/commands/llen/).
+-- | @LLEN key@: the number of elements. \(O(1)\), [since 1.0.0](https://valkey.io/commands/llen/).
 llen :: ByteString -> Command Int64
 llen name = command "LLEN" [key name] Decode.integer
 
--- | @LINDEX key index@: the element at this index, if there is one. \(O(n)\) on the server in the
--- distance from the nearer end, [since 1.0.0](https://valkey.io/commands/lindex/).
+-- | @LINDEX key index@: the element at this index, if there is one. \(O(n)\) in the distance from
+-- the nearer end, [since 1.0.0](https://valkey.io/commands/lindex/).
 lindex :: ByteString -> Int64 -> Command (Maybe ByteString)
 lindex name index = command "LINDEX" [key name, int index] (Decode.nullable Decode.bytes)
 
--- | @LPOS key element@: the index of the first element that equals the given one. \(O(n)\) on the
--- server in the number of elements before it, [since 6.0.6](https://valkey.io/commands/lpos/).
+-- | @LPOS key element@: the index of the first element that equals the given one. \(O(n)\) in the
+-- number of elements before it, [since 6.0.6](https://valkey.io/commands/lpos/).
 lpos :: ByteString -> ByteString -> Command (Maybe Int64)
 lpos = lposWith lposDefaults
 
@@ -288,14 +264,13 @@ lposArguments LposOptions {lposRank, lposMaxlen} =
 
 -- | @LMOVE source destination LEFT|RIGHT LEFT|RIGHT@: moves an element from one end of the source
 -- to one end of the destination, which may be the same list; the element, or 'Nothing' if the
--- source has none. In a cluster both keys must share a slot. \(O(1)\) on the server,
+-- source has none. In a cluster both keys must share a slot. \(O(1)\),
 -- [since 6.2.0](https://valkey.io/commands/lmove/).
 lmove :: (ByteString, ListEnd) -> (ByteString, ListEnd) -> Command (Maybe ByteString)
-lmove (source, from) (destination, to) =
-  command
-    "LMOVE"
-    [key source, key destination, listEnd from, listEnd to]
-    (Decode.nullable Decode.bytes)
+lmove source destination = command "LMOVE" (ends source destination) (Decode.nullable Decode.bytes)
+
+ends :: (ByteString, ListEnd) -> (ByteString, ListEnd) -> [Argument]
+ends (source, from) (destination, to) = [key source, key destination, listEnd from, listEnd to]
 
 -- | How many elements to move. Numbers below 1 are refused before they are sent.
 data LmovemCount
@@ -313,17 +288,14 @@ data LmovemOrder
     LmovemBulk
   deriving stock (Eq, Show)
 
--- | @LMOVEM source destination LEFT|RIGHT LEFT|RIGHT COUNT|EXACTLY n OBO|BULK@: moves elements from one
--- end of the source to one end of the destination, which may be the same list; those elements, in the
--- order in which they stand at the destination, or none. In a cluster both keys must share a slot.
--- \(O(n)\) on the server in the number of elements moved,
+-- | @LMOVEM source destination LEFT|RIGHT LEFT|RIGHT COUNT|EXACTLY n OBO|BULK@: moves elements from
+-- one end of the source to one end of the destination, which may be the same list; those elements,
+-- in the order in which they stand at the destination, or none. In a cluster both keys must share a
+-- slot. \(O(n)\) in the number of elements moved,
 -- [since Redis 8.10.0](https://redis.io/docs/latest/commands/lmovem/); Valkey lacks it.
 lmovem :: (ByteString, ListEnd) -> (ByteString, ListEnd) -> LmovemCount -> LmovemOrder -> Command [ByteString]
-lmovem (source, from) (destination, to) count order =
-  command
-    "LMOVEM"
-    ([key source, key destination, listEnd from, listEnd to] <> lmovemArguments count order)
-    elementsOrNone
+lmovem source destination count order =
+  command "LMOVEM" (ends source destination <> lmovemArguments count order) elementsOrNone
 
 lmovemArguments :: LmovemCount -> LmovemOrder -> [Argument]
 lmovemArguments count order = howMany <> [inOrder]
@@ -336,30 +308,24 @@ lmovemArguments count order = howMany <> [inOrder]
       LmovemBulk -> arg "BULK"
 
 -- | @RPOPLPUSH source destination@: like 'lmove' from the right end of the source to the left end
--- of the destination. \(O(1)\) on the server, [since 1.2.0](https://valkey.io/commands/rpoplpush/);
--- Redis calls it deprecated since 6.2.0.
+-- of the destination. \(O(1)\), [since 1.2.0](https://valkey.io/commands/rpoplpush/); Redis calls
+-- it deprecated since 6.2.0.
 rpoplpush :: ByteString -> ByteString -> Command (Maybe ByteString)
 rpoplpush source destination =
   command "RPOPLPUSH" [key source, key destination] (Decode.nullable Decode.bytes)
 
--- | @BLPOP key … seconds@: removes the first element of the first list that has one. If none has,
--- it waits for an element: for the given time, or, with 'Nothing', without limit. The result is the
--- key and the element, or 'Nothing' when the time is over. In a cluster the keys must share a slot.
--- \(O(n)\) on the server in the number of keys, [since 2.0.0](https://valkey.io/commands/blpop/);
+-- | @BLPOP key … seconds@, @BRPOP key … seconds@: remove the first or the last element of the first
+-- list that has one. If none has, they wait for an element: for the given time, or, with 'Nothing',
+-- without limit. The result is the key and the element, or 'Nothing' when the time is over. In a
+-- cluster the keys must share a slot. \(O(n)\) in the number of keys, since 2.0.0
+-- ([BLPOP](https://valkey.io/commands/blpop/), [BRPOP](https://valkey.io/commands/brpop/));
 -- fractions of seconds since 6.0.0.
-blpop :: NonEmpty ByteString -> Maybe Duration -> Command (Maybe (ByteString, ByteString))
+blpop, brpop :: NonEmpty ByteString -> Maybe Duration -> Command (Maybe (ByteString, ByteString))
 blpop names limit = command "BLPOP" (keys names <> [timeout limit]) (Decode.nullable keyAndElement)
-
--- | @BRPOP key … seconds@: like 'blpop', with the last element.
--- <https://valkey.io/commands/brpop/>
-brpop :: NonEmpty ByteString -> Maybe Duration -> Command (Maybe (ByteString, ByteString))
 brpop names limit = command "BRPOP" (keys names <> [timeout limit]) (Decode.nullable keyAndElement)
 
 keyAndElement :: Decoder (ByteString, ByteString)
-keyAndElement reply =
-  Decode.listOf 2 Decode.bytes reply >>= \case
-    [from, element] -> Right (from, element)
-    _ -> Decode.mismatch "a key and an element" reply
+keyAndElement = Decode.pair Decode.bytes Decode.bytes
 
 -- | @BLMPOP seconds numkeys key … LEFT|RIGHT@: like 'lmpop', but waits for an element like 'blpop'.
 -- [Since 7.0.0](https://valkey.io/commands/blmpop/).
@@ -383,28 +349,22 @@ data ListEnd
 
 -- | @BLMOVE source destination LEFT|RIGHT LEFT|RIGHT seconds@: like 'lmove', but waits for an
 -- element like 'blpop'; 'Nothing' when the time is over. In a cluster both keys must share a slot.
--- \(O(1)\) on the server, [since 6.2.0](https://valkey.io/commands/blmove/).
+-- \(O(1)\), [since 6.2.0](https://valkey.io/commands/blmove/).
 blmove :: (ByteString, ListEnd) -> (ByteString, ListEnd) -> Maybe Duration -> Command (Maybe ByteString)
-blmove (source, from) (destination, to) limit =
-  command
-    "BLMOVE"
-    [key source, key destination, listEnd from, listEnd to, timeout limit]
-    (Decode.nullable Decode.bytes)
+blmove source destination limit =
+  command "BLMOVE" (ends source destination <> [timeout limit]) (Decode.nullable Decode.bytes)
 
 -- | @BLMOVEM source destination LEFT|RIGHT LEFT|RIGHT seconds COUNT|EXACTLY n OBO|BULK@: like 'lmovem',
 -- but waits like 'blpop': for one element or, with EXACTLY, for as many as that; none when the time is
 -- over. [Since Redis 8.10.0](https://redis.io/docs/latest/commands/blmovem/); Valkey lacks it.
 blmovem ::
   (ByteString, ListEnd) -> (ByteString, ListEnd) -> LmovemCount -> LmovemOrder -> Maybe Duration -> Command [ByteString]
-blmovem (source, from) (destination, to) count order limit =
-  command
-    "BLMOVEM"
-    ([key source, key destination, listEnd from, listEnd to, timeout limit] <> lmovemArguments count order)
-    elementsOrNone
+blmovem source destination count order limit =
+  command "BLMOVEM" (ends source destination <> (timeout limit : lmovemArguments count order)) elementsOrNone
 
 -- | @BRPOPLPUSH source destination seconds@: like 'blmove' from the right end of the source to the
--- left end of the destination. \(O(1)\) on the server,
--- [since 2.2.0](https://valkey.io/commands/brpoplpush/); Redis calls it deprecated since 6.2.0.
+-- left end of the destination. \(O(1)\), [since 2.2.0](https://valkey.io/commands/brpoplpush/);
+-- Redis calls it deprecated since 6.2.0.
 brpoplpush :: ByteString -> ByteString -> Maybe Duration -> Command (Maybe ByteString)
 brpoplpush source destination limit =
   command "BRPOPLPUSH" [key source, key destination, timeout limit] (Decode.nullable Decode.bytes)

@@ -2,6 +2,7 @@
 --
 -- > heavy <- run client (Redis.memoryUsage "example:server")
 --
+-- 'memoryStats', 'memoryDoctor' and 'memoryMallocStats' concern one node; in a cluster, name it.
 -- The server's documentation: <https://valkey.io/commands/memory-usage/> and the pages beside it.
 module Redis.Commands.Memory
   ( memoryUsage,
@@ -17,13 +18,9 @@ module Redis.Commands.Memory
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
-import Redis.Internal.Command.Lines (otherThan)
-import Redis.Value (Value)
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record
 
 -- | Options of MEMORY USAGE.
 newtype MemoryUsageOptions = MemoryUsageOptions
@@ -38,12 +35,12 @@ memoryUsageDefaults = MemoryUsageOptions {memoryUsageSamples = Nothing}
 
 -- | @MEMORY USAGE key@: how many bytes the key and its value take; 'Nothing' if there is no such
 -- key. Of lists, sets and the like, the server looks at five elements and estimates the rest.
--- \(O(1)\) on the server, [since 4.0.0](https://valkey.io/commands/memory-usage/).
+-- \(O(1)\), [since 4.0.0](https://valkey.io/commands/memory-usage/).
 memoryUsage :: ByteString -> Command (Maybe Int64)
 memoryUsage = memoryUsageWith memoryUsageDefaults
 
--- | @MEMORY USAGE key [SAMPLES count]@: like 'memoryUsage', with options. \(O(n)\) on the server in
--- the number of elements that it looks at.
+-- | @MEMORY USAGE key [SAMPLES count]@: like 'memoryUsage', with options. \(O(n)\) in the number of
+-- elements that it looks at.
 memoryUsageWith :: MemoryUsageOptions -> ByteString -> Command (Maybe Int64)
 memoryUsageWith MemoryUsageOptions {memoryUsageSamples} name =
   command "MEMORY USAGE" (key name : option "SAMPLES" int memoryUsageSamples) (Decode.nullable Decode.integer)
@@ -76,49 +73,23 @@ data MemoryStats = MemoryStats
   }
   deriving stock (Eq, Show)
 
--- | @MEMORY STATS@: how the server uses its memory. Concerns one node; in a cluster, name it.
--- \(O(1)\) on the server, [since 4.0.0](https://valkey.io/commands/memory-stats/).
+-- | @MEMORY STATS@: how the server uses its memory. \(O(1)\),
+-- [since 4.0.0](https://valkey.io/commands/memory-stats/).
 memoryStats :: Command MemoryStats
-memoryStats = command "MEMORY STATS" [] $ \reply -> do
-  fields <- Decode.record reply
-  let number name = Decode.field name Decode.integer fields
-  memoryStatsPeak <- number "peak.allocated"
-  memoryStatsTotal <- number "total.allocated"
-  memoryStatsStartup <- number "startup.allocated"
-  memoryStatsOverhead <- number "overhead.total"
-  memoryStatsDataset <- number "dataset.bytes"
-  memoryStatsKeys <- number "keys.count"
-  memoryStatsBytesPerKey <- number "keys.bytes-per-key"
-  memoryStatsClients <- number "clients.normal"
-  memoryStatsReplicas <- number "clients.slaves"
-  memoryStatsFragmentation <- Decode.field "fragmentation" Decode.double fields
-  pure
+memoryStats =
+  command "MEMORY STATS" [] . recordOf $
     MemoryStats
-      { memoryStatsPeak,
-        memoryStatsTotal,
-        memoryStatsStartup,
-        memoryStatsOverhead,
-        memoryStatsDataset,
-        memoryStatsKeys,
-        memoryStatsBytesPerKey,
-        memoryStatsClients,
-        memoryStatsReplicas,
-        memoryStatsFragmentation,
-        memoryStatsOthers = otherThan known fields
-      }
-  where
-    known =
-      [ "peak.allocated",
-        "total.allocated",
-        "startup.allocated",
-        "overhead.total",
-        "dataset.bytes",
-        "keys.count",
-        "keys.bytes-per-key",
-        "clients.normal",
-        "clients.slaves",
-        "fragmentation"
-      ]
+      <$> field "peak.allocated" Decode.integer
+      <*> field "total.allocated" Decode.integer
+      <*> field "startup.allocated" Decode.integer
+      <*> field "overhead.total" Decode.integer
+      <*> field "dataset.bytes" Decode.integer
+      <*> field "keys.count" Decode.integer
+      <*> field "keys.bytes-per-key" Decode.integer
+      <*> field "clients.normal" Decode.integer
+      <*> field "clients.slaves" Decode.integer
+      <*> field "fragmentation" Decode.double
+      <*> others Decode.value
 
 -- | @MEMORY PURGE@: makes the allocator give back the memory that it can; in a cluster, on all
 -- primaries. How long that takes depends on how much there is;
@@ -126,19 +97,17 @@ memoryStats = command "MEMORY STATS" [] $ \reply -> do
 memoryPurge :: Command ()
 memoryPurge = command "MEMORY PURGE" [] Decode.okay
 
--- | @MEMORY DOCTOR@: the server's analysis of its memory, as text for people to read. Concerns one
--- node; in a cluster, name it. \(O(1)\) on the server,
+-- | @MEMORY DOCTOR@: the server's analysis of its memory, as text for people to read. \(O(1)\),
 -- [since 4.0.0](https://valkey.io/commands/memory-doctor/).
 memoryDoctor :: Command ByteString
 memoryDoctor = command "MEMORY DOCTOR" [] Decode.bytes
 
--- | @MEMORY MALLOC-STATS@: the allocator's own statistics, as text. Concerns one node; in a
--- cluster, name it. May be slow if much memory is allocated;
--- [since 4.0.0](https://valkey.io/commands/memory-malloc-stats/).
+-- | @MEMORY MALLOC-STATS@: the allocator's own statistics, as text. May be slow if much memory is
+-- allocated; [since 4.0.0](https://valkey.io/commands/memory-malloc-stats/).
 memoryMallocStats :: Command ByteString
 memoryMallocStats = command "MEMORY MALLOC-STATS" [] Decode.bytes
 
--- | @MEMORY HELP@: what MEMORY can do, as lines of text for people to read. \(O(1)\) on the server,
+-- | @MEMORY HELP@: what MEMORY can do, as lines of text for people to read. \(O(1)\),
 -- [since 4.0.0](https://valkey.io/commands/memory-help/).
 memoryHelp :: Command [ByteString]
 memoryHelp = command "MEMORY HELP" [] (Decode.list Decode.bytes)

@@ -17,12 +17,9 @@ module Redis.Commands.Module
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record
 
 -- | A module that is loaded.
 data ModuleInfo = ModuleInfo
@@ -36,23 +33,23 @@ data ModuleInfo = ModuleInfo
   }
   deriving stock (Eq, Show)
 
--- | @MODULE LIST@: the modules that are loaded. \(O(n)\) on the server,
+-- | @MODULE LIST@: the modules that are loaded. \(O(n)\),
 -- [since 4.0.0](https://valkey.io/commands/module-list/).
 moduleList :: Command [ModuleInfo]
 moduleList = command "MODULE LIST" [] (Decode.list moduleInfo)
 
 moduleInfo :: Decoder ModuleInfo
-moduleInfo reply = do
-  fields <- Decode.record reply
-  moduleName <- Decode.field "name" Decode.bytes fields
-  moduleVersion <- Decode.field "ver" Decode.integer fields
-  modulePath <- Decode.optionalField "path" Decode.bytes fields
-  arguments <- Decode.optionalField "args" (Decode.list Decode.bytes) fields
-  pure ModuleInfo {moduleName, moduleVersion, modulePath, moduleArgs = concat arguments}
+moduleInfo =
+  recordOf $
+    ModuleInfo
+      <$> field "name" Decode.bytes
+      <*> field "ver" Decode.integer
+      <*> optionalField "path" Decode.bytes
+      <*> several "args" (Decode.list Decode.bytes)
 
 -- | @MODULE LOAD path argument …@: loads a module from a file on the server's own disk. Servers
 -- [since 7.0](https://valkey.io/commands/module-load/) refuse it unless @enable-module-command@ is
--- set. \(O(1)\) on the server, since 4.0.0.
+-- set. \(O(1)\), since 4.0.0.
 moduleLoad :: ByteString -> [ByteString] -> Command ()
 moduleLoad path arguments = command "MODULE LOAD" (arg path : args arguments) Decode.okay
 
@@ -70,7 +67,7 @@ moduleLoadexDefaults :: ModuleLoadexOptions
 moduleLoadexDefaults = ModuleLoadexOptions {moduleLoadexConfig = [], moduleLoadexArgs = []}
 
 -- | @MODULE LOADEX path [CONFIG name value …] [ARGS argument …]@: like 'moduleLoad', with settings.
--- \(O(1)\) on the server, [since 7.0.0](https://valkey.io/commands/module-loadex/).
+-- \(O(1)\), [since 7.0.0](https://valkey.io/commands/module-loadex/).
 moduleLoadexWith :: ModuleLoadexOptions -> ByteString -> Command ()
 moduleLoadexWith ModuleLoadexOptions {moduleLoadexConfig, moduleLoadexArgs} path =
   command "MODULE LOADEX" (arg path : concatMap setting moduleLoadexConfig <> arguments) Decode.okay
@@ -80,12 +77,12 @@ moduleLoadexWith ModuleLoadexOptions {moduleLoadexConfig, moduleLoadexArgs} path
     arguments = if null moduleLoadexArgs then [] else arg "ARGS" : args moduleLoadexArgs
 
 -- | @MODULE UNLOAD name@: unloads a module. An error if there is none of this name, or if it cannot
--- be unloaded, for example because it defines types of values. \(O(1)\) on the server,
+-- be unloaded, for example because it defines types of values. \(O(1)\),
 -- [since 4.0.0](https://valkey.io/commands/module-unload/).
 moduleUnload :: ByteString -> Command ()
 moduleUnload name = command "MODULE UNLOAD" [arg name] Decode.okay
 
--- | @MODULE HELP@: what MODULE can do, as lines of text for people to read. \(O(1)\) on the server,
+-- | @MODULE HELP@: what MODULE can do, as lines of text for people to read. \(O(1)\),
 -- [since 5.0.0](https://valkey.io/commands/module-help/).
 moduleHelp :: Command [ByteString]
 moduleHelp = command "MODULE HELP" [] (Decode.list Decode.bytes)

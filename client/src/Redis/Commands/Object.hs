@@ -15,12 +15,9 @@ module Redis.Commands.Object
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, seconds)
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record (secondsReply)
 
 -- | How a value is stored.
 data Encoding
@@ -52,8 +49,8 @@ data Encoding
     OtherEncoding ByteString
   deriving stock (Eq, Ord, Show)
 
--- | @OBJECT ENCODING key@: how the value is stored; 'Nothing' if there is no such key. \(O(1)\) on
--- the server, [since 2.2.3](https://valkey.io/commands/object-encoding/).
+-- | @OBJECT ENCODING key@: how the value is stored; 'Nothing' if there is no such key. \(O(1)\),
+-- [since 2.2.3](https://valkey.io/commands/object-encoding/).
 objectEncoding :: ByteString -> Command (Maybe Encoding)
 objectEncoding name =
   command "OBJECT ENCODING" [key name] (Decode.nullable (fmap encoding . Decode.bytes))
@@ -75,24 +72,23 @@ objectEncoding name =
 
 -- | @OBJECT FREQ key@: how often the key was used, as a logarithmic counter; 'Nothing' if there is
 -- no such key. An error unless the server's @maxmemory-policy@ is an LFU policy, which evicts by
--- frequency of use. \(O(1)\) on the server, [since 4.0.0](https://valkey.io/commands/object-freq/).
+-- frequency of use. \(O(1)\), [since 4.0.0](https://valkey.io/commands/object-freq/).
 objectFreq :: ByteString -> Command (Maybe Int64)
 objectFreq name = command "OBJECT FREQ" [key name] (Decode.nullable Decode.integer)
 
 -- | @OBJECT IDLETIME key@: how long the key has not been used, to about a second; 'Nothing' if
 -- there is no such key. An error if the server's @maxmemory-policy@ is an LFU policy, which counts
--- uses instead. \(O(1)\) on the server, [since 2.2.3](https://valkey.io/commands/object-idletime/).
+-- uses instead. \(O(1)\), [since 2.2.3](https://valkey.io/commands/object-idletime/).
 objectIdletime :: ByteString -> Command (Maybe Duration)
-objectIdletime name =
-  command "OBJECT IDLETIME" [key name] (Decode.nullable (fmap (seconds . fromIntegral) . Decode.integer))
+objectIdletime name = command "OBJECT IDLETIME" [key name] (Decode.nullable secondsReply)
 
 -- | @OBJECT REFCOUNT key@: how many references the server holds to the value; a very large number
--- for a value that the server shares among all keys. 'Nothing' if there is no such key. \(O(1)\) on
--- the server, [since 2.2.3](https://valkey.io/commands/object-refcount/).
+-- for a value that the server shares among all keys. 'Nothing' if there is no such key. \(O(1)\),
+-- [since 2.2.3](https://valkey.io/commands/object-refcount/).
 objectRefcount :: ByteString -> Command (Maybe Int64)
 objectRefcount name = command "OBJECT REFCOUNT" [key name] (Decode.nullable Decode.integer)
 
--- | @OBJECT HELP@: what OBJECT can do, as lines of text for people to read. \(O(1)\) on the server,
+-- | @OBJECT HELP@: what OBJECT can do, as lines of text for people to read. \(O(1)\),
 -- [since 6.2.0](https://valkey.io/commands/object-help/).
 objectHelp :: Command [ByteString]
 objectHelp = command "OBJECT HELP" [] (Decode.list Decode.bytes)

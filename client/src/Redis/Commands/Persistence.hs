@@ -27,13 +27,11 @@ module Redis.Commands.Persistence
   )
 where
 
-import Data.ByteString (ByteString)
+import Control.Monad (mfilter)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record
 
 -- | When a server does the work that was requested.
 data BackgroundWork
@@ -50,12 +48,12 @@ backgroundWork reply = do
   pure (if "scheduled" `Char8.isSuffixOf` text then WorkScheduled else WorkStarted)
 
 -- | @SAVE@: writes all data to the disk; the server serves nobody meanwhile. An error while BGSAVE
--- runs. \(O(n)\) on the server, [since 1.0.0](https://valkey.io/commands/save/).
+-- runs. \(O(n)\), [since 1.0.0](https://valkey.io/commands/save/).
 save :: Command ()
 save = command "SAVE" [] Decode.okay
 
 -- | @BGSAVE@: starts a separate process that writes all data to the disk. An error while another
--- such process runs. \(O(1)\) on the server, [since 1.0.0](https://valkey.io/commands/bgsave/).
+-- such process runs. \(O(1)\), [since 1.0.0](https://valkey.io/commands/bgsave/).
 bgsave :: Command BackgroundWork
 bgsave = command "BGSAVE" [] backgroundWork
 
@@ -64,46 +62,42 @@ bgsave = command "BGSAVE" [] backgroundWork
 bgsaveSchedule :: Command BackgroundWork
 bgsaveSchedule = command "BGSAVE" [arg "SCHEDULE"] backgroundWork
 
--- | @BGSAVE CANCEL@: ends a BGSAVE that runs or is scheduled. An error if there is none. \(O(1)\)
--- on the server, [since Valkey 8.1.0](https://valkey.io/commands/bgsave/); Redis does not have it.
+-- | @BGSAVE CANCEL@: ends a BGSAVE that runs or is scheduled. An error if there is none. \(O(1)\),
+-- [since Valkey 8.1.0](https://valkey.io/commands/bgsave/); Redis does not have it.
 bgsaveCancel :: Command ()
 bgsaveCancel = command "BGSAVE" [arg "CANCEL"] Decode.ignored
 
--- | @BGREWRITEAOF@: starts to write the append-only file anew, as short as it can be. \(O(1)\) on
--- the server, [since 1.0.0](https://valkey.io/commands/bgrewriteaof/).
+-- | @BGREWRITEAOF@: starts to write the append-only file anew, as short as it can be. \(O(1)\),
+-- [since 1.0.0](https://valkey.io/commands/bgrewriteaof/).
 bgrewriteaof :: Command BackgroundWork
 bgrewriteaof = command "BGREWRITEAOF" [] backgroundWork
 
 -- | @LASTSAVE@: when all data were last written to the disk, to the second. If that has not
--- happened since the server started, the time at which it started. \(O(1)\) on the server,
+-- happened since the server started, the time at which it started. \(O(1)\),
 -- [since 1.0.0](https://valkey.io/commands/lastsave/).
 lastsave :: Command UTCTime
 lastsave = command "LASTSAVE" [] Decode.unixSeconds
 
--- | @BACKUP START@: the server begins a backup, in the folder that its setting @backupdirname@ names and
--- that must be empty: it writes all data to a file, in the background, and then what changes. An error
--- while another backup is under way. \(O(1)\) on the server,
+-- | @BACKUP START@: the server begins a backup, in the folder that its setting @backupdirname@
+-- names and that must be empty: it writes all data to a file, in the background, and then what
+-- changes. An error while another backup is under way. \(O(1)\),
 -- [since Redis 8.10.0](https://redis.io/docs/latest/commands/backup-start/); Valkey lacks it.
 backupStart :: Command ()
 backupStart = command "BACKUP START" [] Decode.okay
 
--- | @BACKUP SEAL@: ends the backup: its files have the data of now, and change no more. \(O(1)\) on
--- the server, [since Redis 8.10.0](https://redis.io/docs/latest/commands/backup-seal/).
-backupSeal :: Command ()
+-- | @BACKUP SEAL@ ends the backup: its files have the data of now, and change no more. @BACKUP
+-- ABORT@ gives up a backup that is not sealed. @BACKUP CLEANUP@ removes the files of one that is
+-- sealed or has failed. \(O(1)\), since Redis 8.10.0
+-- ([BACKUP SEAL](https://redis.io/docs/latest/commands/backup-seal/),
+-- [BACKUP ABORT](https://redis.io/docs/latest/commands/backup-abort/),
+-- [BACKUP CLEANUP](https://redis.io/docs/latest/commands/backup-cleanup/)).
+backupSeal, backupAbort, backupCleanup :: Command ()
 backupSeal = command "BACKUP SEAL" [] Decode.okay
-
--- | @BACKUP ABORT@: gives up a backup that is not sealed. \(O(1)\) on the server,
--- [since Redis 8.10.0](https://redis.io/docs/latest/commands/backup-abort/).
-backupAbort :: Command ()
 backupAbort = command "BACKUP ABORT" [] Decode.okay
-
--- | @BACKUP CLEANUP@: removes the files of a backup that is sealed or has failed. \(O(1)\) on the
--- server, [since Redis 8.10.0](https://redis.io/docs/latest/commands/backup-cleanup/).
-backupCleanup :: Command ()
 backupCleanup = command "BACKUP CLEANUP" [] Decode.okay
 
 -- | @BACKUP LIST@: the paths of the backup's files that change no more, on the server's machine.
--- \(O(1)\) on the server, [since Redis 8.10.0](https://redis.io/docs/latest/commands/backup-list/).
+-- \(O(1)\), [since Redis 8.10.0](https://redis.io/docs/latest/commands/backup-list/).
 backupList :: Command [ByteString]
 backupList = command "BACKUP LIST" [] (Decode.list Decode.bytes)
 
@@ -135,24 +129,18 @@ data BackupStatus = BackupStatus
   }
   deriving stock (Eq, Show)
 
--- | @BACKUP STATUS@: the state of the backup. \(O(1)\) on the server,
+-- | @BACKUP STATUS@: the state of the backup. \(O(1)\),
 -- [since Redis 8.10.0](https://redis.io/docs/latest/commands/backup-status/).
 backupStatus :: Command BackupStatus
-backupStatus = command "BACKUP STATUS" [] $ \reply -> do
-  fields <- Decode.record reply
-  backupStatusState <- stateOf <$> Decode.field "state" Decode.bytes fields
-  failure <- Decode.field "error" Decode.bytes fields
-  backupStatusStartTime <- Decode.field "start_time" unlessZero fields
-  backupStatusEndTime <- Decode.field "end_time" unlessZero fields
-  pure
+backupStatus =
+  command "BACKUP STATUS" [] . recordOf $
     BackupStatus
-      { backupStatusState,
-        backupStatusError = if Char8.null failure then Nothing else Just failure,
-        backupStatusStartTime,
-        backupStatusEndTime
-      }
+      <$> field "state" (fmap state . Decode.bytes)
+      <*> field "error" (fmap (mfilter (/= "") . Just) . Decode.bytes)
+      <*> field "start_time" unlessZero
+      <*> field "end_time" unlessZero
   where
-    stateOf = \case
+    state = \case
       "idle" -> BackupIdle
       "pending" -> BackupPending
       "snapshotting" -> BackupSnapshotting

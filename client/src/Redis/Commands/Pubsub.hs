@@ -3,7 +3,8 @@
 -- > run client (Redis.publish "example:publish" "it rains")
 -- > run client (onNode node (Redis.pubsubNumsub ("example:publish" :| [])))
 --
--- To subscribe, use "Redis.Subscription"; SUBSCRIBE and its variants are not in this module.
+-- To subscribe, use "Redis.Subscription"; SUBSCRIBE and its variants are not in this module. Looking
+-- up concerns one node; in a cluster, name it.
 -- The server's documentation: <https://valkey.io/topics/pubsub/>.
 module Redis.Commands.Pubsub
   ( -- * Publishing
@@ -22,16 +23,11 @@ module Redis.Commands.Pubsub
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Common
 
--- | @PUBLISH channel message@: publishes a message; how many subscribers received it. \(O(n)\) on
--- the server in the subscribers of the channel, and in all patterns;
+-- | @PUBLISH channel message@: publishes a message; how many subscribers received it. \(O(n)\) in
+-- the subscribers of the channel, and in all patterns;
 -- [since 2.0.0](https://valkey.io/commands/publish/).
 --
 -- In a cluster the message reaches all nodes; the number counts the subscribers of the node that
@@ -41,7 +37,7 @@ publish :: ByteString -> ByteString -> Command Int64
 publish channel message = command "PUBLISH" [arg channel, arg message] Decode.integer
 
 -- | @SPUBLISH channel message@: publishes a message to a shard channel; how many subscribers
--- (SSUBSCRIBE) received it. \(O(n)\) on the server in their number,
+-- (SSUBSCRIBE) received it. \(O(n)\) in their number,
 -- [since 7.0.0](https://valkey.io/commands/spublish/).
 --
 -- In a cluster the message goes to the primary of the channel's slot and stays in its shard; the
@@ -49,48 +45,39 @@ publish channel message = command "PUBLISH" [arg channel, arg message] Decode.in
 spublish :: ByteString -> ByteString -> Command Int64
 spublish channel message = command "SPUBLISH" [key channel, arg message] Decode.integer
 
--- | @PUBSUB CHANNELS@: the channels that have subscribers; patterns do not count. Concerns one
--- node; in a cluster, name it. \(O(n)\) on the server,
--- [since 2.8.0](https://valkey.io/commands/pubsub-channels/).
+-- | @PUBSUB CHANNELS@, @PUBSUB SHARDCHANNELS@: the channels, or the shard channels, that have
+-- subscribers; patterns do not count. \(O(n)\),
+-- [since 2.8.0](https://valkey.io/commands/pubsub-channels/), shard channels
+-- [since 7.0.0](https://valkey.io/commands/pubsub-shardchannels/).
 --
 -- > run client (onEvery AllNodes pubsubChannels)
-pubsubChannels :: Command [ByteString]
+pubsubChannels, pubsubShardchannels :: Command [ByteString]
 pubsubChannels = command "PUBSUB CHANNELS" [] (Decode.list Decode.bytes)
+pubsubShardchannels = command "PUBSUB SHARDCHANNELS" [] (Decode.list Decode.bytes)
 
--- | @PUBSUB CHANNELS pattern@: like 'pubsubChannels', for the channels that match a glob.
-pubsubChannelsOf :: ByteString -> Command [ByteString]
+-- | @PUBSUB CHANNELS pattern@, @PUBSUB SHARDCHANNELS pattern@: like 'pubsubChannels' and
+-- 'pubsubShardchannels', for the channels that match a glob.
+pubsubChannelsOf, pubsubShardchannelsOf :: ByteString -> Command [ByteString]
 pubsubChannelsOf glob = command "PUBSUB CHANNELS" [arg glob] (Decode.list Decode.bytes)
+pubsubShardchannelsOf glob = command "PUBSUB SHARDCHANNELS" [arg glob] (Decode.list Decode.bytes)
 
--- | @PUBSUB NUMPAT@: how many different patterns have subscribers. Concerns one node; in a cluster,
--- name it. \(O(1)\) on the server, [since 2.8.0](https://valkey.io/commands/pubsub-numpat/).
+-- | @PUBSUB NUMPAT@: how many different patterns have subscribers. \(O(1)\),
+-- [since 2.8.0](https://valkey.io/commands/pubsub-numpat/).
 pubsubNumpat :: Command Int64
 pubsubNumpat = command "PUBSUB NUMPAT" [] Decode.integer
 
--- | @PUBSUB NUMSUB channel …@: how many subscribers each channel has, in the order of the
--- arguments; patterns do not count. Concerns one node; in a cluster, name it. \(O(n)\) on the
--- server, [since 2.8.0](https://valkey.io/commands/pubsub-numsub/).
-pubsubNumsub :: NonEmpty ByteString -> Command [(ByteString, Int64)]
+-- | @PUBSUB NUMSUB channel …@, @PUBSUB SHARDNUMSUB channel …@: how many subscribers each channel or
+-- shard channel has, in the order of the arguments; patterns do not count. \(O(n)\),
+-- [since 2.8.0](https://valkey.io/commands/pubsub-numsub/), shard channels
+-- [since 7.0.0](https://valkey.io/commands/pubsub-shardnumsub/).
+pubsubNumsub, pubsubShardnumsub :: NonEmpty ByteString -> Command [(ByteString, Int64)]
 pubsubNumsub channels = command "PUBSUB NUMSUB" (args channels) counts
-
--- | @PUBSUB SHARDCHANNELS@: like 'pubsubChannels', for shard channels. Concerns one node; in a
--- cluster, name it. \(O(n)\) on the server,
--- [since 7.0.0](https://valkey.io/commands/pubsub-shardchannels/).
-pubsubShardchannels :: Command [ByteString]
-pubsubShardchannels = command "PUBSUB SHARDCHANNELS" [] (Decode.list Decode.bytes)
-
--- | @PUBSUB SHARDCHANNELS pattern@: like 'pubsubShardchannels', for the channels that match a glob.
-pubsubShardchannelsOf :: ByteString -> Command [ByteString]
-pubsubShardchannelsOf glob = command "PUBSUB SHARDCHANNELS" [arg glob] (Decode.list Decode.bytes)
-
--- | @PUBSUB SHARDNUMSUB channel …@: like 'pubsubNumsub', for shard channels. \(O(n)\) on the
--- server, [since 7.0.0](https://valkey.io/commands/pubsub-shardnumsub/).
-pubsubShardnumsub :: NonEmpty ByteString -> Command [(ByteString, Int64)]
 pubsubShardnumsub channels = command "PUBSUB SHARDNUMSUB" (args channels) counts
 
 counts :: Decoder [(ByteString, Int64)]
 counts = Decode.pairs Decode.bytes Decode.integer
 
--- | @PUBSUB HELP@: what PUBSUB can do, as lines of text for people to read. \(O(1)\) on the server,
+-- | @PUBSUB HELP@: what PUBSUB can do, as lines of text for people to read. \(O(1)\),
 -- [since 6.2.0](https://valkey.io/commands/pubsub-help/).
 pubsubHelp :: Command [ByteString]
 pubsubHelp = command "PUBSUB HELP" [] (Decode.list Decode.bytes)

@@ -26,15 +26,10 @@ module Redis.Commands.Replication
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
 import Redis.Error (Host, Port)
-import Redis.Value (Value)
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record (wordOr)
 
 -- | The role of a server in replication.
 data ServerRole
@@ -86,7 +81,7 @@ data ReplicaState
   | OtherReplicaState ByteString
   deriving stock (Eq, Show)
 
--- | @ROLE@: the server's role and the state of its replication. \(O(1)\) on the server,
+-- | @ROLE@: the server's role and the state of its replication. \(O(1)\),
 -- [since 2.8.12](https://valkey.io/commands/role/).
 role :: Command ServerRole
 role = command "ROLE" [] $ \reply -> do
@@ -99,47 +94,34 @@ role = command "ROLE" [] $ \reply -> do
     "sentinel" -> RoleSentinel <$> Decode.element 1 (Decode.list Decode.bytes) elements
     word -> Right (OtherRole word (drop 1 elements))
   where
-    asPrimary elements = do
-      primaryOffset <- Decode.element 1 Decode.integer elements
-      primaryReplicas <- Decode.element 2 (Decode.list following) elements
-      pure AsPrimary {primaryOffset, primaryReplicas}
-    asReplica elements = do
-      replicaPrimaryHost <- Decode.element 1 Decode.bytes elements
-      replicaPrimaryPort <- Decode.element 2 Decode.integer elements
-      replicaState <- Decode.element 3 (fmap state . Decode.bytes) elements
-      replicaOffset <- Decode.element 4 Decode.integer elements
-      pure AsReplica {replicaPrimaryHost, replicaPrimaryPort, replicaState, replicaOffset}
-    state = \case
-      "connect" -> ReplicaConnect
-      "connecting" -> ReplicaConnecting
-      "sync" -> ReplicaSyncing
-      "connected" -> ReplicaConnected
-      word -> OtherReplicaState word
-
-following :: Decoder FollowingReplica
-following reply = do
-  (followingHost, followingPort, followingOffset) <- Decode.triple Decode.bytes Decode.integer Decode.integer reply
-  pure FollowingReplica {followingHost, followingPort, followingOffset}
+    asPrimary elements =
+      AsPrimary <$> Decode.element 1 Decode.integer elements <*> Decode.element 2 (Decode.list following) elements
+    asReplica elements =
+      AsReplica
+        <$> Decode.element 1 Decode.bytes elements
+        <*> Decode.element 2 Decode.integer elements
+        <*> Decode.element 3 state elements
+        <*> Decode.element 4 Decode.integer elements
+    following reply = do
+      (host, port, offset) <- Decode.triple Decode.bytes Decode.integer Decode.integer reply
+      pure (FollowingReplica host port offset)
+    state =
+      wordOr
+        OtherReplicaState
+        [("connect", ReplicaConnect), ("connecting", ReplicaConnecting), ("sync", ReplicaSyncing), ("connected", ReplicaConnected)]
 
 -- | @REPLICAOF host port@: makes the server a replica of another server; its own data are lost. It
--- answers at once; 'role' shows the progress. Servers of a cluster refuse it. \(O(1)\) on the
--- server, [since 5.0.0](https://valkey.io/commands/replicaof/).
-replicaof :: Host -> Port -> Command ()
+-- answers at once; 'role' shows the progress. Servers of a cluster refuse it. \(O(1)\),
+-- [since 5.0.0](https://valkey.io/commands/replicaof/), and since 1.0.0 by its old name,
+-- [SLAVEOF](https://valkey.io/commands/slaveof/).
+replicaof, slaveof :: Host -> Port -> Command ()
 replicaof host port = command "REPLICAOF" [arg host, int (fromIntegral port)] Decode.okay
-
--- | @REPLICAOF NO ONE@: makes the server a primary; it keeps its data. Servers of a cluster refuse
--- it. \(O(1)\) on the server, [since 5.0.0](https://valkey.io/commands/replicaof/).
-replicaofNoOne :: Command ()
-replicaofNoOne = command "REPLICAOF" [arg "NO", arg "ONE"] Decode.okay
-
--- | @SLAVEOF host port@: the old name of 'replicaof', which replaces it
--- [since 5.0.0](https://valkey.io/commands/slaveof/). Since 1.0.0.
-slaveof :: Host -> Port -> Command ()
 slaveof host port = command "SLAVEOF" [arg host, int (fromIntegral port)] Decode.okay
 
--- | @SLAVEOF NO ONE@: the old name of 'replicaofNoOne', which replaces it
--- [since 5.0.0](https://valkey.io/commands/slaveof/). Since 1.0.0.
-slaveofNoOne :: Command ()
+-- | @REPLICAOF NO ONE@, or by its old name @SLAVEOF NO ONE@: makes the server a primary; it keeps
+-- its data. Otherwise like 'replicaof'.
+replicaofNoOne, slaveofNoOne :: Command ()
+replicaofNoOne = command "REPLICAOF" [arg "NO", arg "ONE"] Decode.okay
 slaveofNoOne = command "SLAVEOF" [arg "NO", arg "ONE"] Decode.okay
 
 -- | Which replica takes over, and how long the primary waits until that replica has all data.
@@ -155,8 +137,8 @@ data FailoverTarget
 
 -- | @FAILOVER@: a primary changes places with the first of its replicas that has caught up. Writes
 -- are paused until that is done; 'role' shows the progress. An error if there are no replicas.
--- Servers of a cluster refuse it; use 'Redis.Commands.ClusterAdmin.clusterFailover' there. \(O(1)\)
--- on the server, [since 6.2.0](https://valkey.io/commands/failover/).
+-- Servers of a cluster refuse it; use 'Redis.Commands.ClusterAdmin.clusterFailover' there.
+-- \(O(1)\), [since 6.2.0](https://valkey.io/commands/failover/).
 failover :: Command ()
 failover = command "FAILOVER" [] Decode.okay
 

@@ -40,46 +40,33 @@ module Redis.Commands.Server
   )
 where
 
-import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Data.Time.Clock (UTCTime)
 import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, inMilliseconds)
-import Redis.Internal.Command.Flush
-import Redis.Internal.Command.Lines (colonFields)
+import Redis.Duration (inMilliseconds)
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record (colonFields)
 
--- | @DBSIZE@: the number of keys; in a cluster, on all primaries together. \(O(1)\) on the server,
+-- | @DBSIZE@: the number of keys; in a cluster, on all primaries together. \(O(1)\),
 -- [since 1.0.0](https://valkey.io/commands/dbsize/).
 dbsize :: Command Int64
 dbsize = command "DBSIZE" [] Decode.integer
 
--- | @FLUSHDB@: deletes all keys of the database; in a cluster, on all primaries. \(O(n)\) on the
--- server, [since 1.0.0](https://valkey.io/commands/flushdb/).
-flushdb :: Command ()
+-- | @FLUSHDB@, @FLUSHALL@: delete all keys of the database, or of all databases; in a cluster, on
+-- all primaries. \(O(n)\), since 1.0.0 ([FLUSHDB](https://valkey.io/commands/flushdb/),
+-- [FLUSHALL](https://valkey.io/commands/flushall/)).
+flushdb, flushall :: Command ()
 flushdb = flushdbWith flushDefaults
-
--- | @FLUSHDB [SYNC|ASYNC]@: like 'flushdb', with options. ASYNC exists
--- [since 4.0.0](https://valkey.io/commands/flushdb/), SYNC since 6.2.0.
-flushdbWith :: FlushOptions -> Command ()
-flushdbWith options = command "FLUSHDB" (flushArguments options) Decode.okay
-
--- | @FLUSHALL@: deletes all keys of all databases; in a cluster, on all primaries. \(O(n)\) on the
--- server, [since 1.0.0](https://valkey.io/commands/flushall/).
-flushall :: Command ()
 flushall = flushallWith flushDefaults
 
--- | @FLUSHALL [SYNC|ASYNC]@: like 'flushall', with options. ASYNC exists
--- [since 4.0.0](https://valkey.io/commands/flushall/), SYNC since 6.2.0.
-flushallWith :: FlushOptions -> Command ()
+-- | @FLUSHDB [SYNC|ASYNC]@, @FLUSHALL [SYNC|ASYNC]@: like 'flushdb' and 'flushall', with options.
+-- ASYNC exists since 4.0.0, SYNC since 6.2.0.
+flushdbWith, flushallWith :: FlushOptions -> Command ()
+flushdbWith options = command "FLUSHDB" (flushArguments options) Decode.okay
 flushallWith options = command "FLUSHALL" (flushArguments options) Decode.okay
 
--- | @INFO@: the fields of the default sections in order, without the headings. Concerns one node;
--- in a cluster, name it. \(O(1)\) on the server, [since 1.0.0](https://valkey.io/commands/info/).
+-- | @INFO@: the fields of the default sections in order, without the headings. \(O(1)\),
+-- [since 1.0.0](https://valkey.io/commands/info/).
 --
 -- > run client (onEvery Primaries info)
 info :: Command [(ByteString, ByteString)]
@@ -90,7 +77,7 @@ info = command "INFO" [] colonFields
 infoOf :: NonEmpty ByteString -> Command [(ByteString, ByteString)]
 infoOf sections = command "INFO" (args sections) colonFields
 
--- | @TIME@: the server's clock, to the microsecond. \(O(1)\) on the server,
+-- | @TIME@: the server's clock, to the microsecond. \(O(1)\),
 -- [since 2.6.0](https://valkey.io/commands/time/).
 time :: Command UTCTime
 time = command "TIME" [] $ \reply ->
@@ -104,16 +91,15 @@ time = command "TIME" [] $ \reply ->
 -- | @WAIT replicas milliseconds@: waits until this many replicas have received all earlier writes
 -- of this very connection, or until the time is over ('Nothing': no limit); how many replicas have
 -- received them. It is meaningful only on a dedicated connection, and is refused elsewhere.
--- \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/wait/).
+-- \(O(1)\), [since 3.0.0](https://valkey.io/commands/wait/).
 wait :: Int64 -> Maybe Duration -> Command Int64
 wait replicas limit =
   -- A server takes zero for no limit.
   command "WAIT" [int replicas, maybe (int 0) (int . max 1 . inMilliseconds) limit] Decode.integer
 
--- | @SWAPDB one other@: exchanges the contents of two databases, for all clients. Concerns one
--- node; in a cluster, name it. A cluster has one database before Valkey 9.0. \(O(n)\) on the server
--- in the number of clients that watch or wait for keys of the two databases,
--- [since 4.0.0](https://valkey.io/commands/swapdb/).
+-- | @SWAPDB one other@: exchanges the contents of two databases, for all clients. A cluster has one
+-- database before Valkey 9.0. \(O(n)\) in the number of clients that watch or wait for keys of the
+-- two databases, [since 4.0.0](https://valkey.io/commands/swapdb/).
 swapdb :: Int -> Int -> Command ()
 swapdb one other = command "SWAPDB" [int (fromIntegral one), int (fromIntegral other)] Decode.okay
 
@@ -130,8 +116,8 @@ lolwutVersion version numbers = command "LOLWUT" (arg "VERSION" : map int (versi
 -- | @WAITAOF local replicas milliseconds@: waits until this many servers have all earlier writes of
 -- this very connection on disk, or until the time is over ('Nothing': no limit); how many servers
 -- have them there. The first number is 0 or 1, for the server itself, which refuses 1 if it keeps
--- no append-only file. Like 'wait', it is meaningful only on a dedicated connection. \(O(1)\) on
--- the server, [since 7.2.0](https://valkey.io/commands/waitaof/).
+-- no append-only file. Like 'wait', it is meaningful only on a dedicated connection. \(O(1)\),
+-- [since 7.2.0](https://valkey.io/commands/waitaof/).
 waitaof :: Int64 -> Int64 -> Maybe Duration -> Command Fsynced
 waitaof local replicas limit =
   command "WAITAOF" [int local, int replicas, maybe (int 0) (int . max 1 . inMilliseconds) limit] $
@@ -146,10 +132,9 @@ data Fsynced = Fsynced
   }
   deriving stock (Eq, Show)
 
--- | @SHUTDOWN@: the server saves its data, if it is configured to, and ends. Concerns one node; in
--- a cluster, name it. If the server ends, it does not answer, and the caller gets a connection
--- error. The command has a connection of its own, so 'shutdownAbort' does not queue behind it.
--- [Since 1.0.0](https://valkey.io/commands/shutdown/).
+-- | @SHUTDOWN@: the server saves its data, if it is configured to, and ends. If the server ends, it
+-- does not answer, and the caller gets a connection error. The command has a connection of its own,
+-- so 'shutdownAbort' does not queue behind it. [Since 1.0.0](https://valkey.io/commands/shutdown/).
 shutdown :: Command ()
 shutdown = command "SHUTDOWN" [] Decode.okay
 
@@ -207,6 +192,6 @@ shutdownWith ShutdownOptions {shutdownSave, shutdownNow, shutdownForce, shutdown
       ]
 
 -- | @SHUTDOWN ABORT@: stops a shutdown that still waits for replicas. An error if there is none.
--- Concerns one node; in a cluster, name it. [Since 7.0.0](https://valkey.io/commands/shutdown/).
+-- [Since 7.0.0](https://valkey.io/commands/shutdown/).
 shutdownAbort :: Command ()
 shutdownAbort = command "SHUTDOWN" [arg "ABORT"] Decode.okay

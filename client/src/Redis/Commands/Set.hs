@@ -57,27 +57,21 @@ module Redis.Commands.Set
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
-import Redis.Internal.Command.Draw
-import Redis.Internal.Command.Groups
-import Redis.Internal.Command.Scan
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record (oneOf)
 
--- | @SADD key member …@: adds the members; how many of them are new. \(O(1)\) per member on the
--- server, [since 1.0.0](https://valkey.io/commands/sadd/); several members since 2.4.0.
+-- | @SADD key member …@: adds the members; how many of them are new. \(O(1)\) per member,
+-- [since 1.0.0](https://valkey.io/commands/sadd/); several members since 2.4.0.
 sadd :: ByteString -> NonEmpty ByteString -> Command Int64
 sadd name members = command "SADD" (key name : args members) Decode.integer
 
--- | @SREM key member …@: removes the members; how many of them there were. \(O(1)\) per member on
--- the server, [since 1.0.0](https://valkey.io/commands/srem/); several members since 2.4.0.
+-- | @SREM key member …@: removes the members; how many of them there were. \(O(1)\) per member,
+-- [since 1.0.0](https://valkey.io/commands/srem/); several members since 2.4.0.
 srem :: ByteString -> NonEmpty ByteString -> Command Int64
 srem name members = command "SREM" (key name : args members) Decode.integer
 
--- | @SISMEMBER key member@: whether the set has this member. \(O(1)\) on the server,
+-- | @SISMEMBER key member@: whether the set has this member. \(O(1)\),
 -- [since 1.0.0](https://valkey.io/commands/sismember/).
 sismember :: ByteString -> ByteString -> Command Bool
 sismember name member = command "SISMEMBER" [key name, arg member] Decode.boolean
@@ -85,96 +79,82 @@ sismember name member = command "SISMEMBER" [key name, arg member] Decode.boolea
 -- | @SISMEMBER key member XX@: like 'sismember', but 'Nothing' if there is no set. Valkey
 -- [since 9.2.0](https://valkey.io/commands/sismember/); other servers refuse the word XX.
 sismemberXx :: ByteString -> ByteString -> Command (Maybe Bool)
-sismemberXx name member = command "SISMEMBER" [key name, arg member, arg "XX"] $ \reply ->
-  Decode.integer reply >>= \case
-    -1 -> Right Nothing
-    0 -> Right (Just False)
-    1 -> Right (Just True)
-    _ -> Decode.mismatch "0, 1 or -1" reply
+sismemberXx name member =
+  command "SISMEMBER" [key name, arg member, arg "XX"] $
+    oneOf Decode.integer "0, 1 or -1" [(-1, Nothing), (0, Just False), (1, Just True)]
 
 -- | @SMISMEMBER key member …@: for each argument, in order, whether the set has this member.
--- \(O(1)\) per member on the server, [since 6.2.0](https://valkey.io/commands/smismember/).
+-- \(O(1)\) per member, [since 6.2.0](https://valkey.io/commands/smismember/).
 smismember :: ByteString -> NonEmpty ByteString -> Command [Bool]
 smismember name members =
   command "SMISMEMBER" (key name : args members) (Decode.listOf (length members) Decode.boolean)
 
--- | @SMEMBERS key@: all members. \(O(n)\) on the server in their number, and the server serves
--- nobody else meanwhile; 'sscan' avoids that. [Since 1.0.0](https://valkey.io/commands/smembers/).
+-- | @SMEMBERS key@: all members. \(O(n)\) in their number, and the server serves nobody else
+-- meanwhile; 'sscan' avoids that. [Since 1.0.0](https://valkey.io/commands/smembers/).
 smembers :: ByteString -> Command [ByteString]
 smembers name = command "SMEMBERS" [key name] (Decode.list Decode.bytes)
 
--- | @SCARD key@: the number of members. \(O(1)\) on the server,
--- [since 1.0.0](https://valkey.io/commands/scard/).
+-- | @SCARD key@: the number of members. \(O(1)\), [since 1.0.0](https://valkey.io/commands/scard/).
 scard :: ByteString -> Command Int64
 scard name = command "SCARD" [key name] Decode.integer
 
 -- | @SMOVE source destination member@: moves a member from one set to another in one step; whether
--- it was in the source. In a cluster both keys must share a slot. \(O(1)\) on the server,
+-- it was in the source. In a cluster both keys must share a slot. \(O(1)\),
 -- [since 1.0.0](https://valkey.io/commands/smove/).
 smove :: ByteString -> ByteString -> ByteString -> Command Bool
 smove source destination member = command "SMOVE" [key source, key destination, arg member] Decode.boolean
 
--- | @SPOP key@: removes a random member and returns it, if there is one. \(O(1)\) on the server,
+-- | @SPOP key@: removes a random member and returns it, if there is one. \(O(1)\),
 -- [since 1.0.0](https://valkey.io/commands/spop/).
 spop :: ByteString -> Command (Maybe ByteString)
 spop name = command "SPOP" [key name] (Decode.nullable Decode.bytes)
 
 -- | @SPOP key count@: removes this many random members and returns them, or all if there are fewer.
--- A negative count is refused before it is sent. \(O(n)\) on the server in the count,
+-- A negative count is refused before it is sent. \(O(n)\) in the count,
 -- [since 3.2.0](https://valkey.io/commands/spop/).
 spopCount :: ByteString -> Int64 -> Command [ByteString]
 spopCount name count = command "SPOP" [key name, natural count] (Decode.list Decode.bytes)
 
--- | @SRANDMEMBER key@: a random member, if there is one; it stays in the set. \(O(1)\) on the
--- server, [since 1.0.0](https://valkey.io/commands/srandmember/).
+-- | @SRANDMEMBER key@: a random member, if there is one; it stays in the set. \(O(1)\),
+-- [since 1.0.0](https://valkey.io/commands/srandmember/).
 srandmember :: ByteString -> Command (Maybe ByteString)
 srandmember name = command "SRANDMEMBER" [key name] (Decode.nullable Decode.bytes)
 
--- | @SRANDMEMBER key count@: several random members, which stay in the set. \(O(n)\) on the server
--- in the count, [since 2.6.0](https://valkey.io/commands/srandmember/).
+-- | @SRANDMEMBER key count@: several random members, which stay in the set. \(O(n)\) in the count,
+-- [since 2.6.0](https://valkey.io/commands/srandmember/).
 srandmemberCount :: ByteString -> Draw -> Command [ByteString]
 srandmemberCount name draw = command "SRANDMEMBER" [key name, drawCount draw] (Decode.list Decode.bytes)
 
--- | @SUNION key …@: the members of at least one of the sets. In a cluster the keys must share a
--- slot. \(O(n)\) on the server in the number of members of all sets,
--- [since 1.0.0](https://valkey.io/commands/sunion/).
-sunion :: NonEmpty ByteString -> Command [ByteString]
+-- | @SUNION key …@, @SINTER key …@, @SDIFF key …@: the members of at least one of the sets, those
+-- that all sets have, or those of the first set that are in none of the others. In a cluster the
+-- keys must share a slot. \(O(n)\) in the number of members of all sets, but SINTER \(O(n m)\) for
+-- n members of the smallest of m sets; since 1.0.0 ([SUNION](https://valkey.io/commands/sunion/),
+-- [SINTER](https://valkey.io/commands/sinter/), [SDIFF](https://valkey.io/commands/sdiff/)).
+sunion, sinter, sdiff :: NonEmpty ByteString -> Command [ByteString]
 sunion names = command "SUNION" (keys names) (Decode.list Decode.bytes)
-
--- | @SINTER key …@: the members that all sets have. In a cluster the keys must share a slot.
--- \(O(n m)\) on the server for n members of the smallest of m sets,
--- [since 1.0.0](https://valkey.io/commands/sinter/).
-sinter :: NonEmpty ByteString -> Command [ByteString]
 sinter names = command "SINTER" (keys names) (Decode.list Decode.bytes)
-
--- | @SDIFF key …@: the members of the first set that are in none of the others. In a cluster the
--- keys must share a slot. \(O(n)\) on the server in the number of members of all sets,
--- [since 1.0.0](https://valkey.io/commands/sdiff/).
-sdiff :: NonEmpty ByteString -> Command [ByteString]
 sdiff names = command "SDIFF" (keys names) (Decode.list Decode.bytes)
 
--- | @SUNIONSTORE destination key …@: stores the union at the destination, in the place of whatever
--- the key held; the size of the union. If it is empty, the key is deleted. In a cluster all keys
--- must share a slot. Costs the same as 'sunion';
--- [since 1.0.0](https://valkey.io/commands/sunionstore/).
-sunionstore :: ByteString -> NonEmpty ByteString -> Command Int64
+-- | @SUNIONSTORE destination key …@, @SINTERSTORE …@, @SDIFFSTORE …@: store the result of 'sunion',
+-- 'sinter' or 'sdiff' at the destination, in the place of whatever the key held; its size. If it is
+-- empty, the key is deleted. In a cluster all keys must share a slot. They cost the same as those;
+-- since 1.0.0 ([SUNIONSTORE](https://valkey.io/commands/sunionstore/),
+-- [SINTERSTORE](https://valkey.io/commands/sinterstore/),
+-- [SDIFFSTORE](https://valkey.io/commands/sdiffstore/)).
+sunionstore, sinterstore, sdiffstore :: ByteString -> NonEmpty ByteString -> Command Int64
 sunionstore destination names = command "SUNIONSTORE" (key destination : keys names) Decode.integer
-
--- | @SINTERSTORE destination key …@: like 'sunionstore', for the result of 'sinter'.
--- <https://valkey.io/commands/sinterstore/>
-sinterstore :: ByteString -> NonEmpty ByteString -> Command Int64
 sinterstore destination names = command "SINTERSTORE" (key destination : keys names) Decode.integer
-
--- | @SDIFFSTORE destination key …@: like 'sunionstore', for the result of 'sdiff'.
--- <https://valkey.io/commands/sdiffstore/>
-sdiffstore :: ByteString -> NonEmpty ByteString -> Command Int64
 sdiffstore destination names = command "SDIFFSTORE" (key destination : keys names) Decode.integer
 
--- | @SINTERCARD n key …@: how many members 'sinter' would return. In a cluster the keys must share
--- a slot. \(O(n m)\) on the server for n members of the smallest of m sets,
--- [since 7.0.0](https://valkey.io/commands/sintercard/).
-sintercard :: NonEmpty ByteString -> Command Int64
+-- | @SINTERCARD n key …@, @SUNIONCARD n key …@, @SDIFFCARD n key …@: how many members 'sinter',
+-- 'sunion' or 'sdiff' would return, at their costs. In a cluster the keys must share a slot.
+-- [Since 7.0.0](https://valkey.io/commands/sintercard/); since Redis 8.10.0
+-- ([SUNIONCARD](https://redis.io/docs/latest/commands/sunioncard/),
+-- [SDIFFCARD](https://redis.io/docs/latest/commands/sdiffcard/)), and Valkey lacks these.
+sintercard, sunioncard, sdiffcard :: NonEmpty ByteString -> Command Int64
 sintercard = sintercardWith sintercardDefaults
+sunioncard = sunioncardWith sunioncardDefaults
+sdiffcard = sdiffcardWith sdiffcardDefaults
 
 -- | How far to count.
 newtype SintercardOptions = SintercardOptions
@@ -195,12 +175,6 @@ sintercardWith SintercardOptions {sintercardLimit} names =
     "SINTERCARD"
     (countedKeys names <> option "LIMIT" natural sintercardLimit)
     Decode.integer
-
--- | @SUNIONCARD n key …@: how many members 'sunion' would return. In a cluster the keys must share a
--- slot. \(O(n)\) on the server in the number of members of all sets,
--- [since Redis 8.10.0](https://redis.io/docs/latest/commands/sunioncard/); Valkey lacks it.
-sunioncard :: NonEmpty ByteString -> Command Int64
-sunioncard = sunioncardWith sunioncardDefaults
 
 -- | How, and how far, to count the members of a union.
 data SunioncardOptions = SunioncardOptions
@@ -223,12 +197,6 @@ sunioncardWith SunioncardOptions {sunioncardApprox, sunioncardLimit} names =
     "SUNIONCARD"
     (countedKeys names <> flag "APPROX" sunioncardApprox <> option "LIMIT" natural sunioncardLimit)
     Decode.integer
-
--- | @SDIFFCARD n key …@: how many members 'sdiff' would return. In a cluster the keys must share a
--- slot. \(O(n)\) on the server in the number of members of all sets,
--- [since Redis 8.10.0](https://redis.io/docs/latest/commands/sdiffcard/); Valkey lacks it.
-sdiffcard :: NonEmpty ByteString -> Command Int64
-sdiffcard = sdiffcardWith sdiffcardDefaults
 
 -- | How far to count the members of a difference.
 newtype SdiffcardOptions = SdiffcardOptions
@@ -267,8 +235,8 @@ sscan = sscanWith sscanDefaults
 
 -- | @SSCAN key cursor [MATCH p] [COUNT n]@: one step of a walk over the members of a set. The walk
 -- returns every member that is in the set throughout, some perhaps twice. In a cluster the primary
--- answers, because a cursor is valid only on the node that issued it. \(O(1)\) per step on the
--- server, [since 2.8.0](https://valkey.io/commands/sscan/).
+-- answers, because a cursor is valid only on the node that issued it. \(O(1)\) per step,
+-- [since 2.8.0](https://valkey.io/commands/sscan/).
 sscanWith :: SscanOptions -> ByteString -> ScanCursor -> Command (ScanPage ByteString)
 sscanWith SscanOptions {sscanMatch, sscanCount} name cursor =
   command "SSCAN" (key name : scanArguments cursor sscanMatch sscanCount) (scanPage (Decode.list Decode.bytes))

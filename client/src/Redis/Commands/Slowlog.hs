@@ -23,16 +23,10 @@ module Redis.Commands.Slowlog
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.ByteString.Char8 qualified as Char8
-import Data.Int (Int64)
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
+import Control.Monad (mfilter)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, microseconds)
-import Redis.Value (Value)
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record (microsecondsReply)
 
 -- | A command that took long.
 data SlowlogEntry = SlowlogEntry
@@ -52,65 +46,37 @@ data SlowlogEntry = SlowlogEntry
   deriving stock (Eq, Show)
 
 -- | @SLOWLOG GET count@: the latest entries, the newest first; in a cluster those of every node, up
--- to the count of each. \(O(n)\) on the server,
--- [since 2.2.12](https://valkey.io/commands/slowlog-get/).
+-- to the count of each. \(O(n)\), [since 2.2.12](https://valkey.io/commands/slowlog-get/).
 --
 -- > run client (onNode node (slowlogGet 10))
 slowlogGet :: Int64 -> Command [SlowlogEntry]
-slowlogGet count = command "SLOWLOG GET" [int count] (Decode.list slowlogEntry)
+slowlogGet count = command "SLOWLOG GET" [int count] (Decode.list (logEntry SlowlogEntry microsecondsReply))
 
-slowlogEntry :: Decoder SlowlogEntry
-slowlogEntry reply = do
-  Entry {entryId, entryTime, entryAmount, entryCommand, entryClient, entryClientName} <- logEntry reply
-  slowlogDuration <- inMicros entryAmount
-  pure
-    SlowlogEntry
-      { slowlogId = entryId,
-        slowlogTime = entryTime,
-        slowlogDuration,
-        slowlogCommand = entryCommand,
-        slowlogClient = entryClient,
-        slowlogClientName = entryClientName
-      }
-
-inMicros :: Decoder Duration
-inMicros = fmap microseconds . Decode.integer
-
--- | An entry of any of the logs.
-data Entry = Entry
-  { entryId :: Int64,
-    entryTime :: UTCTime,
-    -- | The duration or the size for which the command was noted.
-    entryAmount :: Value,
-    entryCommand :: [ByteString],
-    entryClient :: Maybe ByteString,
-    entryClientName :: Maybe ByteString
-  }
-
-logEntry :: Decoder Entry
-logEntry reply = do
+-- | Reads an entry of any of the logs: how it is made, and what the command was noted for.
+logEntry ::
+  (Int64 -> UTCTime -> amount -> [ByteString] -> Maybe ByteString -> Maybe ByteString -> entry) -> Decoder amount -> Decoder entry
+logEntry make amount reply = do
   elements <- Decode.list Decode.value reply
-  entryId <- Decode.element 0 Decode.integer elements
-  entryTime <- Decode.element 1 Decode.unixSeconds elements
-  entryAmount <- Decode.element 2 Decode.value elements
-  entryCommand <- Decode.element 3 (Decode.list Decode.bytes) elements
-  entryClient <- Decode.optionalElement 4 Decode.bytes elements
-  name <- Decode.optionalElement 5 Decode.bytes elements
-  let entryClientName = if name == Just Char8.empty then Nothing else name
-  pure Entry {entryId, entryTime, entryAmount, entryCommand, entryClient, entryClientName}
+  make
+    <$> Decode.element 0 Decode.integer elements
+    <*> Decode.element 1 Decode.unixSeconds elements
+    <*> Decode.element 2 amount elements
+    <*> Decode.element 3 (Decode.list Decode.bytes) elements
+    <*> Decode.optionalElement 4 Decode.bytes elements
+    <*> (mfilter (/= "") <$> Decode.optionalElement 5 Decode.bytes elements)
 
--- | @SLOWLOG LEN@: the number of entries; in a cluster, on all nodes together. \(O(1)\) on the
--- server, [since 2.2.12](https://valkey.io/commands/slowlog-len/).
+-- | @SLOWLOG LEN@: the number of entries; in a cluster, on all nodes together. \(O(1)\),
+-- [since 2.2.12](https://valkey.io/commands/slowlog-len/).
 slowlogLen :: Command Int64
 slowlogLen = command "SLOWLOG LEN" [] Decode.integer
 
--- | @SLOWLOG RESET@: deletes all entries; in a cluster, on every node. \(O(n)\) on the server,
+-- | @SLOWLOG RESET@: deletes all entries; in a cluster, on every node. \(O(n)\),
 -- [since 2.2.12](https://valkey.io/commands/slowlog-reset/).
 slowlogReset :: Command ()
 slowlogReset = command "SLOWLOG RESET" [] Decode.okay
 
--- | @SLOWLOG HELP@: what SLOWLOG can do, as lines of text for people to read. \(O(1)\) on the
--- server, [since 6.2.0](https://valkey.io/commands/slowlog-help/).
+-- | @SLOWLOG HELP@: what SLOWLOG can do, as lines of text for people to read. \(O(1)\),
+-- [since 6.2.0](https://valkey.io/commands/slowlog-help/).
 slowlogHelp :: Command [ByteString]
 slowlogHelp = command "SLOWLOG HELP" [] (Decode.list Decode.bytes)
 
@@ -156,38 +122,27 @@ data CommandlogEntry = CommandlogEntry
 
 -- | @COMMANDLOG GET count slow|large-request|large-reply@: the latest entries, the newest first; a
 -- count of -1 returns all of them. In a cluster those of every node, up to the count of each.
--- \(O(n)\) on the server, [since Valkey 8.1.0](https://valkey.io/commands/commandlog-get/); Redis
--- does not have it.
+-- \(O(n)\), [since Valkey 8.1.0](https://valkey.io/commands/commandlog-get/); Redis does not have
+-- it.
 commandlogGet :: Commandlog -> Int64 -> Command [CommandlogEntry]
-commandlogGet which count = command "COMMANDLOG GET" [int count, commandlogWord which] (Decode.list entry)
+commandlogGet which count =
+  command "COMMANDLOG GET" [int count, commandlogWord which] (Decode.list (logEntry CommandlogEntry amount))
   where
-    entry reply = do
-      Entry {entryId, entryTime, entryAmount, entryCommand, entryClient, entryClientName} <- logEntry reply
-      commandlogAmount <- case which of
-        SlowCommands -> RanFor <$> inMicros entryAmount
-        _ -> HadBytes <$> Decode.integer entryAmount
-      pure
-        CommandlogEntry
-          { commandlogId = entryId,
-            commandlogTime = entryTime,
-            commandlogAmount,
-            commandlogCommand = entryCommand,
-            commandlogClient = entryClient,
-            commandlogClientName = entryClientName
-          }
+    amount = case which of
+      SlowCommands -> fmap RanFor . microsecondsReply
+      _ -> fmap HadBytes . Decode.integer
 
 -- | @COMMANDLOG LEN slow|large-request|large-reply@: the number of entries; in a cluster, on all
--- nodes together. \(O(1)\) on the server,
--- [since Valkey 8.1.0](https://valkey.io/commands/commandlog-len/).
+-- nodes together. \(O(1)\), [since Valkey 8.1.0](https://valkey.io/commands/commandlog-len/).
 commandlogLen :: Commandlog -> Command Int64
 commandlogLen which = command "COMMANDLOG LEN" [commandlogWord which] Decode.integer
 
 -- | @COMMANDLOG RESET slow|large-request|large-reply@: deletes all entries; in a cluster, on every
--- node. \(O(n)\) on the server, [since Valkey 8.1.0](https://valkey.io/commands/commandlog-reset/).
+-- node. \(O(n)\), [since Valkey 8.1.0](https://valkey.io/commands/commandlog-reset/).
 commandlogReset :: Commandlog -> Command ()
 commandlogReset which = command "COMMANDLOG RESET" [commandlogWord which] Decode.okay
 
--- | @COMMANDLOG HELP@: what COMMANDLOG can do, as lines of text for people to read. \(O(1)\) on the
--- server, [since Valkey 8.1.0](https://valkey.io/commands/commandlog-help/).
+-- | @COMMANDLOG HELP@: what COMMANDLOG can do, as lines of text for people to read. \(O(1)\),
+-- [since Valkey 8.1.0](https://valkey.io/commands/commandlog-help/).
 commandlogHelp :: Command [ByteString]
 commandlogHelp = command "COMMANDLOG HELP" [] (Decode.list Decode.bytes)

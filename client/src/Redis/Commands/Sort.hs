@@ -38,15 +38,10 @@ module Redis.Commands.Sort
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Maybe (fromMaybe, isJust)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Common
 
 -- | How to sort.
 data SortOptions = SortOptions
@@ -100,46 +95,36 @@ data SortGet
     GetKey ByteString
   deriving stock (Eq, Show)
 
--- | @SORT key@: the elements, sorted as numbers, the smallest first. An element that is no number
--- is an error. \(O(n \log n)\) on the server, [since 1.0.0](https://valkey.io/commands/sort/). The
--- server regards it as a write; 'sortRo' may go to a replica.
-sort :: ByteString -> Command [ByteString]
+-- | @SORT key@, @SORT_RO key@: the elements, sorted as numbers, the smallest first. An element that
+-- is no number is an error. \(O(n \log n)\), [since 1.0.0](https://valkey.io/commands/sort/). The
+-- server regards SORT as a write; SORT_RO, [since 7.0.0](https://valkey.io/commands/sort_ro/), may
+-- go to a replica.
+sort, sortRo :: ByteString -> Command [ByteString]
 sort = sortWith sortDefaults
-
--- | @SORT key [BY pattern] [LIMIT skip count] [ASC|DESC] [ALPHA]@: like 'sort', with options.
--- \(O(n + m \log m)\) on the server for n elements of which m are returned.
-sortWith :: SortOptions -> ByteString -> Command [ByteString]
-sortWith options name = command "SORT" (key name : sortArguments options []) (Decode.list Decode.bytes)
-
--- | @SORT_RO key@: like 'sort', but a read. [Since 7.0.0](https://valkey.io/commands/sort_ro/).
-sortRo :: ByteString -> Command [ByteString]
 sortRo = sortRoWith sortDefaults
 
--- | @SORT_RO key …@: like 'sortWith', but a read.
--- [Since 7.0.0](https://valkey.io/commands/sort_ro/).
-sortRoWith :: SortOptions -> ByteString -> Command [ByteString]
+-- | @SORT key [BY pattern] [LIMIT skip count] [ASC|DESC] [ALPHA]@, @SORT_RO key …@: like 'sort' and
+-- 'sortRo', with options. \(O(n + m \log m)\) for n elements of which m are returned.
+sortWith, sortRoWith :: SortOptions -> ByteString -> Command [ByteString]
+sortWith options name = command "SORT" (key name : sortArguments options []) (Decode.list Decode.bytes)
 sortRoWith options name = command "SORT_RO" (key name : sortArguments options []) (Decode.list Decode.bytes)
 
--- | @SORT key GET pattern …@: for each element, in sorted order, the values that the patterns name;
--- 'Nothing' where there is no such key. Otherwise like 'sort'.
-sortGet :: NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]
+-- | @SORT key GET pattern …@, @SORT_RO key GET pattern …@: for each element, in sorted order, the
+-- values that the patterns name; 'Nothing' where there is no such key. Otherwise like 'sort' and
+-- 'sortRo'.
+sortGet, sortRoGet :: NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]
 sortGet = sortGetWith sortDefaults
-
--- | @SORT key … GET pattern …@: like 'sortGet', with options.
-sortGetWith :: SortOptions -> NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]
-sortGetWith options gets name =
-  command "SORT" (key name : sortArguments options (NonEmpty.toList gets)) (rowsOf (length gets))
-
--- | @SORT_RO key GET pattern …@: like 'sortGet', but a read.
--- [Since 7.0.0](https://valkey.io/commands/sort_ro/).
-sortRoGet :: NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]
 sortRoGet = sortRoGetWith sortDefaults
 
--- | @SORT_RO key … GET pattern …@: like 'sortGetWith', but a read.
--- [Since 7.0.0](https://valkey.io/commands/sort_ro/).
-sortRoGetWith :: SortOptions -> NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]
-sortRoGetWith options gets name =
-  command "SORT_RO" (key name : sortArguments options (NonEmpty.toList gets)) (rowsOf (length gets))
+-- | @SORT key … GET pattern …@, @SORT_RO key … GET pattern …@: like 'sortGet' and 'sortRoGet', with
+-- options.
+sortGetWith, sortRoGetWith :: SortOptions -> NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]
+sortGetWith = sortedRows "SORT"
+sortRoGetWith = sortedRows "SORT_RO"
+
+sortedRows :: Name -> SortOptions -> NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]
+sortedRows commandName options gets name =
+  command commandName (key name : sortArguments options (NonEmpty.toList gets)) (rowsOf (length gets))
 
 -- | @SORT key STORE destination@: stores the sorted elements as a list at the destination, in the
 -- place of whatever it held; how many elements there are. In a cluster both keys must share a slot.

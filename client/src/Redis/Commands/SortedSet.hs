@@ -67,23 +67,13 @@ module Redis.Commands.SortedSet
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
 import Data.Maybe (listToMaybe)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
-import Redis.Internal.Command.Draw
-import Redis.Internal.Command.Groups
-import Redis.Internal.Command.Scan
+import Redis.Internal.Command.Common
 
 -- | @ZADD key score member …@: adds members, and sets the scores of those that exist; returns the
 -- number of new members. A pair has the member before its score, as replies have it. \(O(\log n)\)
--- per member on the server, [since 1.2.0](https://valkey.io/commands/zadd/); several members since
--- 2.4.0.
+-- per member, [since 1.2.0](https://valkey.io/commands/zadd/); several members since 2.4.0.
 zadd :: ByteString -> NonEmpty (ByteString, Double) -> Command Int64
 zadd = zaddWith zaddDefaults
 
@@ -139,13 +129,13 @@ scoreAndMember :: (ByteString, Double) -> [Argument]
 scoreAndMember (member, score) = [double score, arg member]
 
 -- | @ZADD key INCR increment member@: adds to a member's score, like 'zincrby'; returns the new
--- score. \(O(\log n)\) on the server, [since 3.0.2](https://valkey.io/commands/zadd/).
+-- score. \(O(\log n)\), [since 3.0.2](https://valkey.io/commands/zadd/).
 zaddIncr :: ByteString -> Double -> ByteString -> Command Double
 zaddIncr name by member = command "ZADD" [key name, arg "INCR", double by, arg member] Decode.double
 
 -- | @ZADD key [NX|XX] [GT|LT] INCR increment member@: adds to a member's score; returns the new
--- score, or 'Nothing' if the condition prevented the change. CH has no effect here. \(O(\log n)\)
--- on the server, [since 3.0.2](https://valkey.io/commands/zadd/).
+-- score, or 'Nothing' if the condition prevented the change. CH has no effect here. \(O(\log n)\),
+-- [since 3.0.2](https://valkey.io/commands/zadd/).
 zaddIncrWith :: ZaddOptions -> ByteString -> Double -> ByteString -> Command (Maybe Double)
 zaddIncrWith options name by member =
   command
@@ -155,80 +145,58 @@ zaddIncrWith options name by member =
 
 -- | @ZINCRBY key increment member@: adds to a member's score; returns the new score. A member that
 -- does not exist counts as 0. The server refuses an increment that would make the score a NaN.
--- \(O(\log n)\) on the server, [since 1.2.0](https://valkey.io/commands/zincrby/).
+-- \(O(\log n)\), [since 1.2.0](https://valkey.io/commands/zincrby/).
 zincrby :: ByteString -> Double -> ByteString -> Command Double
 zincrby name by member = command "ZINCRBY" [key name, double by, arg member] Decode.double
 
 -- | @ZREM key member …@: removes members; returns how many of them existed. \(O(\log n)\) per
--- member on the server, [since 1.2.0](https://valkey.io/commands/zrem/); several members since
--- 2.4.0.
+-- member, [since 1.2.0](https://valkey.io/commands/zrem/); several members since 2.4.0.
 zrem :: ByteString -> NonEmpty ByteString -> Command Int64
 zrem name members = command "ZREM" (key name : args members) Decode.integer
 
--- | @ZSCORE key member@: the member's score; 'Nothing' if there is no such member. \(O(1)\) on the
--- server, [since 1.2.0](https://valkey.io/commands/zscore/).
+-- | @ZSCORE key member@: the member's score; 'Nothing' if there is no such member. \(O(1)\),
+-- [since 1.2.0](https://valkey.io/commands/zscore/).
 zscore :: ByteString -> ByteString -> Command (Maybe Double)
 zscore name member = command "ZSCORE" [key name, arg member] (Decode.nullable Decode.double)
 
 -- | @ZMSCORE key member …@: the scores, in the order of the given members; 'Nothing' for a member
--- that does not exist. \(O(1)\) per member on the server,
--- [since 6.2.0](https://valkey.io/commands/zmscore/).
+-- that does not exist. \(O(1)\) per member, [since 6.2.0](https://valkey.io/commands/zmscore/).
 zmscore :: ByteString -> NonEmpty ByteString -> Command [Maybe Double]
 zmscore name members =
   command "ZMSCORE" (key name : args members) (Decode.listOf (length members) (Decode.nullable Decode.double))
 
--- | @ZCARD key@: the number of members. \(O(1)\) on the server,
--- [since 1.2.0](https://valkey.io/commands/zcard/).
+-- | @ZCARD key@: the number of members. \(O(1)\), [since 1.2.0](https://valkey.io/commands/zcard/).
 zcard :: ByteString -> Command Int64
 zcard name = command "ZCARD" [key name] Decode.integer
 
--- | @ZRANK key member@: the member's rank, counted from 0 at the lowest score; 'Nothing' if there
--- is no such member. \(O(\log n)\) on the server, [since 2.0.0](https://valkey.io/commands/zrank/).
-zrank :: ByteString -> ByteString -> Command (Maybe Int64)
+-- | @ZRANK key member@, @ZREVRANK key member@: the member's rank, counted from 0 at the lowest or
+-- at the highest score; 'Nothing' if there is no such member. \(O(\log n)\), since 2.0.0
+-- ([ZRANK](https://valkey.io/commands/zrank/), [ZREVRANK](https://valkey.io/commands/zrevrank/)).
+zrank, zrevrank :: ByteString -> ByteString -> Command (Maybe Int64)
 zrank name member = command "ZRANK" [key name, arg member] (Decode.nullable Decode.integer)
-
--- | @ZRANK key member WITHSCORE@: like 'zrank', with the member's score. \(O(\log n)\) on the
--- server, [since 7.2.0](https://valkey.io/commands/zrank/).
-zrankWithscore :: ByteString -> ByteString -> Command (Maybe (Int64, Double))
-zrankWithscore name member = command "ZRANK" [key name, arg member, arg "WITHSCORE"] (Decode.nullable rankAndScore)
-
--- | @ZREVRANK key member@: the member's rank, counted from 0 at the highest score; 'Nothing' if
--- there is no such member. \(O(\log n)\) on the server,
--- [since 2.0.0](https://valkey.io/commands/zrevrank/).
-zrevrank :: ByteString -> ByteString -> Command (Maybe Int64)
 zrevrank name member = command "ZREVRANK" [key name, arg member] (Decode.nullable Decode.integer)
 
--- | @ZREVRANK key member WITHSCORE@: like 'zrevrank', with the member's score. \(O(\log n)\) on the
--- server, [since 7.2.0](https://valkey.io/commands/zrevrank/).
-zrevrankWithscore :: ByteString -> ByteString -> Command (Maybe (Int64, Double))
-zrevrankWithscore name member =
-  command "ZREVRANK" [key name, arg member, arg "WITHSCORE"] (Decode.nullable rankAndScore)
+-- | @ZRANK key member WITHSCORE@, @ZREVRANK key member WITHSCORE@: like 'zrank' and 'zrevrank',
+-- with the member's score. \(O(\log n)\), since 7.2.0.
+zrankWithscore, zrevrankWithscore :: ByteString -> ByteString -> Command (Maybe (Int64, Double))
+zrankWithscore name member = command "ZRANK" [key name, arg member, arg "WITHSCORE"] (Decode.nullable rankAndScore)
+zrevrankWithscore name member = command "ZREVRANK" [key name, arg member, arg "WITHSCORE"] (Decode.nullable rankAndScore)
 
 rankAndScore :: Decoder (Int64, Double)
 rankAndScore = Decode.pair Decode.integer Decode.double
 
--- | @ZPOPMIN key@: removes the member with the lowest score; returns it with its score, or
--- 'Nothing' if the sorted set is empty. \(O(\log n)\) on the server,
--- [since 5.0.0](https://valkey.io/commands/zpopmin/).
-zpopmin :: ByteString -> Command (Maybe (ByteString, Double))
+-- | @ZPOPMIN key@, @ZPOPMAX key@: remove the member with the lowest or the highest score; return it
+-- with its score, or 'Nothing' if the sorted set is empty. \(O(\log n)\), since 5.0.0
+-- ([ZPOPMIN](https://valkey.io/commands/zpopmin/), [ZPOPMAX](https://valkey.io/commands/zpopmax/)).
+zpopmin, zpopmax :: ByteString -> Command (Maybe (ByteString, Double))
 zpopmin name = command "ZPOPMIN" [key name] (fmap listToMaybe . Decode.scored)
-
--- | @ZPOPMIN key count@: removes at most that many members, the lowest score first; returns them
--- with their scores. A negative count is refused before the command is sent. \(O(\log n)\) per
--- member on the server, [since 5.0.0](https://valkey.io/commands/zpopmin/).
-zpopminCount :: ByteString -> Int64 -> Command [(ByteString, Double)]
-zpopminCount name count = command "ZPOPMIN" [key name, natural count] Decode.scored
-
--- | @ZPOPMAX key@: removes the member with the highest score; returns it with its score, or
--- 'Nothing' if the sorted set is empty. \(O(\log n)\) on the server,
--- [since 5.0.0](https://valkey.io/commands/zpopmax/).
-zpopmax :: ByteString -> Command (Maybe (ByteString, Double))
 zpopmax name = command "ZPOPMAX" [key name] (fmap listToMaybe . Decode.scored)
 
--- | @ZPOPMAX key count@: removes at most that many members, the highest score first; returns them
--- with their scores. A negative count is refused before the command is sent. \(O(\log n)\) per
--- member on the server, [since 5.0.0](https://valkey.io/commands/zpopmax/).
-zpopmaxCount :: ByteString -> Int64 -> Command [(ByteString, Double)]
+-- | @ZPOPMIN key count@, @ZPOPMAX key count@: remove at most that many members, the lowest or the
+-- highest score first; return them with their scores. A negative count is refused before the
+-- command is sent. \(O(\log n)\) per member, since 5.0.0.
+zpopminCount, zpopmaxCount :: ByteString -> Int64 -> Command [(ByteString, Double)]
+zpopminCount name count = command "ZPOPMIN" [key name, natural count] Decode.scored
 zpopmaxCount name count = command "ZPOPMAX" [key name, natural count] Decode.scored
 
 -- | An end of a sorted set.
@@ -253,28 +221,24 @@ zmpopDefaults = ZmpopOptions {zmpopCount = Nothing}
 
 -- | @ZMPOP n key … MIN|MAX@: removes a member from the first sorted set that has any; returns the
 -- key, and the member with its score, or 'Nothing' if all are empty. In a cluster the keys must
--- share a slot. \(O(k) + O(\log n)\) on the server for k keys,
--- [since 7.0.0](https://valkey.io/commands/zmpop/).
+-- share a slot. \(O(k) + O(\log n)\) for k keys, [since 7.0.0](https://valkey.io/commands/zmpop/).
 zmpop :: NonEmpty ByteString -> ScoreEnd -> Command (Maybe (ByteString, [(ByteString, Double)]))
 zmpop = zmpopWith zmpopDefaults
 
 -- | @ZMPOP n key … MIN|MAX [COUNT c]@: like 'zmpop', but removes several members, all from one
--- sorted set. \(O(k) + O(m \log n)\) on the server for k keys and m members.
+-- sorted set. \(O(k) + O(m \log n)\) for k keys and m members.
 zmpopWith :: ZmpopOptions -> NonEmpty ByteString -> ScoreEnd -> Command (Maybe (ByteString, [(ByteString, Double)]))
 zmpopWith options names end =
   command "ZMPOP" (mpopArguments options names end) (Decode.nullable (Decode.pair Decode.bytes Decode.scored))
 
--- | @BZPOPMIN key … seconds@: removes the member with the lowest score from the first sorted set
--- that has any; returns the key, the member and its score. If all are empty, the server waits for a
--- member: for the given time or, with 'Nothing', without limit. The result is 'Nothing' if that
--- time passes. In a cluster the keys must share a slot. \(O(\log n)\) on the server,
--- [since 5.0.0](https://valkey.io/commands/bzpopmin/); fractions of seconds since 6.0.0.
-bzpopmin :: NonEmpty ByteString -> Maybe Duration -> Command (Maybe (ByteString, ByteString, Double))
+-- | @BZPOPMIN key … seconds@, @BZPOPMAX key … seconds@: remove the member with the lowest or the
+-- highest score from the first sorted set that has any; return the key, the member and its score.
+-- If all are empty, the server waits for a member: for the given time or, with 'Nothing', without
+-- limit. The result is 'Nothing' if that time passes. In a cluster the keys must share a slot.
+-- \(O(\log n)\), since 5.0.0 ([BZPOPMIN](https://valkey.io/commands/bzpopmin/),
+-- [BZPOPMAX](https://valkey.io/commands/bzpopmax/)); fractions of seconds since 6.0.0.
+bzpopmin, bzpopmax :: NonEmpty ByteString -> Maybe Duration -> Command (Maybe (ByteString, ByteString, Double))
 bzpopmin names limit = command "BZPOPMIN" (keys names <> [timeout limit]) (Decode.nullable keyMemberScore)
-
--- | @BZPOPMAX key … seconds@: like 'bzpopmin', but removes the member with the highest score.
--- <https://valkey.io/commands/bzpopmax/>
-bzpopmax :: NonEmpty ByteString -> Maybe Duration -> Command (Maybe (ByteString, ByteString, Double))
 bzpopmax names limit = command "BZPOPMAX" (keys names <> [timeout limit]) (Decode.nullable keyMemberScore)
 
 keyMemberScore :: Decoder (ByteString, ByteString, Double)
@@ -301,18 +265,18 @@ mpopArguments ZmpopOptions {zmpopCount} names end = countedKeys names <> [endWor
       MinEnd -> arg "MIN"
       MaxEnd -> arg "MAX"
 
--- | @ZRANDMEMBER key@: a random member; 'Nothing' if the sorted set is empty. \(O(1)\) on the
--- server, [since 6.2.0](https://valkey.io/commands/zrandmember/).
+-- | @ZRANDMEMBER key@: a random member; 'Nothing' if the sorted set is empty. \(O(1)\),
+-- [since 6.2.0](https://valkey.io/commands/zrandmember/).
 zrandmember :: ByteString -> Command (Maybe ByteString)
 zrandmember name = command "ZRANDMEMBER" [key name] (Decode.nullable Decode.bytes)
 
--- | @ZRANDMEMBER key count@: several random members. \(O(n)\) on the server in the length of the
--- reply, [since 6.2.0](https://valkey.io/commands/zrandmember/).
+-- | @ZRANDMEMBER key count@: several random members. \(O(n)\) in the length of the reply,
+-- [since 6.2.0](https://valkey.io/commands/zrandmember/).
 zrandmemberCount :: ByteString -> Draw -> Command [ByteString]
 zrandmemberCount name draw = command "ZRANDMEMBER" [key name, drawCount draw] (Decode.list Decode.bytes)
 
--- | @ZRANDMEMBER key count WITHSCORES@: several random members, with their scores. \(O(n)\) on the
--- server in the length of the reply, [since 6.2.0](https://valkey.io/commands/zrandmember/).
+-- | @ZRANDMEMBER key count WITHSCORES@: several random members, with their scores. \(O(n)\) in the
+-- length of the reply, [since 6.2.0](https://valkey.io/commands/zrandmember/).
 zrandmemberWithscores :: ByteString -> Draw -> Command [(ByteString, Double)]
 zrandmemberWithscores name draw = command "ZRANDMEMBER" [key name, drawCount draw, arg "WITHSCORES"] Decode.scored
 
@@ -337,7 +301,7 @@ zscan = zscanWith zscanDefaults
 -- | @ZSCAN key cursor [MATCH p] [COUNT n]@: one step of a walk over the members of a sorted set and
 -- their scores, in no particular order. The walk returns every member that is there throughout,
 -- maybe twice. In a cluster the primary answers, because a cursor is valid only on the node that
--- issued it. \(O(1)\) per step on the server, [since 2.8.0](https://valkey.io/commands/zscan/).
+-- issued it. \(O(1)\) per step, [since 2.8.0](https://valkey.io/commands/zscan/).
 zscanWith :: ZscanOptions -> ByteString -> ScanCursor -> Command (ScanPage (ByteString, Double))
 zscanWith options name cursor =
   command "ZSCAN" (key name : zscanArguments options cursor) (scanPage Decode.scored)

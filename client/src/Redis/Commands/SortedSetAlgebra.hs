@@ -3,7 +3,7 @@
 -- > run client (Redis.zinterWithscores ("example:{sortedsets}:may" :| ["example:{sortedsets}:june"]))
 --
 -- The keys may also hold sets: their members count with score 1. A key that does not exist counts
--- as an empty sorted set.
+-- as an empty sorted set. In a cluster the keys of a command must share a slot.
 --
 -- The servers' pages: <https://valkey.io/commands/#sorted-set>.
 module Redis.Commands.SortedSetAlgebra
@@ -41,14 +41,8 @@ module Redis.Commands.SortedSetAlgebra
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Foldable (toList)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
-import Redis.Internal.Command.Groups
+import Redis.Internal.Command.Common
 
 -- | How the scores of a member that is in several sorted sets are combined.
 data Aggregate
@@ -63,15 +57,26 @@ data Aggregate
     AggregateCount
   deriving stock (Eq, Show)
 
--- | @ZUNION n key …@: the members that are in any of the sorted sets, ordered by the sums of their
--- scores. In a cluster the keys must share a slot. \(O(n) + O(m \log m)\) on the server for n
--- members in all and m in the reply, [since 6.2.0](https://valkey.io/commands/zunion/).
-zunion :: NonEmpty ByteString -> Command [ByteString]
+-- | @ZUNION n key …@, @ZINTER n key …@, @ZDIFF n key …@: the members that are in any of the sorted
+-- sets, or in all of them, ordered by the sums of their scores; the members of the first sorted set
+-- that are in none of the others, ordered by their scores. Since 6.2.0
+-- ([ZUNION](https://valkey.io/commands/zunion/), [ZINTER](https://valkey.io/commands/zinter/),
+-- [ZDIFF](https://valkey.io/commands/zdiff/)).
+--
+-- For m members in the reply, ZUNION costs \(O(n) + O(m \log m)\) in all n members, and ZINTER
+-- \(O(n k) + O(m \log m)\) for n members of the smallest of k sorted sets. ZDIFF costs
+-- \(O(l + (n-m) \log n)\) for l members in all sorted sets and n in the first.
+zunion, zinter, zdiff :: NonEmpty ByteString -> Command [ByteString]
 zunion names = command "ZUNION" (countedKeys names) (Decode.list Decode.bytes)
+zinter names = command "ZINTER" (countedKeys names) (Decode.list Decode.bytes)
+zdiff names = command "ZDIFF" (countedKeys names) (Decode.list Decode.bytes)
 
--- | @ZUNION n key … WITHSCORES@: like 'zunion', with the scores.
-zunionWithscores :: NonEmpty ByteString -> Command [(ByteString, Double)]
+-- | @ZUNION n key … WITHSCORES@, @ZINTER …@, @ZDIFF …@: like 'zunion', 'zinter' and 'zdiff', with
+-- the scores.
+zunionWithscores, zinterWithscores, zdiffWithscores :: NonEmpty ByteString -> Command [(ByteString, Double)]
 zunionWithscores names = command "ZUNION" (countedKeys names <> [arg "WITHSCORES"]) Decode.scored
+zinterWithscores names = command "ZINTER" (countedKeys names <> [arg "WITHSCORES"]) Decode.scored
+zdiffWithscores names = command "ZDIFF" (countedKeys names <> [arg "WITHSCORES"]) Decode.scored
 
 -- | The options of the unions.
 newtype ZunionOptions = ZunionOptions
@@ -96,28 +101,22 @@ zunionWith ZunionOptions {zunionAggregate} names = command "ZUNION" (weighted zu
 zunionWithscoresWith :: ZunionOptions -> NonEmpty (ByteString, Double) -> Command [(ByteString, Double)]
 zunionWithscoresWith ZunionOptions {zunionAggregate} names = command "ZUNION" (weighted zunionAggregate names <> [arg "WITHSCORES"]) Decode.scored
 
--- | @ZUNIONSTORE destination n key …@: stores the result of 'zunion', with the scores, at the
--- destination key, and replaces whatever that key held; returns the number of members. If there are
--- none, the key is deleted. In a cluster all keys must share a slot.
--- [Since 2.0.0](https://valkey.io/commands/zunionstore/).
-zunionstore :: ByteString -> NonEmpty ByteString -> Command Int64
+-- | @ZUNIONSTORE destination n key …@, @ZINTERSTORE …@, @ZDIFFSTORE …@: store the result of
+-- 'zunion', 'zinter' or 'zdiff', with the scores, at the destination key, and replace whatever that
+-- key held; return the number of members. If there are none, the key is deleted. Since 2.0.0
+-- ([ZUNIONSTORE](https://valkey.io/commands/zunionstore/),
+-- [ZINTERSTORE](https://valkey.io/commands/zinterstore/)),
+-- [ZDIFFSTORE](https://valkey.io/commands/zdiffstore/) since 6.2.0.
+zunionstore, zinterstore, zdiffstore :: ByteString -> NonEmpty ByteString -> Command Int64
 zunionstore destination names = command "ZUNIONSTORE" (key destination : countedKeys names) Decode.integer
+zinterstore destination names = command "ZINTERSTORE" (key destination : countedKeys names) Decode.integer
+zdiffstore destination names = command "ZDIFFSTORE" (key destination : countedKeys names) Decode.integer
 
 -- | @ZUNIONSTORE destination n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX|COUNT]@: like
 -- 'zunionstore', but stores the result of 'zunionWith'.
 zunionstoreWith :: ZunionOptions -> ByteString -> NonEmpty (ByteString, Double) -> Command Int64
 zunionstoreWith ZunionOptions {zunionAggregate} destination names =
   command "ZUNIONSTORE" (key destination : weighted zunionAggregate names) Decode.integer
-
--- | @ZINTER n key …@: like 'zunion', but only the members that are in all of the sorted sets.
--- \(O(n k) + O(m \log m)\) on the server for n members of the smallest of k sorted sets and m in
--- the reply, [since 6.2.0](https://valkey.io/commands/zinter/).
-zinter :: NonEmpty ByteString -> Command [ByteString]
-zinter names = command "ZINTER" (countedKeys names) (Decode.list Decode.bytes)
-
--- | @ZINTER n key … WITHSCORES@: like 'zinter', with the scores.
-zinterWithscores :: NonEmpty ByteString -> Command [(ByteString, Double)]
-zinterWithscores names = command "ZINTER" (countedKeys names <> [arg "WITHSCORES"]) Decode.scored
 
 -- | The options of the intersections.
 newtype ZinterOptions = ZinterOptions
@@ -140,19 +139,13 @@ zinterWith ZinterOptions {zinterAggregate} names = command "ZINTER" (weighted zi
 zinterWithscoresWith :: ZinterOptions -> NonEmpty (ByteString, Double) -> Command [(ByteString, Double)]
 zinterWithscoresWith ZinterOptions {zinterAggregate} names = command "ZINTER" (weighted zinterAggregate names <> [arg "WITHSCORES"]) Decode.scored
 
--- | @ZINTERSTORE destination n key …@: like 'zunionstore', but stores the result of 'zinter'.
--- [Since 2.0.0](https://valkey.io/commands/zinterstore/).
-zinterstore :: ByteString -> NonEmpty ByteString -> Command Int64
-zinterstore destination names = command "ZINTERSTORE" (key destination : countedKeys names) Decode.integer
-
 -- | @ZINTERSTORE destination n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX|COUNT]@: like
 -- 'zinterstore', but stores the result of 'zinterWith'.
 zinterstoreWith :: ZinterOptions -> ByteString -> NonEmpty (ByteString, Double) -> Command Int64
 zinterstoreWith ZinterOptions {zinterAggregate} destination names =
   command "ZINTERSTORE" (key destination : weighted zinterAggregate names) Decode.integer
 
--- | @ZINTERCARD n key …@: the number of members that 'zinter' would return. In a cluster the keys
--- must share a slot. \(O(n k)\) on the server for n members of the smallest of k sorted sets,
+-- | @ZINTERCARD n key …@: the number of members that 'zinter' would return. \(O(n k)\) for n members of the smallest of k sorted sets,
 -- [since 7.0.0](https://valkey.io/commands/zintercard/).
 zintercard :: NonEmpty ByteString -> Command Int64
 zintercard = zintercardWith zintercardDefaults
@@ -173,22 +166,6 @@ zintercardDefaults = ZintercardOptions {zintercardLimit = Nothing}
 zintercardWith :: ZintercardOptions -> NonEmpty ByteString -> Command Int64
 zintercardWith ZintercardOptions {zintercardLimit} names =
   command "ZINTERCARD" (countedKeys names <> option "LIMIT" natural zintercardLimit) Decode.integer
-
--- | @ZDIFF n key …@: the members of the first sorted set that are in none of the others, in the
--- order of their scores. In a cluster the keys must share a slot. \(O(l + (n-k) \log n)\) on the
--- server for l members in all sorted sets, n in the first and k in the reply,
--- [since 6.2.0](https://valkey.io/commands/zdiff/).
-zdiff :: NonEmpty ByteString -> Command [ByteString]
-zdiff names = command "ZDIFF" (countedKeys names) (Decode.list Decode.bytes)
-
--- | @ZDIFF n key … WITHSCORES@: like 'zdiff', with the scores.
-zdiffWithscores :: NonEmpty ByteString -> Command [(ByteString, Double)]
-zdiffWithscores names = command "ZDIFF" (countedKeys names <> [arg "WITHSCORES"]) Decode.scored
-
--- | @ZDIFFSTORE destination n key …@: like 'zunionstore', but stores the result of 'zdiff'.
--- [Since 6.2.0](https://valkey.io/commands/zdiffstore/).
-zdiffstore :: ByteString -> NonEmpty ByteString -> Command Int64
-zdiffstore destination names = command "ZDIFFSTORE" (key destination : countedKeys names) Decode.integer
 
 -- | The number of keys, then the keys; then the weights and the aggregate, if they differ from the
 -- server's defaults.

@@ -63,14 +63,10 @@ module Redis.Commands.SortedSetRange
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
 import Data.Void (Void, absurd)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Argument (floating)
-import Redis.Internal.Command.Lexical
+import Redis.Internal.Command.Common
 
 -- | A range of members. The type parameter is 'LexRange' where 'ByLex' is possible, and 'Void'
 -- where it is not.
@@ -123,7 +119,7 @@ rangeLimit = \case
   RangeLimit skipped count -> [arg "LIMIT", int skipped, int count]
 
 -- | @ZRANGE key start stop@: the members from rank start to rank stop, both included; a negative
--- rank counts from the end. \(O(\log n + m)\) on the server for m members of n,
+-- rank counts from the end. \(O(\log n + m)\) for m members of n,
 -- [since 1.2.0](https://valkey.io/commands/zrange/).
 zrange :: ByteString -> Int64 -> Int64 -> Command [ByteString]
 zrange name start stop = command "ZRANGE" [key name, int start, int stop] (Decode.list Decode.bytes)
@@ -146,8 +142,7 @@ zrangeDefaults :: ZrangeOptions
 zrangeDefaults = ZrangeOptions {zrangeRev = False}
 
 -- | @ZRANGE key start stop [BYSCORE|BYLEX] [REV] [LIMIT offset count]@: the members of a range.
--- \(O(\log n + m)\) on the server for m members of n,
--- [since 6.2.0](https://valkey.io/commands/zrange/).
+-- \(O(\log n + m)\) for m members of n, [since 6.2.0](https://valkey.io/commands/zrange/).
 --
 -- > zrangeWith zrangeDefaults "names" (ByLex (LexRange (LexInclusive "a") (LexExclusive "b") WholeRange))
 zrangeWith :: ZrangeOptions -> ByteString -> SortedRange LexRange -> Command [ByteString]
@@ -195,8 +190,8 @@ lexRange (LexRange from to limit) = ([lexBound from, lexBound to], limit)
 
 -- | @ZRANGESTORE destination source start stop@: stores the result of 'zrange', with the scores, at
 -- the destination key, and replaces whatever that key held; returns the number of members. If there
--- are none, the key is deleted. In a cluster both keys must share a slot. \(O(\log n + m)\) on the
--- server for m members of n, [since 6.2.0](https://valkey.io/commands/zrangestore/).
+-- are none, the key is deleted. In a cluster both keys must share a slot. \(O(\log n + m)\) for m
+-- members of n, [since 6.2.0](https://valkey.io/commands/zrangestore/).
 zrangestore :: ByteString -> ByteString -> Int64 -> Int64 -> Command Int64
 zrangestore destination source start stop =
   command "ZRANGESTORE" [key destination, key source, int start, int stop] Decode.integer
@@ -207,40 +202,42 @@ zrangestoreWith :: ZrangeOptions -> ByteString -> ByteString -> SortedRange LexR
 zrangestoreWith options destination source range =
   command "ZRANGESTORE" (key destination : key source : rangeArguments lexRange options range) Decode.integer
 
--- | @ZCOUNT key min max@: the number of members with scores between the bounds. \(O(\log n)\) on
--- the server, [since 2.0.0](https://valkey.io/commands/zcount/).
+-- | @ZCOUNT key min max@: the number of members with scores between the bounds. \(O(\log n)\),
+-- [since 2.0.0](https://valkey.io/commands/zcount/).
 zcount :: ByteString -> ScoreBound -> ScoreBound -> Command Int64
 zcount name from to = command "ZCOUNT" [key name, scoreBound from, scoreBound to] Decode.integer
 
--- | @ZLEXCOUNT key min max@: the number of members between the bounds. \(O(\log n)\) on the server,
+-- | @ZLEXCOUNT key min max@: the number of members between the bounds. \(O(\log n)\),
 -- [since 2.8.9](https://valkey.io/commands/zlexcount/).
 zlexcount :: ByteString -> LexBound -> LexBound -> Command Int64
 zlexcount name from to = command "ZLEXCOUNT" [key name, lexBound from, lexBound to] Decode.integer
 
 -- | @ZREMRANGEBYRANK key start stop@: removes the members from rank start to rank stop, both
 -- included, where a negative rank counts from the end; returns how many were removed.
--- \(O(\log n + m)\) on the server for m members of n,
--- [since 2.0.0](https://valkey.io/commands/zremrangebyrank/).
+-- \(O(\log n + m)\) for m members of n, [since 2.0.0](https://valkey.io/commands/zremrangebyrank/).
 zremrangebyrank :: ByteString -> Int64 -> Int64 -> Command Int64
 zremrangebyrank name start stop = command "ZREMRANGEBYRANK" [key name, int start, int stop] Decode.integer
 
 -- | @ZREMRANGEBYSCORE key min max@: removes the members with scores between the bounds; returns how
--- many were removed. \(O(\log n + m)\) on the server for m members of n,
+-- many were removed. \(O(\log n + m)\) for m members of n,
 -- [since 1.2.0](https://valkey.io/commands/zremrangebyscore/).
 zremrangebyscore :: ByteString -> ScoreBound -> ScoreBound -> Command Int64
 zremrangebyscore name from to = command "ZREMRANGEBYSCORE" [key name, scoreBound from, scoreBound to] Decode.integer
 
 -- | @ZREMRANGEBYLEX key min max@: removes the members between the bounds; returns how many were
--- removed. \(O(\log n + m)\) on the server for m members of n,
+-- removed. \(O(\log n + m)\) for m members of n,
 -- [since 2.8.9](https://valkey.io/commands/zremrangebylex/).
 zremrangebylex :: ByteString -> LexBound -> LexBound -> Command Int64
 zremrangebylex name from to = command "ZREMRANGEBYLEX" [key name, lexBound from, lexBound to] Decode.integer
 
--- | @ZRANGEBYSCORE key min max@: the members with scores between the bounds, from the lowest score
--- up. [Since 1.0.5](https://valkey.io/commands/zrangebyscore/); deprecated in Redis since 6.2.0 in
--- favour of 'zrangeWith' with 'ByScore'. \(O(\log n + m)\) on the server for m members of n.
-zrangebyscore :: ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
+-- | @ZRANGEBYSCORE key min max@, @ZREVRANGEBYSCORE key max min@: the members with scores between
+-- the bounds, from the lowest score up, or from the highest down: then the upper bound comes first.
+-- [Since 1.0.5](https://valkey.io/commands/zrangebyscore/) and
+-- [since 2.2.0](https://valkey.io/commands/zrevrangebyscore/); deprecated in Redis since 6.2.0 in
+-- favour of 'zrangeWith' with 'ByScore'. \(O(\log n + m)\) for m members of n.
+zrangebyscore, zrevrangebyscore :: ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
 zrangebyscore = zrangebyscoreWith zrangebyscoreDefaults
+zrevrangebyscore = zrevrangebyscoreWith zrangebyscoreDefaults
 
 -- | The options of 'zrangebyscoreWith', 'zrevrangebyscoreWith' and their variants with scores.
 newtype ZrangebyscoreOptions = ZrangebyscoreOptions
@@ -252,28 +249,38 @@ newtype ZrangebyscoreOptions = ZrangebyscoreOptions
 zrangebyscoreDefaults :: ZrangebyscoreOptions
 zrangebyscoreDefaults = ZrangebyscoreOptions {zrangebyscoreLimit = WholeRange}
 
--- | @ZRANGEBYSCORE key min max [LIMIT offset count]@: like 'zrangebyscore', but only a part of the
--- range.
-zrangebyscoreWith :: ZrangebyscoreOptions -> ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
+-- | @ZRANGEBYSCORE key min max [LIMIT offset count]@, @ZREVRANGEBYSCORE key max min …@: like
+-- 'zrangebyscore' and 'zrevrangebyscore', but only a part of the range.
+zrangebyscoreWith, zrevrangebyscoreWith :: ZrangebyscoreOptions -> ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
 zrangebyscoreWith ZrangebyscoreOptions {zrangebyscoreLimit} name from to =
   command "ZRANGEBYSCORE" (key name : scoreBound from : scoreBound to : rangeLimit zrangebyscoreLimit) (Decode.list Decode.bytes)
+zrevrangebyscoreWith ZrangebyscoreOptions {zrangebyscoreLimit} name from to =
+  command "ZREVRANGEBYSCORE" (key name : scoreBound from : scoreBound to : rangeLimit zrangebyscoreLimit) (Decode.list Decode.bytes)
 
--- | @ZRANGEBYSCORE key min max WITHSCORES@: like 'zrangebyscore', with the scores.
--- [Since 2.0.0](https://valkey.io/commands/zrangebyscore/).
-zrangebyscoreWithscores :: ByteString -> ScoreBound -> ScoreBound -> Command [(ByteString, Double)]
+-- | @ZRANGEBYSCORE key min max WITHSCORES@, @ZREVRANGEBYSCORE key max min WITHSCORES@: like
+-- 'zrangebyscore' (since 2.0.0) and 'zrevrangebyscore', with the scores.
+zrangebyscoreWithscores, zrevrangebyscoreWithscores :: ByteString -> ScoreBound -> ScoreBound -> Command [(ByteString, Double)]
 zrangebyscoreWithscores = zrangebyscoreWithscoresWith zrangebyscoreDefaults
+zrevrangebyscoreWithscores = zrevrangebyscoreWithscoresWith zrangebyscoreDefaults
 
--- | @ZRANGEBYSCORE key min max WITHSCORES [LIMIT offset count]@: like 'zrangebyscoreWith', with the
--- scores. [Since 2.0.0](https://valkey.io/commands/zrangebyscore/).
-zrangebyscoreWithscoresWith :: ZrangebyscoreOptions -> ByteString -> ScoreBound -> ScoreBound -> Command [(ByteString, Double)]
+-- | @ZRANGEBYSCORE key min max WITHSCORES [LIMIT offset count]@, @ZREVRANGEBYSCORE key max min …@:
+-- like 'zrangebyscoreWith' (since 2.0.0) and 'zrevrangebyscoreWith', with the scores.
+zrangebyscoreWithscoresWith,
+  zrevrangebyscoreWithscoresWith ::
+    ZrangebyscoreOptions -> ByteString -> ScoreBound -> ScoreBound -> Command [(ByteString, Double)]
 zrangebyscoreWithscoresWith ZrangebyscoreOptions {zrangebyscoreLimit} name from to =
   command "ZRANGEBYSCORE" (key name : scoreBound from : scoreBound to : arg "WITHSCORES" : rangeLimit zrangebyscoreLimit) Decode.scored
+zrevrangebyscoreWithscoresWith ZrangebyscoreOptions {zrangebyscoreLimit} name from to =
+  command "ZREVRANGEBYSCORE" (key name : scoreBound from : scoreBound to : arg "WITHSCORES" : rangeLimit zrangebyscoreLimit) Decode.scored
 
--- | @ZRANGEBYLEX key min max@: the members between the bounds, from the lowest up.
--- [Since 2.8.9](https://valkey.io/commands/zrangebylex/); deprecated in Redis since 6.2.0 in favour
--- of 'zrangeWith' with 'ByLex'. \(O(\log n + m)\) on the server for m members of n.
-zrangebylex :: ByteString -> LexBound -> LexBound -> Command [ByteString]
+-- | @ZRANGEBYLEX key min max@, @ZREVRANGEBYLEX key max min@: the members between the bounds, from
+-- the lowest up, or from the highest down: then the upper bound comes first. Since 2.8.9
+-- ([ZRANGEBYLEX](https://valkey.io/commands/zrangebylex/),
+-- [ZREVRANGEBYLEX](https://valkey.io/commands/zrevrangebylex/)); deprecated in Redis since 6.2.0 in
+-- favour of 'zrangeWith' with 'ByLex'. \(O(\log n + m)\) for m members of n.
+zrangebylex, zrevrangebylex :: ByteString -> LexBound -> LexBound -> Command [ByteString]
 zrangebylex = zrangebylexWith zrangebylexDefaults
+zrevrangebylex = zrevrangebylexWith zrangebylexDefaults
 
 -- | The options of 'zrangebylexWith' and 'zrevrangebylexWith'.
 newtype ZrangebylexOptions = ZrangebylexOptions
@@ -285,16 +292,17 @@ newtype ZrangebylexOptions = ZrangebylexOptions
 zrangebylexDefaults :: ZrangebylexOptions
 zrangebylexDefaults = ZrangebylexOptions {zrangebylexLimit = WholeRange}
 
--- | @ZRANGEBYLEX key min max [LIMIT offset count]@: like 'zrangebylex', but only a part of the
--- range.
-zrangebylexWith :: ZrangebylexOptions -> ByteString -> LexBound -> LexBound -> Command [ByteString]
+-- | @ZRANGEBYLEX key min max [LIMIT offset count]@, @ZREVRANGEBYLEX key max min …@: like
+-- 'zrangebylex' and 'zrevrangebylex', but only a part of the range.
+zrangebylexWith, zrevrangebylexWith :: ZrangebylexOptions -> ByteString -> LexBound -> LexBound -> Command [ByteString]
 zrangebylexWith ZrangebylexOptions {zrangebylexLimit} name from to =
   command "ZRANGEBYLEX" (key name : lexBound from : lexBound to : rangeLimit zrangebylexLimit) (Decode.list Decode.bytes)
+zrevrangebylexWith ZrangebylexOptions {zrangebylexLimit} name from to =
+  command "ZREVRANGEBYLEX" (key name : lexBound from : lexBound to : rangeLimit zrangebylexLimit) (Decode.list Decode.bytes)
 
 -- | @ZREVRANGE key start stop@: like 'zrange', but from the highest score down, where ranks count
 -- from the highest. [Since 1.2.0](https://valkey.io/commands/zrevrange/); deprecated in Redis since
--- 6.2.0 in favour of 'zrangeWith' with 'zrangeRev'. \(O(\log n + m)\) on the server for m members
--- of n.
+-- 6.2.0 in favour of 'zrangeWith' with 'zrangeRev'. \(O(\log n + m)\) for m members of n.
 zrevrange :: ByteString -> Int64 -> Int64 -> Command [ByteString]
 zrevrange name start stop = command "ZREVRANGE" [key name, int start, int stop] (Decode.list Decode.bytes)
 
@@ -302,42 +310,3 @@ zrevrange name start stop = command "ZREVRANGE" [key name, int start, int stop] 
 zrevrangeWithscores :: ByteString -> Int64 -> Int64 -> Command [(ByteString, Double)]
 zrevrangeWithscores name start stop =
   command "ZREVRANGE" [key name, int start, int stop, arg "WITHSCORES"] Decode.scored
-
--- | @ZREVRANGEBYSCORE key max min@: like 'zrangebyscore', but from the highest score down; the
--- upper bound comes first. [Since 2.2.0](https://valkey.io/commands/zrevrangebyscore/); deprecated
--- in Redis since 6.2.0 in favour of 'zrangeWith' with 'zrangeRev' and 'ByScore'. \(O(\log n + m)\)
--- on the server for m members of n.
-zrevrangebyscore :: ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
-zrevrangebyscore = zrevrangebyscoreWith zrangebyscoreDefaults
-
--- | @ZREVRANGEBYSCORE key max min [LIMIT offset count]@: like 'zrevrangebyscore', but only a part
--- of the range.
-zrevrangebyscoreWith :: ZrangebyscoreOptions -> ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
-zrevrangebyscoreWith ZrangebyscoreOptions {zrangebyscoreLimit} name from to =
-  command "ZREVRANGEBYSCORE" (key name : scoreBound from : scoreBound to : rangeLimit zrangebyscoreLimit) (Decode.list Decode.bytes)
-
--- | @ZREVRANGEBYSCORE key max min WITHSCORES@: like 'zrevrangebyscore', with the scores.
-zrevrangebyscoreWithscores :: ByteString -> ScoreBound -> ScoreBound -> Command [(ByteString, Double)]
-zrevrangebyscoreWithscores = zrevrangebyscoreWithscoresWith zrangebyscoreDefaults
-
--- | @ZREVRANGEBYSCORE key max min WITHSCORES [LIMIT offset count]@: like 'zrevrangebyscoreWith',
--- with the scores.
-zrevrangebyscoreWithscoresWith :: ZrangebyscoreOptions -> ByteString -> ScoreBound -> ScoreBound -> Command [(ByteString, Double)]
-zrevrangebyscoreWithscoresWith ZrangebyscoreOptions {zrangebyscoreLimit} name from to =
-  command
-    "ZREVRANGEBYSCORE"
-    (key name : scoreBound from : scoreBound to : arg "WITHSCORES" : rangeLimit zrangebyscoreLimit)
-    Decode.scored
-
--- | @ZREVRANGEBYLEX key max min@: like 'zrangebylex', but from the highest down; the upper bound
--- comes first. [Since 2.8.9](https://valkey.io/commands/zrevrangebylex/); deprecated in Redis since
--- 6.2.0 in favour of 'zrangeWith' with 'zrangeRev' and 'ByLex'. \(O(\log n + m)\) on the server for
--- m members of n.
-zrevrangebylex :: ByteString -> LexBound -> LexBound -> Command [ByteString]
-zrevrangebylex = zrevrangebylexWith zrangebylexDefaults
-
--- | @ZREVRANGEBYLEX key max min [LIMIT offset count]@: like 'zrevrangebylex', but only a part of
--- the range.
-zrevrangebylexWith :: ZrangebylexOptions -> ByteString -> LexBound -> LexBound -> Command [ByteString]
-zrevrangebylexWith ZrangebylexOptions {zrangebylexLimit} name from to =
-  command "ZREVRANGEBYLEX" (key name : lexBound from : lexBound to : rangeLimit zrangebylexLimit) (Decode.list Decode.bytes)

@@ -61,21 +61,14 @@ module Redis.Commands.Stream
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Foldable (toList)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
 import Data.Word (Word64)
-import Redis.Command (Command)
-import Redis.Command.Build
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
-import Redis.Internal.Command.Groups
+import Redis.Internal.Command.Argument (decimalWord64)
+import Redis.Internal.Command.Common
 import Redis.Internal.Command.Stream
-import Redis.Internal.Command.Unsigned (decimalWord64)
 
 -- | @XADD key * field value …@: adds an entry at the end, and creates the stream if there is none;
--- returns the id that the server gave the entry. \(O(1)\) on the server,
+-- returns the id that the server gave the entry. \(O(1)\),
 -- [since 5.0.0](https://valkey.io/commands/xadd/).
 xadd :: ByteString -> NonEmpty (ByteString, ByteString) -> Command StreamId
 xadd name fields = command "XADD" (xaddArguments xaddDefaults name fields) readId
@@ -127,9 +120,9 @@ data NewId
     GivenId StreamId
   deriving stock (Eq, Show)
 
--- | @XADD key [NOMKSTREAM] [DELREF|ACKED] [IDMP|IDMPAUTO …] [MAXLEN|MINID …] *|id field value …@: like 'xadd', with options;
--- 'Nothing' if there is no stream and NOMKSTREAM kept the server from creating it. \(O(1)\) on the
--- server and, if it drops entries, \(O(n)\) in their number;
+-- | @XADD key [NOMKSTREAM] [DELREF|ACKED] [IDMP|IDMPAUTO …] [MAXLEN|MINID …] *|id field value …@:
+-- like 'xadd', with options; 'Nothing' if there is no stream and NOMKSTREAM kept the server from
+-- creating it. \(O(1)\) and, if it drops entries, \(O(n)\) in their number;
 -- [since 5.0.0](https://valkey.io/commands/xadd/).
 --
 -- > xaddWith xaddDefaults {xaddTrim = Just (Maxlen (TrimRoughly Nothing) 1000)} "events" (("kind", "login") :| [])
@@ -174,7 +167,7 @@ xcfgsetDefaults = XcfgsetOptions {xcfgsetIdmpDuration = Nothing, xcfgsetIdmpMaxs
 
 -- | @XCFGSET key [IDMP-DURATION seconds] [IDMP-MAXSIZE n]@: how long, and how many of, the entries
 -- are remembered that were added with an 'Idempotence'. An error if there is no stream. If a value
--- changes, the server forgets all entries. \(O(1)\) on the server,
+-- changes, the server forgets all entries. \(O(1)\),
 -- [since Redis 8.6.0](https://redis.io/docs/latest/commands/xcfgset/); Valkey lacks it.
 xcfgsetWith :: XcfgsetOptions -> ByteString -> Command ()
 xcfgsetWith XcfgsetOptions {xcfgsetIdmpDuration, xcfgsetIdmpMaxsize} name =
@@ -214,7 +207,7 @@ trim = \case
       TrimRoughly limit -> [arg "~", threshold] <> option "LIMIT" natural limit
 
 -- | @XTRIM key MAXLEN|MINID [~] threshold [LIMIT n]@: drops the oldest entries; returns how many it
--- dropped. \(O(n)\) on the server in that number, [since 5.0.0](https://valkey.io/commands/xtrim/).
+-- dropped. \(O(n)\) in that number, [since 5.0.0](https://valkey.io/commands/xtrim/).
 xtrim :: ByteString -> StreamTrim -> Command Int64
 xtrim = xtrimWith xtrimDefaults
 
@@ -235,25 +228,25 @@ xtrimWith XtrimOptions {xtrimReferences} name keeping =
   command "XTRIM" (key name : trim keeping <> references xtrimReferences) Decode.integer
 
 -- | @XDEL key id …@: deletes entries; returns how many of them existed. Deleted entries that are
--- pending in a group stay pending. \(O(1)\) per entry on the server,
+-- pending in a group stay pending. \(O(1)\) per entry,
 -- [since 5.0.0](https://valkey.io/commands/xdel/).
 xdel :: ByteString -> NonEmpty StreamId -> Command Int64
 xdel name ids = command "XDEL" (key name : map idArgument (toList ids)) Decode.integer
 
 -- | @XDELEX key KEEPREF|DELREF|ACKED IDS n id …@: deletes entries, and says what becomes of the
--- groups' references to them; the outcome for each id. \(O(1)\) per entry on the server,
+-- groups' references to them; the outcome for each id. \(O(1)\) per entry,
 -- [since Redis 8.2.0](https://redis.io/docs/latest/commands/xdelex/), Valkey since 9.2.0.
 xdelex :: ByteString -> StreamReferences -> NonEmpty StreamId -> Command [EntryDeletion]
 xdelex name refs ids =
   command "XDELEX" (key name : arg (referencesWord refs) : countedIds ids) (readDeletions ids)
 
--- | @XLEN key@: the number of entries; 0 if there is no stream. \(O(1)\) on the server,
+-- | @XLEN key@: the number of entries; 0 if there is no stream. \(O(1)\),
 -- [since 5.0.0](https://valkey.io/commands/xlen/).
 xlen :: ByteString -> Command Int64
 xlen name = command "XLEN" [key name] Decode.integer
 
--- | @XRANGE key start end@: the entries between two ids, both included. \(O(n)\) on the server in
--- the length of the reply, [since 5.0.0](https://valkey.io/commands/xrange/).
+-- | @XRANGE key start end@: the entries between two ids, both included. \(O(n)\) in the length of
+-- the reply, [since 5.0.0](https://valkey.io/commands/xrange/).
 xrange :: ByteString -> StreamBound -> StreamBound -> Command [StreamEntry]
 xrange = xrangeWith xrangeDefaults
 
@@ -300,7 +293,7 @@ data ReadFrom
 
 -- | @XREAD STREAMS key … id …@: the entries of each stream after the given id, with the stream's
 -- key. Streams without such entries are left out. In a cluster the keys must share a slot. \(O(n)\)
--- on the server in the length of the reply, [since 5.0.0](https://valkey.io/commands/xread/).
+-- in the length of the reply, [since 5.0.0](https://valkey.io/commands/xread/).
 xread :: NonEmpty (ByteString, ReadFrom) -> Command [(ByteString, [StreamEntry])]
 xread = xreadWith xreadDefaults
 
@@ -346,7 +339,7 @@ xreadWith XreadOptions {xreadCount, xreadMaxcount, xreadMaxsize, xreadBlock} str
 
 -- | @XSETID key id@: sets the last id of a stream, for programs that copy streams; the next entry's
 -- id must be greater. The server refuses an id that is less than that of an existing entry.
--- \(O(1)\) on the server, [since 5.0.0](https://valkey.io/commands/xsetid/).
+-- \(O(1)\), [since 5.0.0](https://valkey.io/commands/xsetid/).
 xsetid :: ByteString -> StreamId -> Command ()
 xsetid = xsetidWith xsetidDefaults
 

@@ -73,18 +73,12 @@ module Redis.Commands.StreamGroup
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Foldable (toList)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Data.Maybe (catMaybes, fromMaybe)
-import Data.Time.Clock (UTCTime)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
+import Control.Applicative (liftA2)
+import Data.Maybe (catMaybes)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, milliseconds)
 import Redis.Internal.Command.Argument (unixMilliseconds)
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record (millisecondsReply)
 import Redis.Internal.Command.Stream
 
 -- | A consumer: the name of its group, and its own name.
@@ -100,22 +94,18 @@ consumer Consumer {consumerGroup, consumerName} = [arg consumerGroup, arg consum
 -- | @XREADGROUP GROUP group consumer STREAMS key … > …@: the entries that no consumer of the group
 -- has read yet; from now on they are pending with this consumer. Each stream must have the group
 -- (@NOGROUP@ otherwise); the server creates the consumer if needed. In a cluster the keys must
--- share a slot. \(O(n)\) on the server in the length of the reply,
+-- share a slot. \(O(n)\) in the length of the reply,
 -- [since 5.0.0](https://valkey.io/commands/xreadgroup/).
 xreadgroup :: Consumer -> NonEmpty ByteString -> Command [(ByteString, [StreamEntry])]
 xreadgroup = xreadgroupWith xreadgroupDefaults
 
 -- | The options of 'xreadgroupWith' and 'xreadgroupFromWith'.
 data XreadgroupOptions = XreadgroupOptions
-  { -- | COUNT: at most this many entries of each stream; 'Nothing' means all, and so does a number
-    -- below 1.
+  { -- | COUNT: like 'Redis.Commands.Stream.xreadCount'.
     xreadgroupCount :: Maybe Int64,
-    -- | MAXCOUNT (Redis since 8.10.0): at most this many entries of all streams together, those of the
-    -- first streams first; not fewer than 'xreadgroupCount'. A number below 1 is refused before it is
-    -- sent.
+    -- | MAXCOUNT: like 'Redis.Commands.Stream.xreadMaxcount'.
     xreadgroupMaxcount :: Maybe Int64,
-    -- | MAXSIZE (Redis since 8.10.0): at most so many bytes of all streams together, but at least one
-    -- entry; what is left out is not delivered. A number below 1 is refused before it is sent.
+    -- | MAXSIZE: like 'Redis.Commands.Stream.xreadMaxsize'; what is left out is not delivered.
     xreadgroupMaxsize :: Maybe Int64,
     -- | BLOCK: whether to wait for entries. It has an effect only where undelivered entries are
     -- read.
@@ -204,9 +194,7 @@ xreadgroupClaimWith options idle reader names =
     readClaimed reply = do
       elements <- Decode.list Decode.value reply
       entry <- StreamEntry <$> Decode.element 0 readId elements <*> Decode.element 1 readFields elements
-      claimedEntryIdle <- milliseconds <$> Decode.element 2 Decode.integer elements
-      claimedEntryDeliveries <- Decode.element 3 Decode.integer elements
-      pure ClaimedEntry {claimedEntry = entry, claimedEntryIdle, claimedEntryDeliveries}
+      ClaimedEntry entry <$> Decode.element 2 millisecondsReply elements <*> Decode.element 3 Decode.integer elements
 
 delivered :: Decoder DeliveredEntry
 delivered reply = do
@@ -230,13 +218,13 @@ xreadgroupArguments XreadgroupOptions {xreadgroupCount, xreadgroupMaxcount, xrea
       PendingAfter one -> idArgument one
 
 -- | @XACK key group id …@: acknowledges entries, which are then no longer pending; returns how many
--- were pending. \(O(1)\) per entry on the server, [since 5.0.0](https://valkey.io/commands/xack/).
+-- were pending. \(O(1)\) per entry, [since 5.0.0](https://valkey.io/commands/xack/).
 xack :: ByteString -> ByteString -> NonEmpty StreamId -> Command Int64
 xack name group ids = command "XACK" (key name : arg group : map idArgument (toList ids)) Decode.integer
 
 -- | @XACKDEL key group KEEPREF|DELREF|ACKED IDS n id …@: acknowledges entries and deletes them, and
--- says what becomes of the references of other groups; the outcome for each id. An entry that is kept is
--- acknowledged, too. \(O(1)\) per entry on the server,
+-- says what becomes of the references of other groups; the outcome for each id. An entry that is
+-- kept is acknowledged, too. \(O(1)\) per entry,
 -- [since Redis 8.2.0](https://redis.io/docs/latest/commands/xackdel/), Valkey since 9.2.0.
 xackdel :: ByteString -> ByteString -> StreamReferences -> NonEmpty StreamId -> Command [EntryDeletion]
 xackdel name group refs ids =
@@ -253,9 +241,9 @@ data XnackMode
     XnackFatal
   deriving stock (Eq, Show)
 
--- | @XNACK key group SILENT|FAIL|FATAL IDS n id …@: releases pending entries, so that they are pending
--- with no consumer, and whoever claims entries gets them first, however short the time since their
--- delivery; returns how many were pending. \(O(1)\) per entry on the server,
+-- | @XNACK key group SILENT|FAIL|FATAL IDS n id …@: releases pending entries, so that they are
+-- pending with no consumer, and whoever claims entries gets them first, however short the time
+-- since their delivery; returns how many were pending. \(O(1)\) per entry,
 -- [since Redis 8.8.0](https://redis.io/docs/latest/commands/xnack/); Valkey lacks it.
 xnack :: ByteString -> ByteString -> XnackMode -> NonEmpty StreamId -> Command Int64
 xnack = xnackWith xnackDefaults
@@ -300,21 +288,16 @@ data PendingSummary = PendingSummary
   }
   deriving stock (Eq, Show)
 
--- | @XPENDING key group@: a summary of the pending entries. \(O(n)\) on the server in the number of
--- consumers, [since 5.0.0](https://valkey.io/commands/xpending/).
+-- | @XPENDING key group@: a summary of the pending entries. \(O(n)\) in the number of consumers,
+-- [since 5.0.0](https://valkey.io/commands/xpending/).
 xpending :: ByteString -> ByteString -> Command PendingSummary
 xpending name group = command "XPENDING" [key name, arg group] $ \reply -> do
   elements <- Decode.list Decode.value reply
-  pendingSummaryCount <- Decode.element 0 Decode.integer elements
-  lowest <- Decode.element 1 (Decode.nullable readId) elements
-  highest <- Decode.element 2 (Decode.nullable readId) elements
-  consumers <- Decode.element 3 (Decode.nullable (Decode.pairs Decode.bytes Decode.integer)) elements
-  pure
-    PendingSummary
-      { pendingSummaryCount,
-        pendingSummaryRange = (,) <$> lowest <*> highest,
-        pendingSummaryConsumers = fromMaybe [] consumers
-      }
+  let idAt place = Decode.element place (Decode.nullable readId) elements
+  PendingSummary
+    <$> Decode.element 0 Decode.integer elements
+    <*> liftA2 (liftA2 (,)) (idAt 1) (idAt 2)
+    <*> Decode.element 3 (orNone (Decode.pairs Decode.bytes Decode.integer)) elements
 
 -- | A pending entry.
 data PendingEntry = PendingEntry
@@ -329,8 +312,7 @@ data PendingEntry = PendingEntry
   deriving stock (Eq, Show)
 
 -- | @XPENDING key group - + count@: at most that many pending entries, the lowest ids first.
--- \(O(n)\) on the server in the length of the reply,
--- [since 5.0.0](https://valkey.io/commands/xpending/).
+-- \(O(n)\) in the length of the reply, [since 5.0.0](https://valkey.io/commands/xpending/).
 xpendingRange :: ByteString -> ByteString -> Int64 -> Command [PendingEntry]
 xpendingRange = xpendingRangeWith xpendingRangeDefaults
 
@@ -356,8 +338,8 @@ xpendingRangeDefaults =
     }
 
 -- | @XPENDING key group [IDLE milliseconds] start end count [consumer]@: like 'xpendingRange', for
--- a selection of the pending entries. With IDLE, \(O(n)\) on the server in the number of entries
--- that it looks at. To continue, start with 'ExcludingId' of the last entry's id.
+-- a selection of the pending entries. With IDLE, \(O(n)\) in the number of entries that it looks
+-- at. To continue, start with 'ExcludingId' of the last entry's id.
 xpendingRangeWith :: XpendingRangeOptions -> ByteString -> ByteString -> Int64 -> Command [PendingEntry]
 xpendingRangeWith options name group count =
   command
@@ -372,17 +354,17 @@ xpendingRangeWith options name group count =
 pendingEntry :: Decoder PendingEntry
 pendingEntry reply = do
   elements <- Decode.list Decode.value reply
-  pendingEntryId <- Decode.element 0 readId elements
-  pendingEntryConsumer <- Decode.element 1 Decode.bytes elements
-  pendingEntryIdle <- milliseconds <$> Decode.element 2 Decode.integer elements
-  pendingEntryDeliveries <- Decode.element 3 Decode.integer elements
-  pure PendingEntry {pendingEntryId, pendingEntryConsumer, pendingEntryIdle, pendingEntryDeliveries}
+  PendingEntry
+    <$> Decode.element 0 readId elements
+    <*> Decode.element 1 Decode.bytes elements
+    <*> Decode.element 2 millisecondsReply elements
+    <*> Decode.element 3 Decode.integer elements
 
 -- | @XCLAIM key group consumer milliseconds id …@: assigns pending entries to this consumer, if
 -- they were last delivered at least this long ago, and counts one more delivery; returns the
 -- entries that it assigned. Entries that were deleted from the stream are left out and,
 -- [since 7.0.0](https://valkey.io/commands/xclaim/), are no longer pending. \(O(\log n)\) per entry
--- on the server in the number of pending entries, since 5.0.0.
+-- in the number of pending entries, since 5.0.0.
 xclaim :: ByteString -> Consumer -> Duration -> NonEmpty StreamId -> Command [StreamEntry]
 xclaim = xclaimWith xclaimDefaults
 
@@ -461,7 +443,7 @@ data Autoclaimed entry = Autoclaimed
 
 -- | @XAUTOCLAIM key group consumer milliseconds start@: walks over the pending entries from an id
 -- on, and assigns to this consumer those that were last delivered at least this long ago. Start
--- with 0-0. \(O(1)\) per step on the server, [since 6.2.0](https://valkey.io/commands/xautoclaim/).
+-- with 0-0. \(O(1)\) per step, [since 6.2.0](https://valkey.io/commands/xautoclaim/).
 --
 -- > xautoclaim "events" (Consumer "mailers" "two") (minutes 5) (StreamId 0 0)
 xautoclaim :: ByteString -> Consumer -> Duration -> StreamId -> Command (Autoclaimed StreamEntry)
@@ -493,15 +475,10 @@ xautoclaimArguments XautoclaimOptions {xautoclaimCount} name claimer idle start 
 autoclaimed :: Decoder [entry] -> Decoder (Autoclaimed entry)
 autoclaimed entries reply = do
   elements <- Decode.list Decode.value reply
-  next <- Decode.element 0 readId elements
-  autoclaimedEntries <- Decode.element 1 entries elements
-  deleted <- Decode.optionalElement 2 (Decode.list readId) elements
-  pure
-    Autoclaimed
-      { autoclaimedNext = if next == StreamId 0 0 then Nothing else Just next,
-        autoclaimedEntries,
-        autoclaimedDeleted = fromMaybe [] deleted
-      }
+  Autoclaimed
+    <$> Decode.element 0 idOrNone elements
+    <*> Decode.element 1 entries elements
+    <*> (concat <$> Decode.optionalElement 2 (Decode.list readId) elements)
 
 -- | @XAUTOCLAIM key group consumer milliseconds start JUSTID@: like 'xautoclaim', but returns only
 -- the ids, and counts no delivery. [Since 6.2.0](https://valkey.io/commands/xautoclaim/).
@@ -531,8 +508,8 @@ groupFrom = \case
   GroupAfter one -> idArgument one
   GroupAfterLast -> arg "$"
 
--- | @XGROUP CREATE key group id|$@: creates a group. An error if there is no stream,
--- and @BUSYGROUP@ if the group exists. \(O(1)\) on the server,
+-- | @XGROUP CREATE key group id|$@: creates a group. An error if there is no stream, and
+-- @BUSYGROUP@ if the group exists. \(O(1)\),
 -- [since 5.0.0](https://valkey.io/commands/xgroup-create/).
 xgroupCreate :: ByteString -> ByteString -> GroupFrom -> Command ()
 xgroupCreate = xgroupCreateWith xgroupCreateDefaults
@@ -563,8 +540,7 @@ xgroupCreateWith XgroupCreateOptions {xgroupCreateMkstream, xgroupCreateEntriesr
     Decode.okay
 
 -- | @XGROUP SETID key group id|$@: sets the position from which the group reads on; @NOGROUP@ if
--- there is no such group. \(O(1)\) on the server,
--- [since 5.0.0](https://valkey.io/commands/xgroup-setid/).
+-- there is no such group. \(O(1)\), [since 5.0.0](https://valkey.io/commands/xgroup-setid/).
 xgroupSetid :: ByteString -> ByteString -> GroupFrom -> Command ()
 xgroupSetid = xgroupSetidWith xgroupSetidDefaults
 
@@ -588,19 +564,19 @@ xgroupSetidWith XgroupSetidOptions {xgroupSetidEntriesread} name group from =
     Decode.okay
 
 -- | @XGROUP DESTROY key group@: deletes a group with its pending entries; returns whether it
--- existed. \(O(n)\) on the server in the number of pending entries,
+-- existed. \(O(n)\) in the number of pending entries,
 -- [since 5.0.0](https://valkey.io/commands/xgroup-destroy/).
 xgroupDestroy :: ByteString -> ByteString -> Command Bool
 xgroupDestroy name group = command "XGROUP DESTROY" [key name, arg group] Decode.boolean
 
 -- | @XGROUP CREATECONSUMER key group consumer@: creates a consumer; returns whether it is new.
--- Reading creates a consumer as well. \(O(1)\) on the server,
+-- Reading creates a consumer as well. \(O(1)\),
 -- [since 6.2.0](https://valkey.io/commands/xgroup-createconsumer/).
 xgroupCreateconsumer :: ByteString -> Consumer -> Command Bool
 xgroupCreateconsumer name new = command "XGROUP CREATECONSUMER" (key name : consumer new) Decode.boolean
 
 -- | @XGROUP DELCONSUMER key group consumer@: deletes a consumer with its pending entries, which can
--- then no longer be claimed; returns their number. \(O(1)\) on the server,
+-- then no longer be claimed; returns their number. \(O(1)\),
 -- [since 5.0.0](https://valkey.io/commands/xgroup-delconsumer/).
 xgroupDelconsumer :: ByteString -> Consumer -> Command Int64
 xgroupDelconsumer name old = command "XGROUP DELCONSUMER" (key name : consumer old) Decode.integer

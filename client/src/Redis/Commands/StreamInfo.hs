@@ -29,20 +29,11 @@ module Redis.Commands.StreamInfo
   )
 where
 
-import Control.Monad (join)
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.Time.Clock (UTCTime)
-import Data.Traversable (for)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, milliseconds, seconds)
 import Redis.Error (DecodeError)
-import Redis.Internal.Command.Lines (otherThan)
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record
 import Redis.Internal.Command.Stream
-import Redis.Value (Value)
 
 -- | The server's description of a stream.
 data StreamInfo = StreamInfo
@@ -88,102 +79,54 @@ data StreamIdempotence = StreamIdempotence
   }
   deriving stock (Eq, Show)
 
-streamIdempotence :: [(ByteString, Value)] -> Either DecodeError (Maybe StreamIdempotence)
-streamIdempotence fields = do
-  duration <- Decode.optionalField "idmp-duration" Decode.integer fields
-  for duration $ \lifetime -> do
-    idempotenceMaxsize <- Decode.field "idmp-maxsize" Decode.integer fields
-    idempotencePidsTracked <- Decode.field "pids-tracked" Decode.integer fields
-    idempotenceIidsTracked <- Decode.field "iids-tracked" Decode.integer fields
-    idempotenceIidsAdded <- Decode.field "iids-added" Decode.integer fields
-    idempotenceIidsDuplicates <- Decode.field "iids-duplicates" Decode.integer fields
-    pure
-      StreamIdempotence
-        { idempotenceDuration = seconds (fromIntegral lifetime),
-          idempotenceMaxsize,
-          idempotencePidsTracked,
-          idempotenceIidsTracked,
-          idempotenceIidsAdded,
-          idempotenceIidsDuplicates
-        }
+streamIdempotence :: Fields (Maybe StreamIdempotence)
+streamIdempotence =
+  ifPresent "idmp-duration" $
+    StreamIdempotence
+      <$> field "idmp-duration" secondsReply
+      <*> field "idmp-maxsize" Decode.integer
+      <*> field "pids-tracked" Decode.integer
+      <*> field "iids-tracked" Decode.integer
+      <*> field "iids-added" Decode.integer
+      <*> field "iids-duplicates" Decode.integer
 
--- | @XINFO STREAM key@: the description of a stream; an error if there is no such stream. \(O(1)\)
--- on the server, [since 5.0.0](https://valkey.io/commands/xinfo-stream/).
+-- | @XINFO STREAM key@: the description of a stream; an error if there is no such stream. \(O(1)\),
+-- [since 5.0.0](https://valkey.io/commands/xinfo-stream/).
 xinfoStream :: ByteString -> Command StreamInfo
-xinfoStream name = command "XINFO STREAM" [key name] $ \reply -> do
-  fields <- Decode.record reply
-  streamInfoLength <- Decode.field "length" Decode.integer fields
-  streamInfoRadixTreeKeys <- Decode.field "radix-tree-keys" Decode.integer fields
-  streamInfoRadixTreeNodes <- Decode.field "radix-tree-nodes" Decode.integer fields
-  streamInfoLastGeneratedId <- Decode.field "last-generated-id" readId fields
-  streamInfoMaxDeletedEntryId <- maybeField "max-deleted-entry-id" idOrNone fields
-  streamInfoEntriesAdded <- Decode.optionalField "entries-added" Decode.integer fields
-  streamInfoRecordedFirstEntryId <- maybeField "recorded-first-entry-id" idOrNone fields
-  streamInfoGroups <- Decode.field "groups" Decode.integer fields
-  streamInfoFirstEntry <- Decode.field "first-entry" (Decode.nullable readEntry) fields
-  streamInfoLastEntry <- Decode.field "last-entry" (Decode.nullable readEntry) fields
-  streamInfoIdempotence <- streamIdempotence fields
-  pure
-    StreamInfo
-      { streamInfoLength,
-        streamInfoRadixTreeKeys,
-        streamInfoRadixTreeNodes,
-        streamInfoLastGeneratedId,
-        streamInfoMaxDeletedEntryId,
-        streamInfoEntriesAdded,
-        streamInfoRecordedFirstEntryId,
-        streamInfoGroups,
-        streamInfoFirstEntry,
-        streamInfoLastEntry,
-        streamInfoIdempotence,
-        streamInfoOthers = otherThan (streamFields <> ["first-entry", "last-entry"]) fields
-      }
+xinfoStream name =
+  command "XINFO STREAM" [key name] . recordOf $
+    described StreamInfo
+      <*> field "groups" Decode.integer
+      <*> field "first-entry" (Decode.nullable readEntry)
+      <*> field "last-entry" (Decode.nullable readEntry)
+      <*> streamIdempotence
+      <*> others Decode.value
 
-streamFields :: [ByteString]
-streamFields =
-  [ "length",
-    "radix-tree-keys",
-    "radix-tree-nodes",
-    "last-generated-id",
-    "max-deleted-entry-id",
-    "entries-added",
-    "recorded-first-entry-id",
-    "groups",
-    "idmp-duration",
-    "idmp-maxsize",
-    "pids-tracked",
-    "iids-tracked",
-    "iids-added",
-    "iids-duplicates"
-  ]
+-- | The fields with which both descriptions begin.
+described ::
+  (Int64 -> Int64 -> Int64 -> StreamId -> Maybe StreamId -> Maybe Int64 -> Maybe StreamId -> more) -> Fields more
+described make =
+  make
+    <$> field "length" Decode.integer
+    <*> field "radix-tree-keys" Decode.integer
+    <*> field "radix-tree-nodes" Decode.integer
+    <*> field "last-generated-id" readId
+    <*> maybeField "max-deleted-entry-id" idOrNone
+    <*> optionalField "entries-added" Decode.integer
+    <*> maybeField "recorded-first-entry-id" idOrNone
 
--- | Reads an id; servers write 0-0 where there is none.
-idOrNone :: Decoder (Maybe StreamId)
-idOrNone reply = do
-  found <- readId reply
-  pure (if found == StreamId 0 0 then Nothing else Just found)
-
--- | A field that may be absent, or present without a value.
-maybeField :: ByteString -> Decoder (Maybe a) -> [(ByteString, Value)] -> Either DecodeError (Maybe a)
-maybeField name decoder = fmap join . Decode.optionalField name decoder
-
--- | The server's full description of a stream.
+-- | The server's full description of a stream. What is not explained is like the field of 'StreamInfo'.
 data StreamDetails = StreamDetails
   { streamDetailsLength :: Int64,
     streamDetailsRadixTreeKeys :: Int64,
     streamDetailsRadixTreeNodes :: Int64,
-    -- | Like the field of 'StreamInfo'.
     streamDetailsLastGeneratedId :: StreamId,
-    -- | Like the field of 'StreamInfo'.
     streamDetailsMaxDeletedEntryId :: Maybe StreamId,
-    -- | Like the field of 'StreamInfo'.
     streamDetailsEntriesAdded :: Maybe Int64,
-    -- | Like the field of 'StreamInfo'.
     streamDetailsRecordedFirstEntryId :: Maybe StreamId,
     -- | The first entries, as many as the options say.
     streamDetailsEntries :: [StreamEntry],
     streamDetailsGroups :: [GroupDetails],
-    -- | Like the field of 'StreamInfo'.
     streamDetailsIdempotence :: Maybe StreamIdempotence,
     -- | Fields that this library does not know.
     streamDetailsOthers :: [(ByteString, Value)]
@@ -240,8 +183,8 @@ data PendingDelivery = PendingDelivery
   deriving stock (Eq, Show)
 
 -- | @XINFO STREAM key FULL@: the full description of a stream, with its groups and consumers, the
--- first ten entries, and the first ten pending entries of each group and consumer. \(O(n)\) on the
--- server in the length of the reply, [since 6.0.0](https://valkey.io/commands/xinfo-stream/).
+-- first ten entries, and the first ten pending entries of each group and consumer. \(O(n)\) in the
+-- length of the reply, [since 6.0.0](https://valkey.io/commands/xinfo-stream/).
 xinfoStreamFull :: ByteString -> Command StreamDetails
 xinfoStreamFull = xinfoStreamFullWith xinfoStreamFullDefaults
 
@@ -262,75 +205,39 @@ xinfoStreamFullWith XinfoStreamFullOptions {xinfoStreamFullCount} name =
   command "XINFO STREAM" ([key name, arg "FULL"] <> option "COUNT" int xinfoStreamFullCount) streamDetails
 
 streamDetails :: Decoder StreamDetails
-streamDetails reply = do
-  fields <- Decode.record reply
-  streamDetailsLength <- Decode.field "length" Decode.integer fields
-  streamDetailsRadixTreeKeys <- Decode.field "radix-tree-keys" Decode.integer fields
-  streamDetailsRadixTreeNodes <- Decode.field "radix-tree-nodes" Decode.integer fields
-  streamDetailsLastGeneratedId <- Decode.field "last-generated-id" readId fields
-  streamDetailsMaxDeletedEntryId <- maybeField "max-deleted-entry-id" idOrNone fields
-  streamDetailsEntriesAdded <- Decode.optionalField "entries-added" Decode.integer fields
-  streamDetailsRecordedFirstEntryId <- maybeField "recorded-first-entry-id" idOrNone fields
-  streamDetailsEntries <- Decode.field "entries" readEntries fields
-  streamDetailsGroups <- Decode.field "groups" (Decode.list groupDetails) fields
-  streamDetailsIdempotence <- streamIdempotence fields
-  pure
-    StreamDetails
-      { streamDetailsLength,
-        streamDetailsRadixTreeKeys,
-        streamDetailsRadixTreeNodes,
-        streamDetailsLastGeneratedId,
-        streamDetailsMaxDeletedEntryId,
-        streamDetailsEntriesAdded,
-        streamDetailsRecordedFirstEntryId,
-        streamDetailsEntries,
-        streamDetailsGroups,
-        streamDetailsIdempotence,
-        streamDetailsOthers = otherThan ("entries" : streamFields) fields
-      }
+streamDetails =
+  recordOf $
+    described StreamDetails
+      <*> field "entries" readEntries
+      <*> field "groups" (Decode.list groupDetails)
+      <*> streamIdempotence
+      <*> others Decode.value
 
 groupDetails :: Decoder GroupDetails
-groupDetails reply = do
-  fields <- Decode.record reply
-  groupDetailsName <- Decode.field "name" Decode.bytes fields
-  groupDetailsLastDeliveredId <- Decode.field "last-delivered-id" readId fields
-  groupDetailsEntriesRead <- maybeField "entries-read" (Decode.nullable Decode.integer) fields
-  groupDetailsLag <- maybeField "lag" (Decode.nullable Decode.integer) fields
-  groupDetailsPelCount <- Decode.field "pel-count" Decode.integer fields
-  groupDetailsNackedCount <- Decode.optionalField "nacked-count" Decode.integer fields
-  groupDetailsPending <- Decode.field "pending" (Decode.list pendingInGroup) fields
-  groupDetailsConsumers <- Decode.field "consumers" (Decode.list consumerDetails) fields
-  pure
+groupDetails =
+  recordOf $
     GroupDetails
-      { groupDetailsName,
-        groupDetailsLastDeliveredId,
-        groupDetailsEntriesRead,
-        groupDetailsLag,
-        groupDetailsPelCount,
-        groupDetailsNackedCount,
-        groupDetailsPending,
-        groupDetailsConsumers,
-        groupDetailsOthers =
-          otherThan ["name", "last-delivered-id", "entries-read", "lag", "pel-count", "nacked-count", "pending", "consumers"] fields
-      }
+      <$> field "name" Decode.bytes
+      <*> field "last-delivered-id" readId
+      <*> maybeField "entries-read" (Decode.nullable Decode.integer)
+      <*> maybeField "lag" (Decode.nullable Decode.integer)
+      <*> field "pel-count" Decode.integer
+      <*> optionalField "nacked-count" Decode.integer
+      <*> field "pending" (Decode.list pendingInGroup)
+      <*> field "consumers" (Decode.list consumerDetails)
+      <*> others Decode.value
 
 consumerDetails :: Decoder ConsumerDetails
 consumerDetails reply = do
-  fields <- Decode.record reply
-  consumerDetailsName <- Decode.field "name" Decode.bytes fields
-  consumerDetailsSeenTime <- Decode.field "seen-time" Decode.unixMilliseconds fields
-  consumerDetailsActiveTime <- maybeField "active-time" (unlessNegative Decode.unixMilliseconds) fields
-  consumerDetailsPelCount <- Decode.field "pel-count" Decode.integer fields
-  consumerDetailsPending <- Decode.field "pending" (Decode.list (pendingWith consumerDetailsName)) fields
-  pure
+  name <- recordOf (field "name" Decode.bytes) reply
+  flip recordOf reply $
     ConsumerDetails
-      { consumerDetailsName,
-        consumerDetailsSeenTime,
-        consumerDetailsActiveTime,
-        consumerDetailsPelCount,
-        consumerDetailsPending,
-        consumerDetailsOthers = otherThan ["name", "seen-time", "active-time", "pel-count", "pending"] fields
-      }
+      <$> field "name" Decode.bytes
+      <*> field "seen-time" Decode.unixMilliseconds
+      <*> maybeField "active-time" (unlessNegative Decode.unixMilliseconds)
+      <*> field "pel-count" Decode.integer
+      <*> field "pending" (Decode.list (pendingWith name))
+      <*> others Decode.value
 
 -- | Reads a number that is not negative; servers write -1 where there is none.
 unlessNegative :: Decoder a -> Decoder (Maybe a)
@@ -342,19 +249,19 @@ unlessNegative decoder reply = do
 pendingInGroup :: Decoder PendingDelivery
 pendingInGroup reply = do
   elements <- Decode.list Decode.value reply
-  pendingDeliveryConsumer <- Decode.element 1 Decode.bytes elements
-  pendingDelivery pendingDeliveryConsumer 2 elements
+  name <- Decode.element 1 Decode.bytes elements
+  pendingDelivery name 2 elements
 
 -- | Reads a pending entry of a consumer's list, which does not name the consumer.
 pendingWith :: ByteString -> Decoder PendingDelivery
 pendingWith name reply = Decode.list Decode.value reply >>= pendingDelivery name 1
 
 pendingDelivery :: ByteString -> Int -> [Value] -> Either DecodeError PendingDelivery
-pendingDelivery pendingDeliveryConsumer timeAt elements = do
-  pendingDeliveryId <- Decode.element 0 readId elements
-  pendingDeliveryTime <- Decode.element timeAt Decode.unixMilliseconds elements
-  pendingDeliveryCount <- Decode.element (timeAt + 1) Decode.integer elements
-  pure PendingDelivery {pendingDeliveryId, pendingDeliveryConsumer, pendingDeliveryTime, pendingDeliveryCount}
+pendingDelivery name timeAt elements = do
+  entry <- Decode.element 0 readId elements
+  PendingDelivery entry name
+    <$> Decode.element timeAt Decode.unixMilliseconds elements
+    <*> Decode.element (timeAt + 1) Decode.integer elements
 
 -- | The server's description of a group.
 data GroupInfo = GroupInfo
@@ -373,27 +280,19 @@ data GroupInfo = GroupInfo
   }
   deriving stock (Eq, Show)
 
--- | @XINFO GROUPS key@: the groups of a stream; an error if there is no such stream. \(O(n)\) on
--- the server in the number of groups, [since 5.0.0](https://valkey.io/commands/xinfo-groups/).
+-- | @XINFO GROUPS key@: the groups of a stream; an error if there is no such stream. \(O(n)\) in
+-- the number of groups, [since 5.0.0](https://valkey.io/commands/xinfo-groups/).
 xinfoGroups :: ByteString -> Command [GroupInfo]
-xinfoGroups name = command "XINFO GROUPS" [key name] . Decode.list $ \reply -> do
-  fields <- Decode.record reply
-  groupInfoName <- Decode.field "name" Decode.bytes fields
-  groupInfoConsumers <- Decode.field "consumers" Decode.integer fields
-  groupInfoPending <- Decode.field "pending" Decode.integer fields
-  groupInfoLastDeliveredId <- Decode.field "last-delivered-id" readId fields
-  groupInfoEntriesRead <- maybeField "entries-read" (Decode.nullable Decode.integer) fields
-  groupInfoLag <- maybeField "lag" (Decode.nullable Decode.integer) fields
-  pure
+xinfoGroups name =
+  command "XINFO GROUPS" [key name] . Decode.list . recordOf $
     GroupInfo
-      { groupInfoName,
-        groupInfoConsumers,
-        groupInfoPending,
-        groupInfoLastDeliveredId,
-        groupInfoEntriesRead,
-        groupInfoLag,
-        groupInfoOthers = otherThan ["name", "consumers", "pending", "last-delivered-id", "entries-read", "lag"] fields
-      }
+      <$> field "name" Decode.bytes
+      <*> field "consumers" Decode.integer
+      <*> field "pending" Decode.integer
+      <*> field "last-delivered-id" readId
+      <*> maybeField "entries-read" (Decode.nullable Decode.integer)
+      <*> maybeField "lag" (Decode.nullable Decode.integer)
+      <*> others Decode.value
 
 -- | The server's description of a consumer.
 data ConsumerInfo = ConsumerInfo
@@ -410,23 +309,16 @@ data ConsumerInfo = ConsumerInfo
   deriving stock (Eq, Show)
 
 -- | @XINFO CONSUMERS key group@: the consumers of a group; @NOGROUP@ if there is no such group.
--- \(O(n)\) on the server in the number of consumers,
--- [since 5.0.0](https://valkey.io/commands/xinfo-consumers/).
+-- \(O(n)\) in the number of consumers, [since 5.0.0](https://valkey.io/commands/xinfo-consumers/).
 xinfoConsumers :: ByteString -> ByteString -> Command [ConsumerInfo]
-xinfoConsumers name group = command "XINFO CONSUMERS" [key name, arg group] . Decode.list $ \reply -> do
-  fields <- Decode.record reply
-  consumerInfoName <- Decode.field "name" Decode.bytes fields
-  consumerInfoPending <- Decode.field "pending" Decode.integer fields
-  consumerInfoIdle <- milliseconds <$> Decode.field "idle" Decode.integer fields
-  consumerInfoInactive <- fmap milliseconds <$> maybeField "inactive" (unlessNegative Decode.integer) fields
-  pure
+xinfoConsumers name group =
+  command "XINFO CONSUMERS" [key name, arg group] . Decode.list . recordOf $
     ConsumerInfo
-      { consumerInfoName,
-        consumerInfoPending,
-        consumerInfoIdle,
-        consumerInfoInactive,
-        consumerInfoOthers = otherThan ["name", "pending", "idle", "inactive"] fields
-      }
+      <$> field "name" Decode.bytes
+      <*> field "pending" Decode.integer
+      <*> field "idle" millisecondsReply
+      <*> maybeField "inactive" (unlessNegative millisecondsReply)
+      <*> others Decode.value
 
 -- | @XINFO HELP@: the server's help text for these commands.
 -- [Since 5.0.0](https://valkey.io/commands/xinfo-help/).

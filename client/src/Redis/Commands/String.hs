@@ -76,23 +76,17 @@ module Redis.Commands.String
 where
 
 import Control.Monad (void)
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
-import Redis.Internal.Command.Expiry
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record
 
--- | @GET key@: the value, or 'Nothing' if the key does not exist. \(O(1)\) on the server,
+-- | @GET key@: the value, or 'Nothing' if the key does not exist. \(O(1)\),
 -- [since 1.0.0](https://valkey.io/commands/get/).
 get :: ByteString -> Command (Maybe ByteString)
 get name = command "GET" [key name] (Decode.nullable Decode.bytes)
 
--- | @SET key value@: sets the value, whatever the key held before, and removes an expiry. \(O(1)\)
--- on the server, [since 1.0.0](https://valkey.io/commands/set/).
+-- | @SET key value@: sets the value, whatever the key held before, and removes an expiry. \(O(1)\),
+-- [since 1.0.0](https://valkey.io/commands/set/).
 set :: ByteString -> ByteString -> Command ()
 set name new = command "SET" [key name, arg new] Decode.okay
 
@@ -128,14 +122,13 @@ data SetCondition
   deriving stock (Eq, Show)
 
 -- | @SET key value [NX|XX|IFEQ v|…] [EX|PX|PXAT|KEEPTTL]@: like 'set', with options; returns
--- whether the value was set. \(O(1)\) on the server,
--- [since 2.6.12](https://valkey.io/commands/set/).
+-- whether the value was set. \(O(1)\), [since 2.6.12](https://valkey.io/commands/set/).
 setWith :: SetOptions -> ByteString -> ByteString -> Command Bool
 setWith options name new =
   command "SET" (key name : arg new : setArguments options) (Decode.present Decode.okay)
 
--- | @SET key value GET@: sets the value; returns the value before, if there was one. \(O(1)\) on
--- the server, [since 6.2.0](https://valkey.io/commands/set/).
+-- | @SET key value GET@: sets the value; returns the value before, if there was one. \(O(1)\),
+-- [since 6.2.0](https://valkey.io/commands/set/).
 setGet :: ByteString -> ByteString -> Command (Maybe ByteString)
 setGet = setGetWith setDefaults
 
@@ -159,35 +152,31 @@ setArguments SetOptions {setCondition, setExpiry} = condition <> newLifetime set
       Just (OnlyIfNotDigest old) -> [arg "IFDNE", arg old]
 
 -- | @SETNX key value@: sets the value only if the key does not exist; returns whether it was set.
--- \(O(1)\) on the server, [since 1.0.0](https://valkey.io/commands/setnx/).
+-- \(O(1)\), [since 1.0.0](https://valkey.io/commands/setnx/).
 setnx :: ByteString -> ByteString -> Command Bool
 setnx name new = command "SETNX" [key name, arg new] Decode.boolean
 
--- | @SETEX key seconds value@: sets a value that expires after the given time, rounded up to
--- seconds. The server refuses a time that is not positive. \(O(1)\) on the server,
--- [since 2.0.0](https://valkey.io/commands/setex/).
+-- | @SETEX key seconds value@, @PSETEX key milliseconds value@: set a value that expires after the
+-- given time, rounded up to seconds or milliseconds. The server refuses a time that is not
+-- positive. \(O(1)\), [since 2.0.0](https://valkey.io/commands/setex/), PSETEX
+-- [since 2.6.0](https://valkey.io/commands/psetex/).
 --
 -- > setex "session" (seconds 1800) "…"
-setex :: ByteString -> Duration -> ByteString -> Command ()
+setex, psetex :: ByteString -> Duration -> ByteString -> Command ()
 setex name lifetime new = command "SETEX" [key name, wholeSeconds lifetime, arg new] Decode.okay
-
--- | @PSETEX key milliseconds value@: like 'setex', but to the millisecond. \(O(1)\) on the server,
--- [since 2.6.0](https://valkey.io/commands/psetex/).
-psetex :: ByteString -> Duration -> ByteString -> Command ()
 psetex name lifetime new = command "PSETEX" [key name, wholeMilliseconds lifetime, arg new] Decode.okay
 
 -- | @GETSET key value@: sets the value; returns the value before, if there was one.
--- [Since 6.2.0](https://valkey.io/commands/getset/) 'setGet' does the same. \(O(1)\) on the server,
--- since 1.0.0.
+-- [Since 6.2.0](https://valkey.io/commands/getset/) 'setGet' does the same. \(O(1)\), since 1.0.0.
 getset :: ByteString -> ByteString -> Command (Maybe ByteString)
 getset name new = command "GETSET" [key name, arg new] (Decode.nullable Decode.bytes)
 
--- | @GETDEL key@: deletes the key; returns its value, if it existed. \(O(1)\) on the server,
+-- | @GETDEL key@: deletes the key; returns its value, if it existed. \(O(1)\),
 -- [since 6.2.0](https://valkey.io/commands/getdel/).
 getdel :: ByteString -> Command (Maybe ByteString)
 getdel name = command "GETDEL" [key name] (Decode.nullable Decode.bytes)
 
--- | @GETEX key@: the value; its expiry stays as it is. \(O(1)\) on the server,
+-- | @GETEX key@: the value; its expiry stays as it is. \(O(1)\),
 -- [since 6.2.0](https://valkey.io/commands/getex/).
 getex :: ByteString -> Command (Maybe ByteString)
 getex = getexWith getexDefaults
@@ -203,7 +192,7 @@ newtype GetexOptions = GetexOptions
 getexDefaults :: GetexOptions
 getexDefaults = GetexOptions {getexExpiry = KeepExpiry}
 
--- | @GETEX key [EX|PX|PXAT|PERSIST]@: the value; also changes its expiry. \(O(1)\) on the server,
+-- | @GETEX key [EX|PX|PXAT|PERSIST]@: the value; also changes its expiry. \(O(1)\),
 -- [since 6.2.0](https://valkey.io/commands/getex/).
 --
 -- > getexWith getexDefaults {getexExpiry = ExpireIn (seconds 1800)} "session"
@@ -211,7 +200,7 @@ getexWith :: GetexOptions -> ByteString -> Command (Maybe ByteString)
 getexWith GetexOptions {getexExpiry} name = command "GETEX" (key name : changedLifetime getexExpiry) (Decode.nullable Decode.bytes)
 
 -- | @DELIFEQ key value@: deletes the key only if it holds this value; returns whether it was
--- deleted. Use it to release a lock. \(O(1)\) on the server, Valkey
+-- deleted. Use it to release a lock. \(O(1)\), Valkey
 -- [since 9.0.0](https://valkey.io/commands/delifeq/).
 delifeq :: ByteString -> ByteString -> Command Bool
 delifeq name old = command "DELIFEQ" [key name, arg old] Decode.boolean
@@ -229,9 +218,9 @@ data DelexCondition
   deriving stock (Eq, Show)
 
 -- | @DELEX key IFEQ|IFNE|IFDEQ|IFDNE …@: deletes the key only if it exists and its value, a string,
--- fulfils the condition; returns whether it was deleted. \(O(1)\) on the server; with a digest
--- \(O(n)\) in the length of the value.
--- [Since Redis 8.4.0](https://redis.io/docs/latest/commands/delex/); Valkey has 'delifeq'.
+-- fulfils the condition; returns whether it was deleted. \(O(1)\); with a digest \(O(n)\) in the
+-- length of the value. [Since Redis 8.4.0](https://redis.io/docs/latest/commands/delex/); Valkey
+-- has 'delifeq'.
 delex :: ByteString -> DelexCondition -> Command Bool
 delex name condition = command "DELEX" (key name : words') Decode.boolean
   where
@@ -242,60 +231,59 @@ delex name condition = command "DELEX" (key name : words') Decode.boolean
       DelexIfNotDigest old -> [arg "IFDNE", arg old]
 
 -- | @DIGEST key@: the hash of the value, 16 hexadecimal digits (XXH3), for conditions such as
--- 'OnlyIfDigest'; 'Nothing' if the key does not exist. \(O(n)\) on the server in the length of the
--- value, [since Redis 8.4.0](https://redis.io/docs/latest/commands/digest/); Valkey lacks it.
+-- 'OnlyIfDigest'; 'Nothing' if the key does not exist. \(O(n)\) in the length of the value,
+-- [since Redis 8.4.0](https://redis.io/docs/latest/commands/digest/); Valkey lacks it.
 digest :: ByteString -> Command (Maybe ByteString)
 digest name = command "DIGEST" [key name] (Decode.nullable Decode.bytes)
 
--- | @APPEND key value@: appends to the value; returns the new length in bytes. \(O(1)\) amortised
--- on the server, [since 2.0.0](https://valkey.io/commands/append/).
+-- | @APPEND key value@: appends to the value; returns the new length in bytes. \(O(1)\) amortised,
+-- [since 2.0.0](https://valkey.io/commands/append/).
 append :: ByteString -> ByteString -> Command Int64
 append name suffix = command "APPEND" [key name, arg suffix] Decode.integer
 
--- | @STRLEN key@: the length of the value in bytes; 0 if the key does not exist. \(O(1)\) on the
--- server, [since 2.2.0](https://valkey.io/commands/strlen/).
+-- | @STRLEN key@: the length of the value in bytes; 0 if the key does not exist. \(O(1)\),
+-- [since 2.2.0](https://valkey.io/commands/strlen/).
 strlen :: ByteString -> Command Int64
 strlen name = command "STRLEN" [key name] Decode.integer
 
 -- | @GETRANGE key start end@: the bytes from start to end, both included; a negative index counts
--- from the end. \(O(n)\) in the length of the reply on the server,
--- [since 2.4.0](https://valkey.io/commands/getrange/).
-getrange :: ByteString -> Int64 -> Int64 -> Command ByteString
-getrange name start end =
-  command "GETRANGE" [key name, int start, int end] Decode.bytes
-
--- | @SUBSTR key start end@: the old name of 'getrange', from before 2.0.0. \(O(n)\) in the length
--- of the reply on the server, [since 1.0.0](https://valkey.io/commands/substr/).
-substr :: ByteString -> Int64 -> Int64 -> Command ByteString
-substr name start end =
-  command "SUBSTR" [key name, int start, int end] Decode.bytes
+-- from the end. \(O(n)\) in the length of the reply,
+-- [since 2.4.0](https://valkey.io/commands/getrange/), and since 1.0.0 by its old name,
+-- [SUBSTR](https://valkey.io/commands/substr/).
+getrange, substr :: ByteString -> Int64 -> Int64 -> Command ByteString
+getrange name start end = command "GETRANGE" [key name, int start, int end] Decode.bytes
+substr name start end = command "SUBSTR" [key name, int start, int end] Decode.bytes
 
 -- | @SETRANGE key offset value@: overwrites the value from an offset on, and fills a gap with zero
--- bytes; returns the new length. \(O(n)\) in the length of the value on the server,
+-- bytes; returns the new length. \(O(n)\) in the length of the value,
 -- [since 2.2.0](https://valkey.io/commands/setrange/).
 setrange :: ByteString -> Int64 -> ByteString -> Command Int64
 setrange name offset part =
   command "SETRANGE" [key name, int offset, arg part] Decode.integer
 
--- | @INCR key@: adds one; returns the new number. A missing key counts as 0. \(O(1)\) on the
--- server, [since 1.0.0](https://valkey.io/commands/incr/).
-incr :: ByteString -> Command Int64
+-- | @INCR key@, @DECR key@: add or subtract one; return the new number. A missing key counts as 0.
+-- \(O(1)\), since 1.0.0 ([INCR](https://valkey.io/commands/incr/),
+-- [DECR](https://valkey.io/commands/decr/)).
+incr, decr :: ByteString -> Command Int64
 incr name = command "INCR" [key name] Decode.integer
+decr name = command "DECR" [key name] Decode.integer
 
--- | @INCRBY key increment@: adds the increment; returns the new number. \(O(1)\) on the server,
--- [since 1.0.0](https://valkey.io/commands/incrby/).
-incrby :: ByteString -> Int64 -> Command Int64
+-- | @INCRBY key increment@, @DECRBY key decrement@: add the increment, or subtract the decrement;
+-- return the new number. \(O(1)\), since 1.0.0 ([INCRBY](https://valkey.io/commands/incrby/),
+-- [DECRBY](https://valkey.io/commands/decrby/)).
+incrby, decrby :: ByteString -> Int64 -> Command Int64
 incrby name by = command "INCRBY" [key name, int by] Decode.integer
+decrby name by = command "DECRBY" [key name, int by] Decode.integer
 
 -- | @INCRBYFLOAT key increment@: adds the increment; returns the new number. The server refuses an
--- infinity; a NaN is refused before the command is sent. \(O(1)\) on the server,
+-- infinity; a NaN is refused before the command is sent. \(O(1)\),
 -- [since 2.6.0](https://valkey.io/commands/incrbyfloat/).
 incrbyfloat :: ByteString -> Double -> Command Double
 incrbyfloat name by =
   command "INCRBYFLOAT" [key name, double by] Decode.double
 
--- | @INCREX key BYINT increment@: adds the increment. A missing key counts as 0. \(O(1)\) on the
--- server, [since Redis 8.8.0](https://redis.io/docs/latest/commands/increx/); Valkey lacks it.
+-- | @INCREX key BYINT increment@: adds the increment. A missing key counts as 0. \(O(1)\),
+-- [since Redis 8.8.0](https://redis.io/docs/latest/commands/increx/); Valkey lacks it.
 increx :: ByteString -> Int64 -> Command (IncrexResult Int64)
 increx = increxWith increxDefaults
 
@@ -365,30 +353,20 @@ increxArguments rendered IncrexOptions {increxLbound, increxUbound, increxSatura
 increxResult :: Decoder number -> Decoder (IncrexResult number)
 increxResult number = fmap (uncurry IncrexResult) . Decode.pair number number
 
--- | @DECR key@: subtracts one; returns the new number. \(O(1)\) on the server,
--- [since 1.0.0](https://valkey.io/commands/decr/).
-decr :: ByteString -> Command Int64
-decr name = command "DECR" [key name] Decode.integer
-
--- | @DECRBY key decrement@: subtracts the decrement; returns the new number. \(O(1)\) on the
--- server, [since 1.0.0](https://valkey.io/commands/decrby/).
-decrby :: ByteString -> Int64 -> Command Int64
-decrby name by = command "DECRBY" [key name, int by] Decode.integer
-
--- | @MGET key …@: the values, in the order of the keys. \(O(n)\) on the server,
+-- | @MGET key …@: the values, in the order of the keys. \(O(n)\),
 -- [since 1.0.0](https://valkey.io/commands/mget/). If the keys are in several slots, one MGET is
 -- sent per slot, and these run at different times.
 mget :: NonEmpty ByteString -> Command [Maybe ByteString]
 mget names = command "MGET" (keys names) (Decode.listOf (length names) (Decode.nullable Decode.bytes))
 
--- | @MSET key value …@: sets all values. \(O(n)\) on the server,
--- [since 1.0.1](https://valkey.io/commands/mset/). If the keys are in several slots, one MSET is
--- sent per slot, and these run at different times: the command is then not atomic.
+-- | @MSET key value …@: sets all values. \(O(n)\), [since 1.0.1](https://valkey.io/commands/mset/).
+-- If the keys are in several slots, one MSET is sent per slot, and these run at different times:
+-- the command is then not atomic.
 mset :: NonEmpty (ByteString, ByteString) -> Command ()
 mset entries = command "MSET" (keysWithValues entries) Decode.okay
 
 -- | @MSETNX key value …@: sets all values or, if one of the keys exists, none; returns whether they
--- were set. In a cluster the keys must share a slot. \(O(n)\) on the server,
+-- were set. In a cluster the keys must share a slot. \(O(n)\),
 -- [since 1.0.1](https://valkey.io/commands/msetnx/).
 msetnx :: NonEmpty (ByteString, ByteString) -> Command Bool
 msetnx entries = command "MSETNX" (keysWithValues entries) Decode.boolean
@@ -397,8 +375,7 @@ keysWithValues :: NonEmpty (ByteString, ByteString) -> [Argument]
 keysWithValues = concatMap (\(name, new) -> [key name, arg new])
 
 -- | @MSETEX n key value …@: sets all values. Unlike with 'mset', in a cluster the keys must share a
--- slot. \(O(n)\) on the server, Valkey [since 9.1.0](https://valkey.io/commands/msetex/), Redis
--- since 8.4.0.
+-- slot. \(O(n)\), Valkey [since 9.1.0](https://valkey.io/commands/msetex/), Redis since 8.4.0.
 msetex :: NonEmpty (ByteString, ByteString) -> Command ()
 msetex = void . msetexWith msetexDefaults
 
@@ -435,8 +412,8 @@ msetexWith MsetexOptions {msetexCondition, msetexExpiry} entries =
       Just OnlyIfAllPresent -> [arg "XX"]
 
 -- | @LCS key key@: the longest common subsequence of both values, which need not be contiguous; a
--- missing key counts as empty. In a cluster both keys must share a slot. \(O(n m)\) on the server
--- in the lengths of both, [since 7.0.0](https://valkey.io/commands/lcs/).
+-- missing key counts as empty. In a cluster both keys must share a slot. \(O(n m)\) in the lengths
+-- of both, [since 7.0.0](https://valkey.io/commands/lcs/).
 lcs :: ByteString -> ByteString -> Command ByteString
 lcs one other = command "LCS" [key one, key other] Decode.bytes
 
@@ -487,11 +464,8 @@ data ByteRange = ByteRange
 -- | @LCS key key IDX [MINMATCHLEN n]@: like 'lcsIdx', but can leave out short pieces.
 lcsIdxWith :: LcsOptions -> ByteString -> ByteString -> Command LcsMatches
 lcsIdxWith LcsOptions {lcsMinmatchlen} one other =
-  command "LCS" ([key one, key other, arg "IDX"] <> shortest) $ \reply -> do
-    fields <- Decode.record reply
-    lcsMatches <- Decode.field "matches" (Decode.list match) fields
-    lcsLength <- Decode.field "len" Decode.integer fields
-    pure LcsMatches {lcsMatches, lcsLength}
+  command "LCS" ([key one, key other, arg "IDX"] <> shortest) . recordOf $
+    LcsMatches <$> field "matches" (Decode.list match) <*> field "len" Decode.integer
   where
     shortest = concat [[arg "MINMATCHLEN", int lcsMinmatchlen] | lcsMinmatchlen /= 0]
     match reply = uncurry LcsMatch <$> Decode.pair range range reply

@@ -28,27 +28,21 @@ module Redis.Commands.Transfer
   )
 where
 
-import Data.ByteString (ByteString)
-import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty ((:|)))
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Commands.String (Expiry (..))
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, inMilliseconds, seconds)
+import Redis.Duration (inMilliseconds, seconds)
 import Redis.Error (Host, Port)
 import Redis.Internal.Command.Argument (unixMilliseconds)
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record (oneOf)
 import Redis.Internal.Config (Credentials (..), revealSecret)
 
 -- | @DUMP key@: the value in the server's own format, for 'restore'; 'Nothing' if the key does not
--- exist. \(O(n)\) on the server in the size of the value,
--- [since 2.6.0](https://valkey.io/commands/dump/).
+-- exist. \(O(n)\) in the size of the value, [since 2.6.0](https://valkey.io/commands/dump/).
 dump :: ByteString -> Command (Maybe ByteString)
 dump name = command "DUMP" [key name] (Decode.nullable Decode.bytes)
 
 -- | @RESTORE key 0 payload@: stores the result of a 'dump' at a key that does not exist, without an
--- expiry. \(O(n)\) on the server in the size of the value,
--- [since 2.6.0](https://valkey.io/commands/restore/).
+-- expiry. \(O(n)\) in the size of the value, [since 2.6.0](https://valkey.io/commands/restore/).
 restore :: ByteString -> ByteString -> Command ()
 restore = restoreWith restoreDefaults
 
@@ -142,11 +136,8 @@ migrateDefaults =
 -- key …]@: like 'migrate', with options.
 migrateWith :: MigrateOptions -> Host -> Port -> NonEmpty ByteString -> Command Bool
 migrateWith MigrateOptions {migrateDatabase, migrateTimeout, migrateCopy, migrateReplace, migrateCredentials} host port names =
-  command "MIGRATE" (arg host : int (fromIntegral port) : arguments) $ \reply ->
-    Decode.bytes reply >>= \case
-      "OK" -> Right True
-      "NOKEY" -> Right False
-      _ -> Decode.mismatch "OK or NOKEY" reply
+  command "MIGRATE" (arg host : int (fromIntegral port) : arguments) $
+    oneOf Decode.bytes "OK or NOKEY" [("OK", True), ("NOKEY", False)]
   where
     arguments = case names of
       one :| [] -> key one : terms
@@ -162,8 +153,7 @@ migrateWith MigrateOptions {migrateDatabase, migrateTimeout, migrateCopy, migrat
 
 -- | @MOVE key db@: moves a key to another database of the same server; returns whether it was
 -- moved, which needs the key here and none of that name there. A cluster's nodes have one database
--- only, except with Valkey [since 9.0.0](https://valkey.io/commands/move/). \(O(1)\) on the server,
--- since 1.0.0.
+-- only, except with Valkey [since 9.0.0](https://valkey.io/commands/move/). \(O(1)\), since 1.0.0.
 move :: ByteString -> Int -> Command Bool
 move = moveWith moveDefaults
 

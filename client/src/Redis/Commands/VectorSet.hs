@@ -61,22 +61,17 @@ module Redis.Commands.VectorSet
   )
 where
 
-import Data.ByteString (ByteString)
+import Control.Monad (mfilter)
 import Data.ByteString.Internal qualified as ByteString.Internal
-import Data.Int (Int64)
 import Data.Primitive.PrimArray (PrimArray, foldrPrimArray, indexPrimArray, primArrayFromList, sizeofPrimArray)
 import Data.Word (Word32, byteSwap32)
 import Foreign.Ptr (castPtr)
 import Foreign.Storable (pokeElemOff)
 import GHC.ByteOrder (ByteOrder (..), targetByteOrder)
 import GHC.Float (castFloatToWord32, double2Float)
-import Redis.Command (Command)
-import Redis.Command.Build
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Internal.Command.Draw
-import Redis.Internal.Command.Lexical
-import Redis.Internal.Command.Lines (otherThan)
+import Redis.Internal.Command.Common
+import Redis.Internal.Command.Record
 import Redis.Value (Value (Map), withoutAttributes)
 
 -- | A vector.
@@ -118,8 +113,8 @@ littleEndian = case targetByteOrder of
   BigEndian -> byteSwap32
 
 -- | @VADD key FP32|VALUES … element@: adds an element, or changes its vector; returns whether the
--- element is new. The first vector decides the dimension of the set. \(O(\log n)\) on the server in
--- the number of elements, [since Redis 8.0.0](https://redis.io/docs/latest/commands/vadd/).
+-- element is new. The first vector decides the dimension of the set. \(O(\log n)\) in the number of
+-- elements, [since Redis 8.0.0](https://redis.io/docs/latest/commands/vadd/).
 vadd :: ByteString -> ByteString -> Embedding -> Command Bool
 vadd = vaddWith vaddDefaults
 
@@ -184,7 +179,7 @@ vaddWith VaddOptions {vaddReduce, vaddCas, vaddQuantisation, vaddEf, vaddSetattr
       QuantisationQ8 -> arg "Q8"
       QuantisationBin -> arg "BIN"
 
--- | @VREM key element@: removes an element; returns whether it was there. \(O(\log n)\) on the server,
+-- | @VREM key element@: removes an element; returns whether it was there. \(O(\log n)\),
 -- [since Redis 8.0.0](https://redis.io/docs/latest/commands/vrem/).
 vrem :: ByteString -> ByteString -> Command Bool
 vrem name element = command "VREM" [key name, arg element] Decode.boolean
@@ -198,7 +193,7 @@ data VsimQuery
   deriving stock (Eq, Show)
 
 -- | @VSIM key ELE|FP32|VALUES …@: the ten elements that are most similar, the best first; none if
--- there is no set. \(O(\log n)\) on the server in the number of elements,
+-- there is no set. \(O(\log n)\) in the number of elements,
 -- [since Redis 8.0.0](https://redis.io/docs/latest/commands/vsim/).
 vsim :: ByteString -> VsimQuery -> Command [ByteString]
 vsim = vsimWith vsimDefaults
@@ -296,7 +291,7 @@ search name query with VsimOptions {vsimCount, vsimEpsilon, vsimEf, vsimFilter, 
       VsimVector given -> embedding given
 
 -- | @VEMB key element@: the vector of an element, as exactly as the server keeps it; 'Nothing' if
--- there is no such element. \(O(d)\) on the server in the dimension,
+-- there is no such element. \(O(d)\) in the dimension,
 -- [since Redis 8.0.0](https://redis.io/docs/latest/commands/vemb/).
 vemb :: ByteString -> ByteString -> Command (Maybe (PrimArray Float))
 vemb name element =
@@ -321,31 +316,31 @@ data RawEmbedding = RawEmbedding
 vembRaw :: ByteString -> ByteString -> Command (Maybe RawEmbedding)
 vembRaw name element = command "VEMB" [key name, arg element, arg "RAW"] . Decode.nullable $ \reply -> do
   elements <- Decode.list Decode.value reply
-  rawEmbeddingType <- Decode.element 0 Decode.bytes elements
-  rawEmbeddingBytes <- Decode.element 1 Decode.bytes elements
-  rawEmbeddingNorm <- Decode.element 2 Decode.double elements
-  rawEmbeddingRange <- Decode.optionalElement 3 Decode.double elements
-  pure RawEmbedding {rawEmbeddingType, rawEmbeddingBytes, rawEmbeddingNorm, rawEmbeddingRange}
+  RawEmbedding
+    <$> Decode.element 0 Decode.bytes elements
+    <*> Decode.element 1 Decode.bytes elements
+    <*> Decode.element 2 Decode.double elements
+    <*> Decode.optionalElement 3 Decode.double elements
 
--- | @VGETATTR key element@: the attributes of an element, as JSON; 'Nothing' if it has none, or there
--- is no such element. \(O(1)\) on the server,
+-- | @VGETATTR key element@: the attributes of an element, as JSON; 'Nothing' if it has none, or
+-- there is no such element. \(O(1)\),
 -- [since Redis 8.0.0](https://redis.io/docs/latest/commands/vgetattr/).
 vgetattr :: ByteString -> ByteString -> Command (Maybe ByteString)
 vgetattr name element = command "VGETATTR" [key name, arg element] (Decode.nullable Decode.bytes)
 
--- | @VSETATTR key element json@: sets the attributes of an element, a JSON object; empty removes them.
--- Returns whether there is such an element. \(O(1)\) on the server,
+-- | @VSETATTR key element json@: sets the attributes of an element, a JSON object; empty removes
+-- them. Returns whether there is such an element. \(O(1)\),
 -- [since Redis 8.0.0](https://redis.io/docs/latest/commands/vsetattr/).
 vsetattr :: ByteString -> ByteString -> ByteString -> Command Bool
 vsetattr name element json = command "VSETATTR" [key name, arg element, arg json] Decode.boolean
 
--- | @VISMEMBER key element@: whether the set has the element. \(O(1)\) on the server,
+-- | @VISMEMBER key element@: whether the set has the element. \(O(1)\),
 -- [since Redis 8.0.0](https://redis.io/docs/latest/commands/vismember/).
 vismember :: ByteString -> ByteString -> Command Bool
 vismember name element = command "VISMEMBER" [key name, arg element] Decode.boolean
 
--- | @VLINKS key element@: the neighbours of an element in each layer of the set's graph, the highest
--- layer first; 'Nothing' if there is no such element. \(O(1)\) on the server,
+-- | @VLINKS key element@: the neighbours of an element in each layer of the set's graph, the
+-- highest layer first; 'Nothing' if there is no such element. \(O(1)\),
 -- [since Redis 8.0.0](https://redis.io/docs/latest/commands/vlinks/).
 vlinks :: ByteString -> ByteString -> Command (Maybe [[ByteString]])
 vlinks name element = command "VLINKS" [key name, arg element] (Decode.nullable (Decode.list (Decode.list Decode.bytes)))
@@ -355,14 +350,12 @@ vlinksWithscores :: ByteString -> ByteString -> Command (Maybe [[(ByteString, Do
 vlinksWithscores name element =
   command "VLINKS" [key name, arg element, arg "WITHSCORES"] (Decode.nullable (Decode.list Decode.scored))
 
--- | @VCARD key@: the number of elements; 0 if there is no set. \(O(1)\) on the server,
--- [since Redis 8.0.0](https://redis.io/docs/latest/commands/vcard/).
-vcard :: ByteString -> Command Int64
+-- | @VCARD key@: the number of elements; 0 if there is no set. @VDIM key@: the dimension of the
+-- vectors that the set keeps; an error if there is no set. \(O(1)\), since Redis 8.0.0
+-- ([VCARD](https://redis.io/docs/latest/commands/vcard/),
+-- [VDIM](https://redis.io/docs/latest/commands/vdim/)).
+vcard, vdim :: ByteString -> Command Int64
 vcard name = command "VCARD" [key name] Decode.integer
-
--- | @VDIM key@: the dimension of the vectors that the set keeps; an error if there is no set. \(O(1)\)
--- on the server, [since Redis 8.0.0](https://redis.io/docs/latest/commands/vdim/).
-vdim :: ByteString -> Command Int64
 vdim name = command "VDIM" [key name] Decode.integer
 
 -- | A description of a vector set.
@@ -386,48 +379,36 @@ data VectorSetInfo = VectorSetInfo
   }
   deriving stock (Eq, Show)
 
--- | @VINFO key@: a description of the set; 'Nothing' if there is none. \(O(1)\) on the server,
+-- | @VINFO key@: a description of the set; 'Nothing' if there is none. \(O(1)\),
 -- [since Redis 8.0.0](https://redis.io/docs/latest/commands/vinfo/).
 vinfo :: ByteString -> Command (Maybe VectorSetInfo)
 vinfo name = command "VINFO" [key name] (Decode.nullable vectorSetInfo)
 
 vectorSetInfo :: Decoder VectorSetInfo
-vectorSetInfo reply = do
-  fields <- Decode.record reply
-  let number name = Decode.field name Decode.integer fields
-  vectorSetInfoQuantType <- Decode.field "quant-type" Decode.bytes fields
-  vectorSetInfoHnswM <- number "hnsw-m"
-  vectorSetInfoVectorDim <- number "vector-dim"
-  input <- number "projection-input-dim"
-  vectorSetInfoSize <- number "size"
-  vectorSetInfoMaxLevel <- number "max-level"
-  vectorSetInfoAttributesCount <- number "attributes-count"
-  pure
+vectorSetInfo =
+  recordOf $
     VectorSetInfo
-      { vectorSetInfoQuantType,
-        vectorSetInfoHnswM,
-        vectorSetInfoVectorDim,
-        -- A server says 0 if it does not project.
-        vectorSetInfoProjectionInputDim = if input == 0 then Nothing else Just input,
-        vectorSetInfoSize,
-        vectorSetInfoMaxLevel,
-        vectorSetInfoAttributesCount,
-        vectorSetInfoOthers =
-          otherThan ["quant-type", "hnsw-m", "vector-dim", "projection-input-dim", "size", "max-level", "attributes-count"] fields
-      }
+      <$> field "quant-type" Decode.bytes
+      <*> field "hnsw-m" Decode.integer
+      <*> field "vector-dim" Decode.integer
+      -- A server says 0 if it does not project.
+      <*> field "projection-input-dim" (fmap (mfilter (/= 0) . Just) . Decode.integer)
+      <*> field "size" Decode.integer
+      <*> field "max-level" Decode.integer
+      <*> field "attributes-count" Decode.integer
+      <*> others Decode.value
 
--- | @VRANDMEMBER key@: an element by chance; 'Nothing' if there is no set. \(O(\log n)\) on the
--- server, [since Redis 8.0.0](https://redis.io/docs/latest/commands/vrandmember/).
+-- | @VRANDMEMBER key@: an element by chance; 'Nothing' if there is no set. \(O(\log n)\),
+-- [since Redis 8.0.0](https://redis.io/docs/latest/commands/vrandmember/).
 vrandmember :: ByteString -> Command (Maybe ByteString)
 vrandmember name = command "VRANDMEMBER" [key name] (Decode.nullable Decode.bytes)
 
--- | @VRANDMEMBER key count@: several elements by chance. \(O(n)\) on the server in their number.
+-- | @VRANDMEMBER key count@: several elements by chance. \(O(n)\) in their number.
 vrandmemberCount :: ByteString -> Draw -> Command [ByteString]
 vrandmemberCount name draw = command "VRANDMEMBER" [key name, drawCount draw] (Decode.list Decode.bytes)
 
--- | @VRANGE key start end@: the elements between two bounds, in the order of their bytes. \(O(n)\) on
--- the server in the length of the reply,
--- [since Redis 8.4.0](https://redis.io/docs/latest/commands/vrange/).
+-- | @VRANGE key start end@: the elements between two bounds, in the order of their bytes. \(O(n)\)
+-- in the length of the reply, [since Redis 8.4.0](https://redis.io/docs/latest/commands/vrange/).
 vrange :: ByteString -> LexBound -> LexBound -> Command [ByteString]
 vrange = vrangeWith vrangeDefaults
 

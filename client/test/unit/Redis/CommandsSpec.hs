@@ -104,10 +104,8 @@ exportedCommands = List.sort . concat <$> (traverse (fmap commandsOf . source) =
 
 -- | The files of the modules that "Redis.Commands" exports.
 commandModules :: IO [FilePath]
-commandModules = do
-  facade <- source "Redis/Commands.hs"
-  let exports = drop 1 (dropWhile (not . ("module " `isPrefixOf`)) (lines facade))
-  pure (mapMaybe (fmap (pathOf . takeWhile (/= ',')) . stripPrefix "module " . dropWhile (`elem` (" (" :: String))) exports)
+commandModules =
+  mapMaybe (fmap (pathOf . takeWhile (/= ' ')) . stripPrefix "import ") . lines <$> source "Redis/Commands.hs"
   where
     pathOf name = map (\char -> if char == '.' then '/' else char) name <> ".hs"
 
@@ -123,7 +121,10 @@ commandsOf text =
   where
     (exports, body) = break ("where" `isPrefixOf`) (dropWhile (not . ("module " `isPrefixOf`)) (lines text))
     signatures = joined body
-    makesCommand name signature = (name <> " ::") `isPrefixOf` signature && "Command " `isInfixOf` signature
+    -- Several names of one type may share a signature.
+    makesCommand name signature = case break (== ':') signature of
+      (names, ':' : ':' : type') -> name `elem` words (map (\char -> if char == ',' then ' ' else char) names) && "Command " `isInfixOf` type'
+      _ -> False
     -- A line, joined with the indented lines below it.
     joined = \case
       [] -> []

@@ -42,7 +42,7 @@ import Redis.Duration (Duration, inSeconds, seconds)
 import Redis.Error
 import Redis.Internal.Client.Core (Client (..), Core (coreCluster))
 import Redis.Internal.Command (Route)
-import Redis.Internal.Command.Scan (ScanCursor (..), scanStart)
+import Redis.Internal.Command.Common (ScanCursor (..), scanStart)
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Slot (keySlot, slotCount, slotFromInt, slotNumber)
 import Redis.Internal.Routing.Cluster (isClustered)

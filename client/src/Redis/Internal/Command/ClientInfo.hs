@@ -6,14 +6,14 @@ module Redis.Internal.Command.ClientInfo
   )
 where
 
+import Control.Monad (mfilter)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, seconds)
+import Redis.Duration (Duration)
 import Redis.Error (DecodeError)
-import Redis.Internal.Command.Lines
+import Redis.Internal.Command.Record
 import Redis.Value (Value)
 
 -- | One connection, as its server describes it.
@@ -57,54 +57,31 @@ data ClientInfo = ClientInfo
 
 -- | Reads a line of CLIENT LIST, which ACL LOG contains, too. \(O(n)\).
 clientDescription :: ByteString -> Either DecodeError ClientInfo
-clientDescription line = do
-  let fields = equalsFields line
-      one name decoder = Decode.field name decoder fields
-      perhaps name decoder = Decode.optionalField name decoder fields
-      named name = fmap (>>= filled) (perhaps name Decode.bytes)
-  clientInfoId <- one "id" Decode.integer
-  clientInfoAddress <- one "addr" Decode.bytes
-  clientInfoLocalAddress <- perhaps "laddr" Decode.bytes
-  clientInfoName <- named "name"
-  clientInfoAge <- one "age" wholeSecondsReply
-  clientInfoIdle <- one "idle" wholeSecondsReply
-  clientInfoFlags <- one "flags" Decode.bytes
-  clientInfoDatabase <- one "db" Decode.integer
-  clientInfoChannels <- one "sub" Decode.integer
-  clientInfoPatterns <- one "psub" Decode.integer
-  queued <- one "multi" Decode.integer
-  -- The number alone does not tell whether MULTI was sent: Valkey leaves it at 0 after a
-  -- transaction.
-  let clientInfoQueued = if Char8.elem 'x' clientInfoFlags then Just (max 0 queued) else Nothing
-  clientInfoCommand <- (\word -> if word == Just "NULL" then Nothing else word) <$> named "cmd"
-  clientInfoUser <- named "user"
-  clientInfoProtocol <- perhaps "resp" Decode.integer
-  clientInfoLibName <- named "lib-name"
-  clientInfoLibVer <- named "lib-ver"
-  let clientInfoOthers = otherThan known fields
-  pure
-    ClientInfo
-      { clientInfoId,
-        clientInfoAddress,
-        clientInfoLocalAddress,
-        clientInfoName,
-        clientInfoAge,
-        clientInfoIdle,
-        clientInfoFlags,
-        clientInfoDatabase,
-        clientInfoChannels,
-        clientInfoPatterns,
-        clientInfoQueued,
-        clientInfoCommand,
-        clientInfoUser,
-        clientInfoProtocol,
-        clientInfoLibName,
-        clientInfoLibVer,
-        clientInfoOthers
-      }
+clientDescription = fmap queuing . fromFields description . equalsFields
   where
-    filled text = if Char8.null text then Nothing else Just text
-    known = ["id", "addr", "laddr", "name", "age", "idle", "flags", "db", "sub", "psub", "multi", "cmd", "user", "resp", "lib-name", "lib-ver"]
+    -- The number alone does not tell whether MULTI was sent: Valkey leaves it at 0 after a
+    -- transaction.
+    queuing told = if Char8.elem 'x' (clientInfoFlags told) then told else told {clientInfoQueued = Nothing}
 
-wholeSecondsReply :: Decoder Duration
-wholeSecondsReply = fmap (seconds . fromIntegral) . Decode.integer
+description :: Fields ClientInfo
+description =
+  ClientInfo
+    <$> field "id" Decode.integer
+    <*> field "addr" Decode.bytes
+    <*> optionalField "laddr" Decode.bytes
+    <*> filled "name"
+    <*> field "age" secondsReply
+    <*> field "idle" secondsReply
+    <*> field "flags" Decode.bytes
+    <*> field "db" Decode.integer
+    <*> field "sub" Decode.integer
+    <*> field "psub" Decode.integer
+    <*> field "multi" (fmap (Just . max 0) . Decode.integer)
+    <*> (mfilter (/= "NULL") <$> filled "cmd")
+    <*> filled "user"
+    <*> optionalField "resp" Decode.integer
+    <*> filled "lib-name"
+    <*> filled "lib-ver"
+    <*> others Decode.value
+  where
+    filled name = mfilter (/= "") <$> optionalField name Decode.bytes

@@ -7,11 +7,13 @@ module Redis.Internal.Command.Stream
     idArgument,
     countedIds,
     readId,
+    idOrNone,
     StreamEntry (..),
     readEntry,
     readEntries,
     readFields,
     readStreams,
+    orNone,
     StreamBound (..),
     bound,
     StreamWait (..),
@@ -23,6 +25,7 @@ module Redis.Internal.Command.Stream
   )
 where
 
+import Control.Monad (mfilter)
 import Data.ByteString (ByteString)
 import Data.ByteString.Builder qualified as Builder
 import Data.ByteString.Char8 qualified as Char8
@@ -37,7 +40,8 @@ import Redis.Command.Build (Argument, arg, int)
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, inMilliseconds)
-import Redis.Internal.Command.Unsigned (digits)
+import Redis.Internal.Command.Argument (digits)
+import Redis.Internal.Command.Record (oneOf)
 
 -- | The id of an entry, @milliseconds-sequence@. The entries of a stream are ordered by their
 -- ids. An id that the server makes consists of its clock's milliseconds since 1970, and of a
@@ -78,6 +82,10 @@ readId reply = do
   case (digits milliseconds, digits (Char8.drop 1 rest)) of
     (Just one, Just other) -> Right (StreamId one other)
     _ -> Decode.mismatch "the id of an entry" reply
+
+-- | Reads an id; servers write 0-0 where there is none.
+idOrNone :: Decoder (Maybe StreamId)
+idOrNone = fmap (mfilter (/= StreamId 0 0) . Just) . readId
 
 -- | An entry of a stream.
 data StreamEntry = StreamEntry
@@ -169,9 +177,6 @@ data EntryDeletion
   deriving stock (Eq, Show)
 
 readDeletions :: NonEmpty StreamId -> Decoder [EntryDeletion]
-readDeletions ids = Decode.listOf (length ids) $ \reply ->
-  Decode.integer reply >>= \case
-    -1 -> Right EntryAbsent
-    1 -> Right EntryDeleted
-    2 -> Right EntryKept
-    _ -> Decode.mismatch "-1, 1 or 2" reply
+readDeletions ids =
+  Decode.listOf (length ids) $
+    oneOf Decode.integer "-1, 1 or 2" [(-1, EntryAbsent), (1, EntryDeleted), (2, EntryKept)]

@@ -59,7 +59,7 @@ import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Error
 import Redis.Internal.Backoff (delayFor)
-import Redis.Internal.Command.Lines (colonFields)
+import Redis.Internal.Command.Record (colonFields)
 import Redis.Internal.Config
 import Redis.Internal.Name (isHostName)
 import Redis.Internal.Network.Handshake (ConnectionRole (ForControl), ConnectionUse (SharedFor))
