@@ -472,24 +472,13 @@ refusesBeforeRun code message
   -- A script may also answer with a code of its own choice, after writing. So for
   -- codes after which a client sends the command again, the message must fit, too.
   | Just words' <- lookup code errorsByServer = any (`ByteString.isInfixOf` message) words'
-  | otherwise = code `elem` others
-  where
-    others =
-      [ "ASK",
-        "BUSY",
-        "CROSSSLOT",
-        "DENIED",
-        "EXECABORT",
-        "MISCONF",
-        "MOVED",
-        "NOPERM",
-        "NOPROTO",
-        "NOREPLICAS",
-        "OOM",
-        "REDIRECT",
-        "UNBLOCKED",
-        "WRONGPASS"
-      ]
+  | otherwise = code `elem` refusals
+
+-- | The other codes with which servers turn commands away.
+refusals :: [ByteString]
+refusals =
+  Char8.words
+    "ASK BUSY CROSSSLOT DENIED EXECABORT MISCONF MOVED NOPERM NOPROTO NOREPLICAS OOM REDIRECT UNBLOCKED WRONGPASS"
 
 -- | The messages that servers themselves send with these codes, as far as all servers agree on them.
 errorsByServer :: [(ByteString, [ByteString])]

@@ -19,7 +19,7 @@ import Data.List qualified as List
 import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Internal.Protocol.CommandTable.Entry
-import Redis.Internal.Protocol.StreamOptions
+import Redis.Internal.Protocol.KeySpec (StreamOptions (blockMillisAt), streamOptions)
 import Text.Read (readMaybe)
 
 -- | For how many seconds a command can keep its caller waiting: 'Nothing' if the command does not
@@ -79,29 +79,29 @@ waitingOf CommandEntry {entryName, entryBlocking} commandArguments
 
 -- | The timeout in seconds is the last word.
 timeoutLast :: Set ByteString
-timeoutLast = Set.fromList ["BLMOVE", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZPOPMAX", "BZPOPMIN"]
+timeoutLast = named "BLMOVE BLPOP BRPOP BRPOPLPUSH BZPOPMAX BZPOPMIN"
 
 -- | The timeout in seconds is the first word after the name.
 timeoutFirst :: Set ByteString
-timeoutFirst = Set.fromList ["BLMPOP", "BZMPOP"]
+timeoutFirst = named "BLMPOP BZMPOP"
 
 -- | The timeout in seconds is the fifth word after the name: two keys and two ends stand before it,
 -- and the number of elements behind it.
 timeoutFifth :: Set ByteString
-timeoutFifth = Set.fromList ["BLMOVEM"]
+timeoutFifth = named "BLMOVEM"
 
 -- | The timeout in milliseconds is the last word.
 millisLast :: Set ByteString
-millisLast = Set.fromList ["WAIT", "WAITAOF"]
+millisLast = named "WAIT WAITAOF"
 
 -- | The command waits only with an option, which has the milliseconds.
 blockOption :: Set ByteString
-blockOption = Set.fromList ["XREAD", "XREADGROUP"]
+blockOption = named "XREAD XREADGROUP"
 
 -- | The command waits only with an option after its key and one more word, which has the
 -- milliseconds, and servers do not call it blocking.
 blockUntold :: Set ByteString
-blockUntold = Set.fromList ["TS.READ"]
+blockUntold = named "TS.READ"
 
 -- | Every list of this module, with what it says of its commands.
 timeoutLists :: [(String, Set ByteString)]

@@ -42,25 +42,16 @@ changesConnection entry@CommandEntry {entryName, entryCategories}
 -- | Commands of a category that changes connections, which do not change theirs: they act on the
 -- connections of others, by name, or publish. The questions below are harmless, too.
 harmless :: Set ByteString
-harmless = Set.fromList ["CLIENT|KILL", "CLIENT|PAUSE", "CLIENT|UNBLOCK", "CLIENT|UNPAUSE", "PUBLISH", "SPUBLISH"]
+harmless = named "CLIENT|KILL CLIENT|PAUSE CLIENT|UNBLOCK CLIENT|UNPAUSE PUBLISH SPUBLISH"
 
 -- | Commands of no such category that nevertheless turn a connection into a link between servers or
 -- a debugger's, or keep something on it that others of them need: servers call HIMPORT a command of
 -- hashes, and say nowhere that its sets of fields belong to the connection.
 uncategorized :: Set ByteString
 uncategorized =
-  Set.fromList
-    [ "CLUSTER|SYNCSLOTS",
-      "HIMPORT|DISCARD",
-      "HIMPORT|DISCARDALL",
-      "HIMPORT|PREPARE",
-      "HIMPORT|SET",
-      "MONITOR",
-      "PSYNC",
-      "REPLCONF",
-      "SCRIPT|DEBUG",
-      "SYNC"
-    ]
+  named
+    "CLUSTER|SYNCSLOTS HIMPORT|DISCARD HIMPORT|DISCARDALL HIMPORT|PREPARE HIMPORT|SET MONITOR \
+    \PSYNC REPLCONF SCRIPT|DEBUG SYNC"
 
 -- | Whether a server answers the command, of these words behind the first, otherwise than by one reply:
 -- by none, by a stream, or by keeping later replies back. A connection on which each command has one
@@ -77,14 +68,8 @@ overtakes CommandEntry {entryName} = entryName `Set.member` overtaking
 
 overtaking :: Set ByteString
 overtaking =
-  Set.fromList
-    [ "CLIENT|KILL",
-      "CLIENT|UNBLOCK",
-      "CLIENT|UNPAUSE",
-      "FUNCTION|KILL",
-      "FUNCTION|STATS",
-      "SCRIPT|KILL"
-    ]
+  named
+    "CLIENT|KILL CLIENT|UNBLOCK CLIENT|UNPAUSE FUNCTION|KILL FUNCTION|STATS SCRIPT|KILL"
 
 -- | Whether the server may read nothing more from the command's connection until the command is
 -- done, although servers do not call it blocking: SHUTDOWN waits for replicas that lag behind, and
@@ -94,7 +79,7 @@ holdsUp :: CommandEntry -> Bool
 holdsUp CommandEntry {entryName} = entryName `Set.member` waitingUntold
 
 waitingUntold :: Set ByteString
-waitingUntold = Set.fromList ["CLUSTER|SETSLOT", "SHUTDOWN"]
+waitingUntold = named "CLUSTER|SETSLOT SHUTDOWN"
 
 -- | Whether a command that reads must not go to a replica, which may be another one each time.
 staysWithPrimary :: CommandEntry -> Bool
@@ -103,7 +88,7 @@ staysWithPrimary CommandEntry {entryName} = entryName `Set.member` primaryOnly
 -- | The cursor of a walk means something only to the node that gave it. TOUCH is for the order in
 -- which keys are evicted, and the primary decides that.
 primaryOnly :: Set ByteString
-primaryOnly = Set.fromList ["CLUSTERSCAN", "HSCAN", "SSCAN", "TOUCH", "ZSCAN"]
+primaryOnly = named "CLUSTERSCAN HSCAN SSCAN TOUCH ZSCAN"
 
 -- | Whether the reply to a read may change without an invalidation for a client that caches it: it
 -- changes with time or by chance, does not depend on the key's value, or depends on keys that the
@@ -113,29 +98,10 @@ changesUntold CommandEntry {entryName} = entryName `Set.member` untold
 
 untold :: Set ByteString
 untold =
-  Set.fromList
-    [ "EVALSHA_RO",
-      "EVAL_RO",
-      "FCALL_RO",
-      "HPTTL",
-      "HRANDFIELD",
-      "HTTL",
-      "MEMORY|USAGE",
-      "OBJECT|ENCODING",
-      "OBJECT|FREQ",
-      "OBJECT|IDLETIME",
-      "OBJECT|REFCOUNT",
-      "PTTL",
-      "SORT_RO",
-      "SRANDMEMBER",
-      "TTL",
-      "VRANDMEMBER",
-      "XINFO|CONSUMERS",
-      "XINFO|GROUPS",
-      "XINFO|STREAM",
-      "XPENDING",
-      "ZRANDMEMBER"
-    ]
+  named
+    "EVALSHA_RO EVAL_RO FCALL_RO HPTTL HRANDFIELD HTTL MEMORY|USAGE OBJECT|ENCODING \
+    \OBJECT|FREQ OBJECT|IDLETIME OBJECT|REFCOUNT PTTL SORT_RO SRANDMEMBER TTL VRANDMEMBER \
+    \XINFO|CONSUMERS XINFO|GROUPS XINFO|STREAM XPENDING ZRANDMEMBER"
 
 -- | Whether a command that servers call neither a read nor a write leaves
 -- everything as it is, so that it may be sent again.
@@ -145,73 +111,19 @@ changesNothing CommandEntry {entryName} = "|HELP" `Char8.isSuffixOf` entryName |
 -- | Commands that only ask a server something.
 questions :: Set ByteString
 questions =
-  Set.fromList
-    [ "ACL|CAT",
-      "ACL|GETUSER",
-      "ACL|LIST",
-      "ACL|USERS",
-      "ACL|WHOAMI",
-      "BACKUP|LIST",
-      "BACKUP|STATUS",
-      "CLIENT|GETNAME",
-      "CLIENT|GETREDIR",
-      "CLIENT|ID",
-      "CLIENT|INFO",
-      "CLIENT|LIST",
-      "CLIENT|TRACKINGINFO",
-      "CLUSTER|COUNT-FAILURE-REPORTS",
-      "CLUSTER|COUNTKEYSINSLOT",
-      "CLUSTER|GETKEYSINSLOT",
-      "CLUSTER|INFO",
-      "CLUSTER|KEYSLOT",
-      "CLUSTER|LINKS",
-      "CLUSTER|MYID",
-      "CLUSTER|MYSHARDID",
-      "CLUSTER|NODES",
-      "CLUSTER|REPLICAS",
-      "CLUSTER|SHARDS",
-      "CLUSTER|SLAVES",
-      "CLUSTER|SLOT-STATS",
-      "CLUSTER|SLOTS",
-      "COMMAND",
-      "COMMANDLOG|GET",
-      "COMMANDLOG|LEN",
-      "COMMAND|COUNT",
-      "COMMAND|DOCS",
-      "COMMAND|GETKEYS",
-      "COMMAND|GETKEYSANDFLAGS",
-      "COMMAND|INFO",
-      "COMMAND|LIST",
-      "CONFIG|GET",
-      "ECHO",
-      "FUNCTION|DUMP",
-      "FUNCTION|LIST",
-      "FUNCTION|STATS",
-      "HOTKEYS|GET",
-      "INFO",
-      "LASTSAVE",
-      "LATENCY|DOCTOR",
-      "LATENCY|GRAPH",
-      "LATENCY|HISTOGRAM",
-      "LATENCY|HISTORY",
-      "LATENCY|LATEST",
-      "MEMORY|DOCTOR",
-      "MEMORY|MALLOC-STATS",
-      "MEMORY|STATS",
-      "MODULE|LIST",
-      "PING",
-      "PUBSUB|CHANNELS",
-      "PUBSUB|NUMPAT",
-      "PUBSUB|NUMSUB",
-      "PUBSUB|SHARDCHANNELS",
-      "PUBSUB|SHARDNUMSUB",
-      "ROLE",
-      "SCRIPT|EXISTS",
-      "SCRIPT|SHOW",
-      "SLOWLOG|GET",
-      "SLOWLOG|LEN",
-      "TIME"
-    ]
+  named
+    "ACL|CAT ACL|GETUSER ACL|LIST ACL|USERS ACL|WHOAMI BACKUP|LIST BACKUP|STATUS \
+    \CLIENT|GETNAME CLIENT|GETREDIR CLIENT|ID CLIENT|INFO CLIENT|LIST CLIENT|TRACKINGINFO \
+    \CLUSTER|COUNT-FAILURE-REPORTS CLUSTER|COUNTKEYSINSLOT CLUSTER|GETKEYSINSLOT CLUSTER|INFO \
+    \CLUSTER|KEYSLOT CLUSTER|LINKS CLUSTER|MYID CLUSTER|MYSHARDID CLUSTER|NODES \
+    \CLUSTER|REPLICAS CLUSTER|SHARDS CLUSTER|SLAVES CLUSTER|SLOT-STATS CLUSTER|SLOTS COMMAND \
+    \COMMANDLOG|GET COMMANDLOG|LEN COMMAND|COUNT COMMAND|DOCS COMMAND|GETKEYS \
+    \COMMAND|GETKEYSANDFLAGS COMMAND|INFO COMMAND|LIST CONFIG|GET ECHO FUNCTION|DUMP \
+    \FUNCTION|LIST FUNCTION|STATS HOTKEYS|GET INFO LASTSAVE LATENCY|DOCTOR LATENCY|GRAPH \
+    \LATENCY|HISTOGRAM LATENCY|HISTORY LATENCY|LATEST MEMORY|DOCTOR MEMORY|MALLOC-STATS \
+    \MEMORY|STATS MODULE|LIST PING PUBSUB|CHANNELS PUBSUB|NUMPAT PUBSUB|NUMSUB \
+    \PUBSUB|SHARDCHANNELS PUBSUB|SHARDNUMSUB ROLE SCRIPT|EXISTS SCRIPT|SHOW SLOWLOG|GET \
+    \SLOWLOG|LEN TIME"
 
 -- | The commands in lists that are written by hand which the table lacks, because its servers are
 -- older, each with the reason why the server's own description of it is not enough.
