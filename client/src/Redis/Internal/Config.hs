@@ -32,12 +32,13 @@ module Redis.Internal.Config
   )
 where
 
-import Control.Exception (SomeAsyncException, SomeException, evaluate, fromException, throwIO, try)
+import Control.Exception (evaluate, tryJust)
 import Data.ByteString (ByteString)
+import Data.Either (fromRight)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis.Duration (Duration, microseconds, milliseconds, seconds)
 import Redis.Error (Endpoint (..))
-import Redis.Internal.Hooks (Hooks, noHooks)
+import Redis.Internal.Hooks (Hooks, noHooks, synchronous)
 import System.IO.Unsafe (unsafePerformIO)
 
 -- | Everything a client needs to know before it connects. The setters in "Redis.Config" say what each
@@ -233,12 +234,7 @@ instance Show AddressMapping where
 -- commands depend on the threads that call this.
 mappedAddress :: AddressMapping -> Endpoint -> Endpoint
 mappedAddress (AddressMapping mapping) named =
-  unsafePerformIO $
-    try (evaluate (forced (mapping named))) >>= \case
-      Right reached -> pure reached
-      Left (failure :: SomeException) -> case fromException failure of
-        Just (asynchronous :: SomeAsyncException) -> throwIO asynchronous
-        Nothing -> pure named
+  unsafePerformIO (fromRight named <$> tryJust synchronous (evaluate (forced (mapping named))))
   where
     forced = \case
       UnixEndpoint path -> length path `seq` UnixEndpoint path

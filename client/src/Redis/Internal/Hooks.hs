@@ -17,10 +17,12 @@ module Redis.Internal.Hooks
     CommandEnded (..),
     CommandOutcome (..),
     beginObserving,
+    synchronous,
   )
 where
 
-import Control.Exception (SomeAsyncException, SomeException, fromException, throwIO, try)
+import Control.Exception (SomeAsyncException (..), SomeException, fromException, tryJust)
+import Control.Monad (void)
 import Data.ByteString (ByteString)
 import Data.IORef (newIORef, readIORef, writeIORef)
 import Redis.Duration (Duration)
@@ -70,15 +72,16 @@ beginObserving hook begun = do
 beforeConnectionHook :: (ConnectionEvent -> IO ()) -> Hooks -> Hooks
 beforeConnectionHook act hooks = hooks {hookConnection = Just (\event -> act event *> mapM_ ($ event) (hookConnection hooks))}
 
--- | Runs a hook, and drops its exceptions, but not the asynchronous ones: those are meant for the
--- thread that runs it.
+-- | Runs a hook, and drops its exceptions.
 guarded :: IO () -> IO ()
-guarded action =
-  try action >>= \case
-    Right () -> pure ()
-    Left (failure :: SomeException) -> case fromException failure of
-      Just (asynchronous :: SomeAsyncException) -> throwIO asynchronous
-      Nothing -> pure ()
+guarded = void . tryJust synchronous
+
+-- | For 'tryJust' around the user's code: any exception but the asynchronous ones, which are meant for
+-- the thread that runs it.
+synchronous :: SomeException -> Maybe SomeException
+synchronous failure = case fromException failure of
+  Just (SomeAsyncException _) -> Nothing
+  Nothing -> Just failure
 
 -- | Something that happened to a connection, or to the map of a cluster.
 data ConnectionEvent
