@@ -323,12 +323,6 @@ setHooks new config = config {configHooks = new}
 getEndpoints :: Config -> NonEmpty Endpoint
 getEndpoints = topologySeeds . configTopology
 
--- | Whether the configuration is for a cluster.
-isClusterConfig :: Config -> Bool
-isClusterConfig config = case configTopology config of
-  Cluster _ -> True
-  _ -> False
-
 -- | The database to SELECT ('setDatabase').
 getDatabase :: Config -> Int
 getDatabase = configDatabase

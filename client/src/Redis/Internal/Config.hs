@@ -7,6 +7,7 @@ module Redis.Internal.Config
     defaultConfig,
     Topology (..),
     topologySeeds,
+    isClusterConfig,
     Secret,
     toSecret,
     revealSecret,
@@ -14,7 +15,6 @@ module Redis.Internal.Config
     CredentialsSource (..),
     IssuedCredentials (..),
     issuedCredentials,
-    fixedCredentials,
     TlsConfig (..),
     tlsDefaults,
     ProtocolVersion (..),
@@ -97,6 +97,12 @@ topologySeeds = \case
   Group seeds -> seeds
   Sentinels _ seeds -> seeds
 
+-- | Whether the configuration is for a cluster.
+isClusterConfig :: Config -> Bool
+isClusterConfig config = case configTopology config of
+  Cluster _ -> True
+  _ -> False
+
 -- | A password, or anything else that must not be printed.
 newtype Secret = Secret ByteString
   deriving newtype (Eq)
@@ -154,12 +160,6 @@ data IssuedCredentials = IssuedCredentials
 -- > (issuedCredentials credentials) {issuedFor = Just (minutes 60)}
 issuedCredentials :: Credentials -> IssuedCredentials
 issuedCredentials known = IssuedCredentials {issuedAs = known, issuedFor = Nothing}
-
--- | The credentials, if no action issues them.
-fixedCredentials :: CredentialsSource -> Maybe Credentials
-fixedCredentials = \case
-  FixedCredentials known -> Just known
-  _ -> Nothing
 
 -- | How to speak TLS. Begin with 'tlsDefaults' and set its fields.
 data TlsConfig = TlsConfig

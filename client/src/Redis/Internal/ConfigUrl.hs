@@ -18,8 +18,8 @@
 -- the rest of the password may count as any other part of the URL.
 module Redis.Internal.ConfigUrl (configFromUrl) where
 
+import Control.Applicative ((<|>))
 import Control.Monad (foldM, unless, when)
-import Data.Bifunctor (first)
 import Data.Bits (shiftL, (.|.))
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
@@ -28,6 +28,7 @@ import Data.Char (digitToInt, isAsciiLower, isDigit, isHexDigit, toLower)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe, isJust)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
 import Redis.Duration (microseconds)
@@ -107,12 +108,8 @@ configFromUrl url = do
               Just False -> Just Nothing
               _ -> Nothing
           }
-  withPath <- case pathDatabase of
-    Nothing -> Right start
-    Just database
-      | Map.member "db" options -> wrong "option db" "stands in the path already"
-      | otherwise -> Right start {configDatabase = database}
-  foldM applyOption withPath (Map.toList options) >>= certificateAndKey options >>= sentinelCredentials options >>= validateConfig
+  when (isJust pathDatabase && Map.member "db" options) (wrong "option db" "stands in the path already")
+  foldM applyOption start {configDatabase = fromMaybe (configDatabase start) pathDatabase} (Map.toList options) >>= certificateAndKey options >>= sentinelCredentials options >>= validateConfig
   where
     tcpTopology isCluster kind = \case
       seeds
@@ -151,11 +148,8 @@ credentialsAndHosts :: ByteString -> Either ConfigError (Maybe Credentials, Byte
 credentialsAndHosts authority = case Char8.split '@' authority of
   [] -> Right (Nothing, "")
   [hosts] -> Right (Nothing, hosts)
-  [userInfo, hosts] -> do
-    credentials <- parseCredentials userInfo
-    pure (credentials, hosts)
-  -- More than one @ could be a part of a password, or credentials repeated for
-  -- each host: this code does not guess.
+  [userInfo, hosts] -> (\credentials -> (credentials, hosts)) <$> parseCredentials userInfo
+  -- More than one @ could be a part of a password, or credentials repeated for each host.
   _ -> wrong "credentials" "stand once, before all hosts, and an @ in them is written %40"
 
 parseCredentials :: ByteString -> Either ConfigError (Maybe Credentials)
@@ -167,11 +161,7 @@ parseCredentials userInfo = do
   password <- percentDecoded "credentials" (Char8.drop 1 rawPassword)
   when (ByteString.null user && ByteString.null password) (wrong "credentials" "the password is empty")
   pure $
-    Just
-      Credentials
-        { credentialsUser = if ByteString.null user then Nothing else Just user,
-          credentialsPassword = toSecret password
-        }
+    Just Credentials {credentialsUser = if ByteString.null user then Nothing else Just user, credentialsPassword = toSecret password}
 
 -- | Reads the hosts, given the port of a host that names none.
 parseHosts :: Port -> ByteString -> Either ConfigError (NonEmpty Endpoint)
@@ -205,10 +195,8 @@ parseHost usual text = case Char8.uncons text of
       | ByteString.null host = wrong "host" "is missing"
       | otherwise = Right (TcpEndpoint host port)
 
-defaultPort :: Port
+defaultPort, sentinelPort :: Port
 defaultPort = 6379
-
-sentinelPort :: Port
 sentinelPort = 26379
 
 parsePort :: ByteString -> Either ConfigError Port
@@ -246,9 +234,7 @@ optionPart name
 
 applyOption :: Config -> (ByteString, ByteString) -> Either ConfigError Config
 applyOption config (name, value) = case name of
-  "ca" -> do
-    file <- filePath part value
-    tls (\old -> old {tlsCaFile = Just file})
+  "ca" -> filePath part value >>= \file -> tls (\old -> old {tlsCaFile = Just file})
   "cert" -> tls id
   "key" -> tls id
   "client_name" -> Right config {configClientName = Just value}
@@ -270,26 +256,23 @@ applyOption config (name, value) = case name of
     "2" -> Right config {configProtocol = OnlyResp2}
     "3" -> Right config {configProtocol = PreferResp3}
     _ -> wrong part "must be 2 or 3"
-  "read_from" -> case readFromWord value of
+  "read_from" -> case lookup value plainReads <|> (SameZone <$> ByteString.stripPrefix "zone:" value) of
     Just new -> Right config {configReadFrom = new}
     Nothing -> wrong part "must be primary, replica, any, latency, or zone: and the name of a zone"
   "refresh_interval" -> (\new -> config {configRefreshInterval = new}) <$> seconds part value
   "refresh_throttle" -> (\new -> config {configRefreshThrottle = new}) <$> seconds part value
   "reply_checks" -> (\new -> config {configReplyChecks = new}) <$> boolean part value
   "redirect" -> (\new -> config {configFollowsRedirects = new}) <$> boolean part value
-  "sentinel_password" -> config <$ sentinels
-  "sentinel_tls" -> config <$ sentinels
-  "sentinel_user" -> config <$ sentinels
+  _ | name `elem` ["sentinel_password", "sentinel_tls", "sentinel_user"] -> config <$ sentinels
   "server_name" -> tls (\old -> old {tlsServerName = Just value})
   "silence_limit" -> (\new -> config {configSilenceLimit = new}) <$> orNone (seconds part)
   "timeout" -> (\new -> config {configCommandTimeout = new}) <$> orNone (seconds part)
   "user_timeout" -> (\new -> config {configTcpUserTimeout = new}) <$> orNone (seconds part)
-  "verify" -> do
-    verify <- boolean part value
-    tls (\old -> old {tlsVerify = verify})
+  "verify" -> boolean part value >>= \verify -> tls (\old -> old {tlsVerify = verify})
   _ -> wrong part "is not known"
   where
     part = optionPart name
+    plainReads = [("primary", ReadPrimary), ("replica", PreferReplica), ("any", ReadAny), ("latency", LowestLatency)]
     orNone reader
       | value == "none" = Right Nothing
       | otherwise = Just <$> reader value
@@ -305,14 +288,6 @@ withTls part change config = case (configTls config, configSentinelTls config) o
   (Nothing, Just (Just old)) -> Right config {configSentinelTls = Just (Just (change old))}
   _ -> wrong part "is for TLS: rediss://, or the option sentinel_tls=true"
 
-readFromWord :: ByteString -> Maybe ReadFrom
-readFromWord = \case
-  "primary" -> Just ReadPrimary
-  "replica" -> Just PreferReplica
-  "any" -> Just ReadAny
-  "latency" -> Just LowestLatency
-  other -> SameZone <$> ByteString.stripPrefix "zone:" other
-
 -- | Applies the options @cert@ and @key@, which make sense only together.
 certificateAndKey :: Map ByteString ByteString -> Config -> Either ConfigError Config
 certificateAndKey options config = case (Map.lookup "cert" options, Map.lookup "key" options) of
@@ -327,8 +302,7 @@ certificateAndKey options config = case (Map.lookup "cert" options, Map.lookup "
 sentinelCredentials :: Map ByteString ByteString -> Config -> Either ConfigError Config
 sentinelCredentials options config = case (Map.lookup "sentinel_user" options, Map.lookup "sentinel_password" options) of
   (Nothing, Nothing) -> Right config
-  (user, Just password) ->
-    Right config {configSentinelCredentials = Just Credentials {credentialsUser = user, credentialsPassword = toSecret password}}
+  (user, Just password) -> Right config {configSentinelCredentials = Just Credentials {credentialsUser = user, credentialsPassword = toSecret password}}
   (Just _, Nothing) -> wrong "option sentinel_user" "needs the option sentinel_password"
 
 boolean :: String -> ByteString -> Either ConfigError Bool
@@ -353,9 +327,7 @@ seconds part text = case Char8.split '.' text of
     number = maybe (wrong part "must be a number of seconds") Right (readMaybe (Char8.unpack text))
 
 filePath :: String -> ByteString -> Either ConfigError FilePath
-filePath part = first (const failure) . fmap Text.unpack . Text.decodeUtf8'
-  where
-    failure = ConfigError {configErrorPart = part, configErrorReason = "must be UTF-8"}
+filePath part = either (const (wrong part "must be UTF-8")) (Right . Text.unpack) . Text.decodeUtf8'
 
 -- | Undoes percent-encoding. \(O(n)\).
 percentDecoded :: String -> ByteString -> Either ConfigError ByteString

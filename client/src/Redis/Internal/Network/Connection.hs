@@ -76,7 +76,7 @@ import Redis.Internal.Network.ReplyChecks (ReplyChecks, checkKey, newReplyChecks
 import Redis.Internal.Network.Runtime (Nanos, preciseNanos, spawnOn)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup
-import Redis.Internal.Protocol.Decode (DecodeLimits)
+import Redis.Internal.Protocol.Decode (Limits)
 import Redis.Internal.Protocol.Encode (requestSize)
 import Redis.Value (Value)
 import Prelude hiding (Word)
@@ -88,7 +88,7 @@ data MuxSettings = MuxSettings
     -- | The largest number of encoded bytes that are not sent yet. One larger command may exceed it
     -- when nothing else is queued.
     muxMaxQueued :: Int,
-    muxDecodeLimits :: DecodeLimits,
+    muxDecodeLimits :: Limits,
     -- | The usual time limit of a command. 'Nothing' is no limit.
     muxCommandTimeout :: Maybe Nanos,
     -- | How long the peer may be silent while commands are in flight before it is probed, and again
