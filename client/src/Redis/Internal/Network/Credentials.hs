@@ -220,7 +220,13 @@ followCredentials store endpoint mux issue = when (issueNumber issue > 0) . mask
 -- | The state after the server has accepted these credentials.
 accepted :: Issue -> Following
 accepted issue =
-  Following {followingIssue = issue, followingRound = issueRound issue, followingDue = renewalOf issue, followingFailures = 0, followingSince = 0}
+  Following
+    { followingIssue = issue,
+      followingRound = issueRound issue,
+      followingDue = renewalOf issue,
+      followingFailures = 0,
+      followingSince = 0
+    }
 
 following :: CredentialStore -> Multiplexer -> Follower -> Following -> IO ()
 following store mux Follower {followerEndpoint, followerRound} = wait

@@ -359,7 +359,14 @@ data Lending caller connection = Lending
 -- | A state without connections. The argument is the largest number of connections.
 newLending :: Int -> Lending caller connection
 newLending limit =
-  Lending {lendingLimit = limit, lendingIdle = [], lendingLent = Set.empty, lendingOpening = 0, lendingQueue = Seq.empty, lendingClosed = False}
+  Lending
+    { lendingLimit = limit,
+      lendingIdle = [],
+      lendingLent = Set.empty,
+      lendingOpening = 0,
+      lendingQueue = Seq.empty,
+      lendingClosed = False
+    }
 
 -- | An event.
 data Event caller connection

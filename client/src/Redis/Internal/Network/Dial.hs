@@ -282,7 +282,8 @@ dialAddresses DialTimes {dialDeadline, dialStagger} tell addresses = do
           case event of
             Decided Candidate {candidateAddress, candidateSocket = decided} -> do
               number <- Socket.getSocketOption decided Socket.SoError
-              concluded candidateAddress decided (fromIntegral number) >>= settle failures (filter ((/= decided) . candidateSocket) waiting) later next
+              let others = filter ((/= decided) . candidateSocket) waiting
+              concluded candidateAddress decided (fromIntegral number) >>= settle failures others later next
             Next -> begin failures waiting later
             Expired -> pure (Left late)
           where

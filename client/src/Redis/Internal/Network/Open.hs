@@ -154,8 +154,14 @@ establish setup Purpose {purposeGone} endpoint openingDispose begin = openWithin
     connectWith stage connector endpoint >>= either (pure . Left . Refused) (begin issue approach)
   where
     connector = setupConnector setup
-    limit = configConnectTimeout (setupConfig setup)
-    opening = Opening {openingConnector = connector, openingEndpoint = endpoint, openingLimit = limit, openingGone = purposeGone, openingDispose}
+    opening =
+      Opening
+        { openingConnector = connector,
+          openingEndpoint = endpoint,
+          openingLimit = configConnectTimeout (setupConfig setup),
+          openingGone = purposeGone,
+          openingDispose
+        }
 
 -- | Connects with the client's credentials, and by the approach that this peer needs. A peer that hangs
 -- up during the usual handshake is connected to again, within the same attempt. One that then hung up
@@ -332,7 +338,10 @@ attemptFailed :: Backoff -> Nanos -> Double -> ConnectionCause -> Reconnect -> (
 attemptFailed backoff now random cause state = case tried now state of
   AfterFailure failure
     -- The attempt began before the failure that is known already.
-    | Waiting <- backoffStage failure -> (max 0 (secondsFromNanos (backoffNotBefore failure - now)), AfterFailure failure {backoffCause = cause})
+    | Waiting <- backoffStage failure ->
+      ( max 0 (secondsFromNanos (backoffNotBefore failure - now)),
+        AfterFailure failure {backoffCause = cause}
+      )
   other -> oneMore (flip (delayFor backoff) random) now now cause other
 
 -- | An attempt was interrupted, which says nothing about the node. \(O(1)\).
@@ -382,7 +391,14 @@ tried now = \case
 oneMore :: (Int -> Double) -> Nanos -> Nanos -> ConnectionCause -> Reconnect -> (Double, Reconnect)
 oneMore delayOf now from cause state = (delay, AfterFailure after)
   where
-    after = BackoffState {backoffFailures = failures, backoffCause = cause, backoffAt = now, backoffNotBefore = from + nanosFromSeconds delay, backoffStage = Waiting}
+    after =
+      BackoffState
+        { backoffFailures = failures,
+          backoffCause = cause,
+          backoffAt = now,
+          backoffNotBefore = from + nanosFromSeconds delay,
+          backoffStage = Waiting
+        }
     delay = delayOf failures
     failures = case state of
       NoFailure -> 1
