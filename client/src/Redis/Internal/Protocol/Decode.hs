@@ -2,21 +2,17 @@
 
 -- | Decodes replies from bytes: RESP2 and RESP3, in place, resumable at any byte.
 --
--- 'decode' looks at received bytes where they lie and copies only the strings
--- that become part of a 'Value'. Aggregates that are not complete are kept in
--- 'Frames', an explicit stack, so that no element is looked at twice however
--- the bytes were cut into segments: the cost is \(O(n)\) in the bytes of a
--- reply. What is unfinished when the bytes end is at most one element, from
--- the offset that 'NeedMore' names. Of a long string, what has come is moved to its place at once:
--- each byte is copied once, and the receive buffer never has to hold the whole string.
+-- 'decode' looks at received bytes where they lie and copies only the strings that become part of a
+-- 'Value'. Aggregates that are not complete are kept in 'Frames', an explicit stack, so that no element is
+-- looked at twice however the bytes were cut into segments: the cost is \(O(n)\) in the bytes of a reply.
+-- What is unfinished when the bytes end is at most one element, from the offset that 'NeedMore' names. Of a
+-- long string, what has come is moved to its place at once, so each byte is copied once.
 --
--- A peer may be hostile or broken. Sizes, counts and depth are limited, and a count allocates
--- nothing before its elements arrive. Nor does the size of a string, before a part of it has come. Streamed strings and aggregates (@$?@, @*?@ …), which no
--- server sends to clients, are refused. So is a size that is not plain digits, or has more digits
--- than it needs (@$+3@,
--- @$03@, @*-01@): servers write sizes as they write integers, without a sign and
--- without leading zeros, so such a size is what is left of something else. Integers themselves
--- (@:@) may have both, because modules and proxies write those as they like.
+-- A peer may be hostile or broken. Sizes, counts and depth are limited, and a count or the size of a string
+-- allocates nothing before a part of what it announces has come. Streamed strings and aggregates (@$?@,
+-- @*?@ …), which no server sends to clients, are refused. So is a size that is not plain digits, or has more
+-- digits than it needs (@$+3@, @$03@, @*-01@), because it is what is left of something else. Integers
+-- themselves (@:@) may have both, because modules and proxies write those as they like.
 module Redis.Internal.Protocol.Decode
   ( decode,
     decodeWhile,
@@ -35,7 +31,6 @@ where
 
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
-import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Internal qualified as ByteString.Internal
 import Data.ByteString.Unsafe qualified as ByteString.Unsafe
 import Data.Int (Int64)
@@ -45,7 +40,7 @@ import Foreign.Marshal.Utils (copyBytes)
 import Foreign.Ptr (Ptr, castPtr, plusPtr)
 import Foreign.Storable (peekByteOff)
 import Redis.Internal.Config (Limits (..), limitsDefaults)
-import Redis.Internal.Protocol.Double (parseDouble)
+import Redis.Internal.Protocol.Double (parseDouble, parseInteger)
 import Redis.Value (NullForm (..), Value (..))
 import System.IO.Unsafe (unsafeDupablePerformIO)
 
@@ -363,7 +358,7 @@ decodeWhile limits base onValue = \at end (Frames begun stack) -> case begun of
       45 {- '-' -} -> complete (ErrorReply text) next end frames
       44 {- ',' -} -> parsed "double" (Double <$> parseDouble text)
       35 {- '#' -} -> parsed "boolean" (Boolean <$> parseBoolean text)
-      40 {- '(' -} -> parsed "big number" (BigNumber <$> parseBigNumber text)
+      40 {- '(' -} -> parsed "big number" (BigNumber <$> parseInteger text)
       _ {- '_' -} -> if ByteString.null text then complete (NullOf PlainNull) next end frames else malformed "null with a body"
       where
         parsed name = maybe (malformed ("not a " <> name)) (\value -> complete value next end frames)
@@ -407,11 +402,6 @@ parseBoolean :: ByteString -> Maybe Bool
 parseBoolean = \case
   "t" -> Just True
   "f" -> Just False
-  _ -> Nothing
-
-parseBigNumber :: ByteString -> Maybe Integer
-parseBigNumber text = case Char8.readInteger text of
-  Just (number, "") -> Just number
   _ -> Nothing
 
 -- | Decodes one value from complete bytes that do not come from a connection. Returns it with the
