@@ -4,18 +4,15 @@
 -- > redis+sentinel://[[user]:password@]host[:port][,host[:port]…]/name[/database][?option=value&…]
 -- > unix://[[user]:password@]/path/of/the/socket[?option=value&…]
 --
--- @rediss://@ is the same over TLS, and so is every other scheme with two @s@. @valkey://@ and
--- @valkeys://@ mean the same as @redis://@ and @rediss://@, also with @+cluster@ and the like.
--- @redis+cluster://@, or the option @cluster=true@, is for a cluster, and
--- @redis+group://@ for a primary with its replicas; both may have several hosts. The
--- hosts of @redis+sentinel://@ are sentinels, by default at port 26379; the credentials
--- before them are for the servers. IPv6 addresses stand in brackets. In user, password, host, path
--- and values, write a character that has a meaning in a URL (@% \/ ? # \@ : , & =@) as
--- @%@ and two hexadecimal digits; a plus sign is a plus sign.
+-- @rediss://@ is the same over TLS, and so is every other scheme with two @s@; @valkey@ means the same as
+-- @redis@. @redis+cluster://@, or the option @cluster=true@, is for a cluster, and @redis+group://@ for a
+-- primary with its replicas; both may have several hosts. The hosts of @redis+sentinel://@ are sentinels, by
+-- default at port 26379; the credentials before them are for the servers. IPv6 addresses stand in brackets.
+-- In user, password, host, path and values, write a character that has a meaning in a URL
+-- (@% \/ ? # \@ : , & =@) as @%@ and two hexadecimal digits; a plus sign is a plus sign.
 --
--- An error names the part that is wrong and never repeats its text, except the name of an option,
--- where no part of a password can stand. Elsewhere it can: if a password has an unescaped character,
--- the rest of the password may count as any other part of the URL.
+-- An error names the part that is wrong and never repeats its text, except the name of an option: if a
+-- password has an unescaped character, the rest of it may count as any other part of the URL.
 module Redis.Internal.ConfigUrl (configFromUrl) where
 
 import Control.Applicative ((<|>))
@@ -32,7 +29,7 @@ import Data.Maybe (fromMaybe, isJust)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
 import Redis.Duration (microseconds)
-import Redis.Error (Endpoint (..), Host, Port)
+import Redis.Error (Endpoint (..), Port)
 import Redis.Internal.Config
 import Redis.Internal.ConfigCheck (ConfigError (..), validateConfig)
 import Text.Read (readMaybe)
@@ -76,7 +73,7 @@ configFromUrl url = do
   -- The text behind the host has no @. If one is found there, a password with an
   -- unescaped / or ? ends at it.
   when
-    (Char8.elem '@' query || (schemeTransport scheme /= UnixTransport && Char8.elem '@' path))
+    (Char8.elem '@' query || (schemeKind scheme /= ForSocket && Char8.elem '@' path))
     (wrong "credentials" "characters such as / ? # @ are written as % and two hexadecimal digits")
   (credentials, hosts) <- credentialsAndHosts authority
   options <- parseOptions query
@@ -85,20 +82,19 @@ configFromUrl url = do
   when (asCluster == Just True && schemeKind scheme `elem` [ForGroup, ForSentinels]) (wrong "option cluster" "is not for a primary with replicas")
   sentinelsByTls <- traverse (boolean "option sentinel_tls") (Map.lookup "sentinel_tls" options)
   let isCluster = asCluster == Just True || schemeKind scheme == ForCluster
-  (topology, pathDatabase) <- case schemeTransport scheme of
-    UnixTransport -> do
+  (topology, pathDatabase) <- case schemeKind scheme of
+    ForSocket -> do
       unless (ByteString.null hosts) (wrong "host" "a Unix socket has none: three slashes, then its path")
       when isCluster (wrong "option cluster" "the nodes of a cluster have hosts and ports, no Unix sockets")
       file <- percentDecoded "path" path >>= filePath "path"
       pure (Standalone (UnixEndpoint file), Nothing)
-    TcpTransport
-      | schemeKind scheme == ForSentinels -> do
-        seeds <- parseHosts sentinelPort hosts
-        let (rawName, afterName) = Char8.break (== '/') (Char8.drop 1 path)
-        name <- percentDecoded "path" rawName
-        when (ByteString.null name) (wrong "path" "must begin with the name by which the sentinels know the primary")
-        (,) (Sentinels name seeds) <$> databaseFromPath afterName
-      | otherwise -> (,) <$> (parseHosts defaultPort hosts >>= tcpTopology isCluster (schemeKind scheme)) <*> databaseFromPath path
+    ForSentinels -> do
+      seeds <- parseHosts sentinelPort hosts
+      let (rawName, afterName) = Char8.break (== '/') (Char8.drop 1 path)
+      name <- percentDecoded "path" rawName
+      when (ByteString.null name) (wrong "path" "must begin with the name by which the sentinels know the primary")
+      (,) (Sentinels name seeds) <$> databaseFromPath afterName
+    kind -> (,) <$> (parseHosts defaultPort hosts >>= tcpTopology isCluster kind) <*> databaseFromPath path
   let start =
         (defaultConfig topology)
           { configCredentials = maybe NoCredentials FixedCredentials credentials,
@@ -118,16 +114,12 @@ configFromUrl url = do
       seed :| [] -> Right (Standalone seed)
       _ -> wrong "host" "several hosts are for a cluster (redis+cluster://, or the option cluster=true) or a primary with replicas (redis+group://)"
 
-data Carrier = TcpTransport | UnixTransport
-  deriving stock (Eq)
-
 -- | What a scheme says about the servers.
-data Kind = ForServer | ForCluster | ForGroup | ForSentinels
+data Kind = ForServer | ForCluster | ForGroup | ForSentinels | ForSocket
   deriving stock (Eq)
 
 data Scheme = Scheme
-  { schemeTransport :: Carrier,
-    schemeTls :: Bool,
+  { schemeTls :: Bool,
     schemeKind :: Kind
   }
 
@@ -135,9 +127,9 @@ schemeAndRest :: ByteString -> Either ConfigError (Scheme, ByteString)
 schemeAndRest url = do
   let (name, rest) = ByteString.breakSubstring "://" url
       (family, kind) = Char8.break (== '+') (Char8.map toLower name)
-  scheme <- case (family, kind, Scheme TcpTransport <$> lookup family tlsOf <*> lookup kind kinds) of
-    (_, _, Just found) -> Right found
-    ("unix", "", _) -> Right (Scheme UnixTransport False ForServer)
+  scheme <- case Scheme <$> lookup family tlsOf <*> lookup kind kinds of
+    Just found -> Right found
+    Nothing | (family, kind) == ("unix", "") -> Right (Scheme False ForSocket)
     _ -> wrong "scheme" "must be redis://, redis+cluster://, redis+group://, redis+sentinel://, the same with rediss, valkey or valkeys, or unix://"
   pure (scheme, ByteString.drop 3 rest)
   where
@@ -170,30 +162,25 @@ parseHosts usual hosts = case Char8.split ',' hosts of
   one : others -> (:|) <$> parseHost usual one <*> traverse (parseHost usual) others
 
 parseHost :: Port -> ByteString -> Either ConfigError Endpoint
-parseHost usual text = case Char8.uncons text of
-  Nothing -> wrong "host" "is missing"
-  Just ('[', rest) -> do
-    let (address, afterAddress) = Char8.break (== ']') rest
+parseHost usual text
+  | Just bracketed <- ByteString.stripPrefix "[" text = do
+    let (address, closing) = Char8.break (== ']') bracketed
+        rest = Char8.drop 1 closing
     host <- percentDecoded "host" address
     unless (":" `ByteString.isInfixOf` host) (wrong "host" "only an IPv6 address stands in brackets")
-    case Char8.uncons (Char8.drop 1 afterAddress) of
-      _ | ByteString.null afterAddress -> wrong "host" "the closing bracket is missing"
-      Nothing -> Right (TcpEndpoint host usual)
-      Just (':', port) -> TcpEndpoint host <$> parsePort port
-      Just _ -> wrong "host" "only a port can follow the closing bracket"
-  Just _ -> do
+    when (ByteString.null closing) (wrong "host" "the closing bracket is missing")
+    unless (ByteString.null rest || ":" `ByteString.isPrefixOf` rest) (wrong "host" "only a port can follow the closing bracket")
+    TcpEndpoint host <$> portFrom rest
+  | otherwise = do
     let (rawHost, rest) = Char8.break (== ':') text
     host <- percentDecoded "host" rawHost
-    case Char8.uncons rest of
-      Nothing -> tcpEndpoint host usual
-      Just (_, port)
-        | Char8.elem ':' port -> wrong "host" "an IPv6 address stands in brackets"
-        | otherwise -> parsePort port >>= tcpEndpoint host
+    when (Char8.elem ':' (Char8.drop 1 rest)) (wrong "host" "an IPv6 address stands in brackets")
+    port <- portFrom rest
+    when (ByteString.null host) (wrong "host" "is missing")
+    pure (TcpEndpoint host port)
   where
-    tcpEndpoint :: Host -> Port -> Either ConfigError Endpoint
-    tcpEndpoint host port
-      | ByteString.null host = wrong "host" "is missing"
-      | otherwise = Right (TcpEndpoint host port)
+    -- The port behind its colon.
+    portFrom rest = if ByteString.null rest then Right usual else parsePort (Char8.drop 1 rest)
 
 defaultPort, sentinelPort :: Port
 defaultPort = 6379
@@ -235,8 +222,7 @@ optionPart name
 applyOption :: Config -> (ByteString, ByteString) -> Either ConfigError Config
 applyOption config (name, value) = case name of
   "ca" -> filePath part value >>= \file -> tls (\old -> old {tlsCaFile = Just file})
-  "cert" -> tls id
-  "key" -> tls id
+  _ | name `elem` ["cert", "key"] -> tls id
   "client_name" -> Right config {configClientName = Just value}
   -- Was read before the others, as sentinel_tls was.
   "cluster" -> Right config

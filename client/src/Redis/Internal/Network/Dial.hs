@@ -59,13 +59,12 @@ import Redis.Error (ConnectionCause (..), Delivery (NotSent), Endpoint (..), Err
 import Redis.Internal.Config (Config (..))
 import Redis.Internal.Network.Runtime (coarseNanos, expiry, spawn, supervised)
 import Redis.Internal.Network.Tls (TlsContext, newTlsContext, tlsTransport)
-import Redis.Internal.Network.Transport (TcpTuning (..), Transport, socketTransport, tuneTcp)
+import Redis.Internal.Network.Transport (Transport, socketTransport, tuneTcp)
 
--- | The timeouts, TCP options and TLS context that all connections of a client share, and what it has
--- learnt of its peers. Any number of threads may connect with it at once.
+-- | What all connections of a client share, and what it has learnt of its peers. Any number of threads may
+-- connect with it at once.
 data Connector = Connector
-  { connectorTimes :: DialTimes,
-    connectorTuning :: TcpTuning,
+  { connectorConfig :: Config,
     -- | 'Nothing' for plain text.
     connectorTls :: Maybe TlsContext,
     -- | How the handshake begins with the peers for which that is not the usual way.
@@ -78,21 +77,10 @@ data Connector = Connector
 -- | Makes the connector for a configuration. With TLS it reads the certificate files; nothing else
 -- can fail ('Redis.Error.TlsFailed').
 newConnector :: Config -> IO (Either ConnectionCause Connector)
-newConnector Config {configConnectTimeout, configKeepAlive, configTcpUserTimeout, configTls} =
-  traverse newTlsContext configTls >>= traverse connector . sequence
+newConnector config =
+  traverse newTlsContext (configTls config) >>= traverse connector . sequence
   where
-    connector tls = do
-      connectorApproaches <- newIORef Map.empty
-      connectorFailures <- newIORef Map.empty
-      pure
-        Connector
-          { -- RFC 8305 recommends a quarter of a second; less where the deadline is short.
-            connectorTimes = DialTimes {dialDeadline = configConnectTimeout, dialStagger = min 0.25 (configConnectTimeout / 4)},
-            connectorTuning = TcpTuning {tuningKeepAlive = configKeepAlive, tuningUserTimeout = configTcpUserTimeout},
-            connectorTls = tls,
-            connectorApproaches,
-            connectorFailures
-          }
+    connector tls = Connector config tls <$> newIORef Map.empty <*> newIORef Map.empty
 
 -- | How the handshake with a peer is made.
 data Approach
@@ -177,14 +165,14 @@ explained connector endpoint = \case
 -- owns the transport and must receive it with asynchronous exceptions masked, as
 -- 'Control.Exception.bracket' does.
 connectWith :: Stage -> Connector -> Endpoint -> IO (Either ConnectionCause Transport)
-connectWith Stage {stageLate, stageOver} Connector {connectorTimes, connectorTuning, connectorTls} endpoint = mask_ $ do
+connectWith Stage {stageLate, stageOver} Connector {connectorConfig, connectorTls} endpoint = mask_ $ do
   -- The user's credentials action runs before this. It may have caught the exception that was to
   -- stop this thread, and gone on. No second exception is thrown, so check here.
   over <- atomically ((Just <$> stageOver) `orElse` pure Nothing)
   dialled <- case (over, endpoint) of
     (Just cause, _) -> pure (Left cause)
-    (Nothing, TcpEndpoint host port) -> resolve host port >>= either (pure . Left) (dialAddresses connectorTimes (writeIORef stageLate))
-    (Nothing, UnixEndpoint path) -> dialUnix connectorTimes path
+    (Nothing, TcpEndpoint host port) -> resolve host port >>= either (pure . Left) (dialAddresses times (writeIORef stageLate))
+    (Nothing, UnixEndpoint path) -> dialUnix times path
   case dialled of
     Left cause -> pure (Left cause)
     Right socket -> do
@@ -196,14 +184,17 @@ connectWith Stage {stageLate, stageOver} Connector {connectorTimes, connectorTun
   where
     equip socket = do
       case endpoint of
-        TcpEndpoint _ _ -> tuneTcp connectorTuning socket
+        TcpEndpoint _ _ -> tuneTcp connectorConfig socket
         UnixEndpoint _ -> pure ()
       case connectorTls of
         Nothing -> Right <$> socketTransport endpoint socket
         Just context -> do
           writeIORef stageLate (TlsTimedOut limit)
           tlsTransport context endpoint socket <* writeIORef stageLate (ConnectTimedOut limit)
-    limit = seconds (dialDeadline connectorTimes)
+    deadline = configConnectTimeout connectorConfig
+    limit = seconds deadline
+    -- RFC 8305 recommends a quarter of a second; less where the deadline is short.
+    times = DialTimes {dialDeadline = deadline, dialStagger = min 0.25 (deadline / 4)}
 
 -- | The time limits of a dial, in seconds.
 data DialTimes = DialTimes

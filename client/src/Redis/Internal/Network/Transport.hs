@@ -27,7 +27,6 @@ module Redis.Internal.Network.Transport
 
     -- * Sockets
     socketTransport,
-    TcpTuning (..),
     tuneTcp,
   )
 where
@@ -44,6 +43,7 @@ import GHC.Event (Lifetime (OneShot), evtRead, getSystemEventManager, registerFd
 import Network.Socket (Socket)
 import Network.Socket qualified as Socket
 import Redis.Error (ConnectionCause (BrokenConnection, TlsFailed), Endpoint)
+import Redis.Internal.Config (Config (..))
 import Redis.Internal.Network.Runtime (spawn)
 import System.Posix.Types (Fd (Fd))
 
@@ -166,21 +166,13 @@ orThrow call answer
   | answer >= attemptWouldWrite = pure answer
   | otherwise = throwErrno call
 
--- | TCP options beyond TCP_NODELAY, which every connection gets.
-data TcpTuning = TcpTuning
-  { -- | Seconds of idleness before the peer is probed; then it has as many again to answer.
-    tuningKeepAlive :: Maybe Int,
-    -- | Seconds that sent bytes may stay unacknowledged before the connection counts as broken;
-    -- 'Nothing' leaves it to the system (many minutes).
-    tuningUserTimeout :: Maybe Double
-  }
-
--- | Applies the options to a TCP socket. An option that the system does not know, or refuses, stays
+-- | Applies TCP_NODELAY and the configuration's options to a TCP socket. A peer that is probed has as many
+-- seconds to answer as the connection was idle. An option that the system does not know, or refuses, stays
 -- as it was. Never blocks, never throws.
-tuneTcp :: TcpTuning -> Socket -> IO ()
-tuneTcp TcpTuning {tuningKeepAlive, tuningUserTimeout} socket =
+tuneTcp :: Config -> Socket -> IO ()
+tuneTcp Config {configKeepAlive, configTcpUserTimeout} socket =
   Socket.withFdSocket socket $ \descriptor ->
-    c_tune descriptor (maybe 0 (clamp . toInteger) tuningKeepAlive) (maybe 0 millis tuningUserTimeout)
+    c_tune descriptor (maybe 0 (clamp . toInteger) configKeepAlive) (maybe 0 millis configTcpUserTimeout)
   where
     clamp = fromInteger . max 0 . min 2000000000
     -- 0 would mean "not wanted", which is not what a tiny timeout asks for.

@@ -131,17 +131,10 @@ anyNumber text = case text of
       mantissa <- parseInteger mantissaDigits
       power <- case Char8.uncons afterFraction of
         Nothing -> Just 0
-        Just (e, rest) | e == 'e' || e == 'E' -> clampExponent (ByteString.length mantissaDigits) <$> exponentOf rest
+        Just (e, rest) | e == 'e' || e == 'E' -> clampExponent (ByteString.length mantissaDigits) <$> parseInteger rest
         _ -> Nothing
       let scaled = power - ByteString.length fraction
       Just (fromRational (fromInteger mantissa * 10 ^^ scaled))
-    exponentOf rest = case Char8.uncons rest of
-      Just ('-', digits) -> negate <$> natural digits
-      Just ('+', digits) -> natural digits
-      _ -> natural rest
-    natural digits
-      | Char8.all isDigit digits = parseInteger digits
-      | otherwise = Nothing
     -- Beyond this a double is zero or infinite, whatever the digits are.
     clampExponent :: Int -> Integer -> Int
     clampExponent digits = fromInteger . max (negate bound) . min bound
