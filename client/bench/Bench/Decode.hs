@@ -15,7 +15,7 @@ import Data.ByteString.Unsafe qualified as ByteString.Unsafe
 import Foreign.Ptr (castPtr)
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Internal.Protocol.Decode (DecodeLimits (..), Step (..), decodeBytes, decodeWhile, startFrames)
+import Redis.Internal.Protocol.Decode (Limits (..), Step (..), decodeBytes, decodeWhile, limitsDefaults, startFrames)
 import Redis.Internal.Protocol.Exact
 
 -- | Pieces of 64 replies, each piece of one kind and size; one array; and large replies with their
@@ -72,5 +72,5 @@ exactly = whnfAppIO $ \bytes ->
       ExactMore {} -> throwIO (userError "stopped early")
       ExactMalformed reason -> throwIO (userError reason)
 
-limits :: DecodeLimits
-limits = DecodeLimits {decodeMaxBulk = 512 * 1024 * 1024, decodeMaxElements = 1024 * 1024, decodeMaxDepth = 32}
+limits :: Limits
+limits = limitsDefaults {limitBulkBytes = 512 * 1024 * 1024, limitElements = 1024 * 1024, limitDepth = 32}

@@ -11,7 +11,7 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Unsafe qualified as ByteString.Unsafe
 import Foreign.Ptr (castPtr)
 import Redis.Internal.Command (Command (commandFacts, commandRequest), Facts (factInfo), decoded, fromReply)
-import Redis.Internal.Protocol.Decode (DecodeLimits (..), Step (..), decode, startFrames)
+import Redis.Internal.Protocol.Decode (Limits (..), Step (..), decode, limitsDefaults, startFrames)
 import Redis.Value (Value)
 
 -- | Parses the bytes into a value. It is in 'IO', so that each run parses anew.
@@ -28,5 +28,5 @@ parsed bytes =
 result :: Command a -> Value -> IO a
 result given value = either throwIO pure (fromReply (factInfo (commandFacts given)) (commandRequest given) value >>= decoded given)
 
-limits :: DecodeLimits
-limits = DecodeLimits {decodeMaxBulk = 512 * 1024 * 1024, decodeMaxElements = 1024 * 1024, decodeMaxDepth = 32}
+limits :: Limits
+limits = limitsDefaults {limitBulkBytes = 512 * 1024 * 1024, limitElements = 1024 * 1024, limitDepth = 32}

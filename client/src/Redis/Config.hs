@@ -120,21 +120,18 @@ clusterConfig seeds = defaultConfig (Cluster seeds)
 
 -- | A configuration for a primary and its replicas, by some of them; one that answers is enough. The
 -- client asks them which server is the primary, and asks again when a connection is lost, when a
--- write is refused as by a replica, and periodically.
---
--- The client takes a server for the primary only if that server itself says that it is one.
+-- write is refused as by a replica, and periodically. The primary itself must say that it is one.
 groupConfig :: NonEmpty Endpoint -> Config
 groupConfig seeds = defaultConfig (Group seeds)
 
 -- | A configuration for a primary and its replicas, by the name under which sentinels watch them,
--- and by some of the sentinels; one that answers is enough, and the client learns the others from
--- it. Sentinels listen on port 26379 by default.
+-- and by some of the sentinels (by default on port 26379); one that answers is enough, and the client learns
+-- the others from it.
 --
 -- > sentinelConfig "mymaster" (TcpEndpoint "sentinel-1" 26379 :| [TcpEndpoint "sentinel-2" 26379])
 --
--- The client uses the primary that the sentinels name only if that server itself says that it is
--- one. It asks the sentinels again when they announce another primary, when a connection is lost,
--- when a write is refused as by a replica, and periodically.
+-- The client asks again as with 'groupConfig', and when the sentinels announce another primary. The primary
+-- that they name must itself say that it is one.
 sentinelConfig :: ByteString -> NonEmpty Endpoint -> Config
 sentinelConfig name seeds = defaultConfig (Sentinels name seeds)
 
@@ -143,21 +140,19 @@ setCredentials :: Maybe Credentials -> Config -> Config
 setCredentials new config = config {configCredentials = maybe NoCredentials FixedCredentials new}
 
 -- | An action that issues the credentials, for credentials that change. The client runs it when it
--- opens a connection, within the connect timeout. One thread at a time runs it: connections that are
--- opened together share the credentials that it issues. If it throws, the connection fails with that
--- error, and is tried again like any connection that could not be opened. The action may be
--- interrupted. If a server refuses the credentials, the client runs the action again, after growing
--- pauses and for at most a second, before the connection fails: a password is replaced in two
+-- opens a connection, within the connect timeout, and may interrupt it. One thread at a time runs it:
+-- connections that are opened together share the credentials that it issues. If it throws, the connection
+-- fails with that error, and is tried again like any other. If a server refuses the credentials, the client
+-- first runs the action again, after growing pauses and for at most a second: a password is replaced in two
 -- places, and never in both at once.
 --
 -- If the action says how long its credentials are valid, every connection uses them until four
 -- fifths of that time are over. Then the client runs the action again, and the open shared
--- connections authenticate again, in line with the commands on them. If the action throws, or the
--- server refuses the new credentials, the connection keeps its old ones, 'hookConnection' is called
--- with 'CredentialsNotRenewed', and the client tries again after a backoff whose longest pause is a
--- twentieth of the validity. 'Redis.Client.reauthenticate' renews credentials on demand. A lent
--- connection keeps the credentials that it was opened with, and is not lent again once they have
--- been renewed, or are due for it.
+-- connections authenticate again, in line with the commands on them. If that fails, the connection keeps
+-- its old credentials, 'hookConnection' is called with 'CredentialsNotRenewed', and the client tries again
+-- after a backoff whose longest pause is a twentieth of the validity. 'Redis.Client.reauthenticate' renews
+-- credentials on demand. A lent connection keeps the credentials that it was opened with, and is not lent
+-- again once they have been renewed, or are due for it.
 setCredentialsFrom :: IO IssuedCredentials -> Config -> Config
 setCredentialsFrom action config = config {configCredentials = CredentialsFrom action}
 
@@ -167,8 +162,8 @@ setCredentialsFrom action config = config {configCredentials = CredentialsFrom a
 setCallerAuthenticates :: Bool -> Config -> Config
 setCallerAuthenticates new config = config {configCallerAuthenticates = new}
 
--- | The credentials to authenticate with at sentinels. Default: 'Nothing', no authentication. The
--- credentials of 'setCredentials' are for the servers alone, and are not sent to sentinels.
+-- | The credentials to authenticate with at sentinels, which never get those of 'setCredentials'. Default:
+-- 'Nothing', no authentication.
 setSentinelCredentials :: Maybe Credentials -> Config -> Config
 setSentinelCredentials new config = config {configSentinelCredentials = new}
 
@@ -224,10 +219,10 @@ setBackoff new config = config {configBackoff = new}
 setPolling :: Polling -> Config -> Config
 setPolling new config = config {configPolling = new}
 
--- | How long a peer may be silent, with replies outstanding, before the client probes it; after as
--- long again without an answer it closes the connection. A peer that goes on reading the bytes that
--- are sent to it is not silent. While the command timeout, or the time of a command in flight, is
--- longer than twice the limit, the limit is half of that time. 'Nothing': no limit. Default: 2.5 s.
+-- | How long a peer may be silent, with replies outstanding, before the client probes it; after as long
+-- again without an answer it closes the connection. A peer that goes on reading what is sent to it is not
+-- silent. While the command timeout, or the time of a command in flight, is longer than twice the limit, the
+-- limit is half of that time. 'Nothing': no limit. Default: 2.5 s.
 setSilenceLimit :: Maybe Duration -> Config -> Config
 setSilenceLimit new config = config {configSilenceLimit = inSeconds <$> new}
 
@@ -270,24 +265,21 @@ setReadFrom readFrom config = config {configReadFrom = readFrom}
 -- address translation, through a tunnel, or from outside the network of containers. Default: the
 -- address that the server names.
 --
--- The client applies the function to each address that comes from a server, in a slot map or a
--- redirect. The result is the node's endpoint everywhere: in connections, errors, hooks, and as the
--- argument of 'Redis.Command.onNode'. The client does not apply it to the seeds: give those as this
--- client reaches them. If a server does not know its own host, the function gets the host at which
--- this client reached that server, with the port that the server names. With TLS, the certificate
--- must be valid for the host of the result, or for 'tlsServerName'.
---
--- The function should return at once, and always the same result for the same address. Nodes that it
--- maps to one endpoint count as one node. If it throws, the address stays as it is.
+-- The client applies the function to each address that comes from a server, in a slot map or a redirect, but
+-- not to the seeds. The result is the node's endpoint everywhere: in connections, errors, hooks, and as the
+-- argument of 'Redis.Command.onNode'. If a server does not know its own host, the function gets the host at
+-- which this client reached that server, with the port that the server names. With TLS, the certificate must
+-- be valid for the host of the result, or for 'tlsServerName'. The function should return at once, and always
+-- the same for the same address. Nodes that it maps to one endpoint count as one. If it throws, the address
+-- stays as it is.
 --
 -- > setAddressMapping (\\named -> Map.findWithDefault named named tunnels)
 setAddressMapping :: (Endpoint -> Endpoint) -> Config -> Config
 setAddressMapping mapping config = config {configAddressMapping = AddressMapping mapping}
 
 -- | What the client keeps of the replies to reads, for "Redis.Cache". Default: 'Nothing', no cache.
--- With a cache, each shared connection to a primary asks its server to report changes. That takes
--- RESP3, a server since 6.0, and a user who may run CLIENT TRACKING and CLIENT CACHING; if the
--- server refuses, the connection fails.
+-- Each shared connection to a primary asks its server to report changes. That takes RESP3, a server since
+-- 6.0, and a user who may run CLIENT TRACKING and CLIENT CACHING; if the server refuses, the connection fails.
 --
 -- > setCaching (Just cachingDefaults) (standaloneConfig "localhost" 6379)
 setCaching :: Maybe Caching -> Config -> Config
@@ -296,8 +288,7 @@ setCaching new config = config {configCaching = new}
 -- | Whether a single server may send this client's commands to another server: a replica of Valkey 8
 -- or later answers reads and writes with the address of its primary (@CLIENT CAPA redirect@), and
 -- the client goes there from then on. Default: 'False', for programs that read from a replica on
--- purpose. With a server that does not know this, the setting changes nothing. Clients of
--- 'groupConfig' and 'sentinelConfig' always follow.
+-- purpose. Clients of 'groupConfig' and 'sentinelConfig' always follow.
 setFollowRedirects :: Bool -> Config -> Config
 setFollowRedirects new config = config {configFollowsRedirects = new}
 
@@ -306,11 +297,11 @@ setFollowRedirects new config = config {configFollowsRedirects = new}
 -- block when that number has come at its place. If something else comes there, the connection ends
 -- with 'Redis.Error.ProtocolViolation', and nobody gets another's reply. Default: 'False'.
 --
--- For servers on which others can run scripts, and which lack the mend of CVE-2025-67733: there an
--- error with a line break, made by a script, shifts the replies of everybody on its connection. The
--- cost is one more command for each block, not for each command; with a single caller a block is
--- one command. Metrics count the checks as commands. The user needs the permission for ECHO. While
--- a server answers ECHO with an error (@BUSY@), connections end.
+-- For servers on which others can run scripts, and which lack the mend of CVE-2025-67733: there an error
+-- with a line break, made by a script, shifts the replies of everybody on its connection. The cost is one
+-- more command for each block; with a single caller a block is one command. Metrics count the checks as
+-- commands. The user needs the permission for ECHO. While a server answers ECHO with an error (@BUSY@),
+-- connections end.
 setReplyChecks :: Bool -> Config -> Config
 setReplyChecks new config = config {configReplyChecks = new}
 
@@ -322,12 +313,6 @@ setHooks new config = config {configHooks = new}
 -- or group, or of some sentinels.
 getEndpoints :: Config -> NonEmpty Endpoint
 getEndpoints = topologySeeds . configTopology
-
--- | Whether the configuration is for a cluster.
-isClusterConfig :: Config -> Bool
-isClusterConfig config = case configTopology config of
-  Cluster _ -> True
-  _ -> False
 
 -- | The database to SELECT ('setDatabase').
 getDatabase :: Config -> Int

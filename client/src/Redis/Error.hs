@@ -1,12 +1,10 @@
 -- | The errors of this library, and what a caller may conclude from each.
 --
--- After a failure a caller wants to know whether the command ran, more than what broke. So every
--- 'Error' tells: see 'errorDelivery'. Retries follow from that answer and from the command's own
--- facts (see "Redis.Internal.Routing.RetryPolicy"). This library never sends a write again that may
--- already have run, unless its caller allows that ('Redis.Command.repeatable').
---
--- An error names its command, and the key, from when its caller gets it ('errorCommand'). What fails
--- first, a connection or a node, fails for the commands of many callers, and knows none of them.
+-- After a failure a caller wants to know whether the command ran, more than what broke. So every 'Error'
+-- tells: see 'errorDelivery'. Retries follow from that answer and from the command's own facts. This library
+-- never sends a write again that may already have run, unless its caller allows that
+-- ('Redis.Command.repeatable'). An error names its command, and the key, from when its caller gets it
+-- ('errorCommand').
 module Redis.Error
   ( -- * Delivery
     Delivery (..),
@@ -37,6 +35,7 @@ module Redis.Error
 where
 
 import Control.Exception (Exception (..), SomeException (..))
+import Control.Monad (guard)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -103,15 +102,11 @@ data ServerError = ServerError
 -- alone, so it holds for any command, scripts included. An error of a command inside a script has the code of
 -- that command's error, also from servers before 7.0, which say @ERR@ and put it into the message. \(O(n)\).
 serverErrorFromText :: ByteString -> ServerError
-serverErrorFromText text =
-  let (code, rest) = Char8.break (== ' ') (inScript text)
-      message = Char8.drop 1 rest
-   in ServerError
-        { serverErrorCode = code,
-          serverErrorMessage = message,
-          serverErrorDelivery = if refusesBeforeRun code message then RefusedBeforeRun else MaybeExecuted,
-          serverErrorCommand = ""
-        }
+serverErrorFromText text = ServerError {serverErrorCode, serverErrorMessage, serverErrorDelivery, serverErrorCommand = ""}
+  where
+    (serverErrorCode, rest) = Char8.break (== ' ') (inScript text)
+    serverErrorMessage = Char8.drop 1 rest
+    serverErrorDelivery = if refusesBeforeRun serverErrorCode serverErrorMessage then RefusedBeforeRun else MaybeExecuted
 
 -- | The text of an error inside a script, in the words of servers since 7.0; any other text as it is.
 -- Older servers put the script and its line before the error:
@@ -123,9 +118,8 @@ inScript text = fromMaybe text $ do
       (line, failure) = position "" (ByteString.drop 3 rest)
       code = Char8.takeWhile (/= ' ') failure
   -- What Lua says itself has no code.
-  if not (Char8.null code) && Char8.all isAsciiUpper code
-    then Just (mconcat [failure, " script: ", name, ", on @user_script:", line, "."])
-    else Nothing
+  guard (not (Char8.null code) && Char8.all isAsciiUpper code)
+  Just (mconcat [failure, " script: ", name, ", on @user_script:", line, "."])
   where
     -- Some errors have their line twice, and the sign of an error reply.
     position line found = case Char8.span isDigit . Char8.dropWhile (== ' ') <$> ByteString.stripPrefix "@user_script:" found of
@@ -147,8 +141,7 @@ data ConnectionCause
     CredentialsFailed String
   | -- | Connecting, TLS and the handshake together took longer than this, the time allowed.
     ConnectTimedOut Duration
-  | -- | The peer did not agree on TLS within this time. A peer that speaks plain text waits for
-    -- more bytes.
+  | -- | The peer did not agree on TLS within this time, as one that speaks plain text does not.
     TlsTimedOut Duration
   | -- | The peer closed the connection.
     ClosedByPeer
@@ -158,8 +151,7 @@ data ConnectionCause
     SilentPeer Duration
   | -- | The bytes that arrived were not RESP, or exceeded a limit.
     ProtocolViolation String
-  | -- | This client closed the connection: the client is being closed, or the node left the
-    -- cluster.
+  | -- | This client closed the connection: it is being closed, or the node left the cluster.
     ClosedLocally
   deriving stock (Eq, Show)
 
@@ -227,9 +219,8 @@ data RoutingCause
     UncoveredSlot Int
   | -- | No node can be used. Each server that was asked for the nodes, with the reason.
     NoReachableNode [(Endpoint, Error)]
-  | -- | The command was given up after several attempts: too many redirects or retries, or no time
-    -- for another, so also a first redirect that no time was left to follow. The nodes in the order in
-    -- which they were tried, and how each failed.
+  | -- | The command was given up: too many redirects or retries, or no time for another, which may also
+    -- be the first. The nodes in the order in which they were tried, and how each failed.
     AttemptsExhausted [(Endpoint, Error)]
   | -- | Some parts failed of a command that was split over several slots.
     PartsFailed FailedParts
@@ -266,8 +257,8 @@ data Refusal
     -- share (SELECT, AUTH, MULTI, SUBSCRIBE …); use a dedicated connection.
     NeedsDedicatedConnection ByteString
   | -- | A server does not answer the command (its name) by one reply, but by none or by a stream, or
-    -- it keeps later replies back (CLIENT REPLY OFF and SKIP, MONITOR, SYNC, PSYNC); use
-    -- "Redis.Wire". Also on a dedicated connection: each reply belongs to one command there.
+    -- it keeps later replies back (CLIENT REPLY OFF and SKIP, MONITOR, SYNC, PSYNC); use "Redis.Wire",
+    -- also instead of a dedicated connection.
     NeedsWire ByteString
   | -- | In a cluster each node has its own answer to the command (its name), and no node was named.
     NeedsNode ByteString
@@ -278,20 +269,19 @@ data Refusal
     NoSuchNode Endpoint
   | -- | A contiguous run has this many commands, more than a connection may have in flight.
     RunTooLong Int
-  | -- | The command (its name) cannot stand in a transaction: it changes the state of the
-    -- connection, or this library does not know whether it does; or it names its nodes, is for
-    -- several nodes, or each node has its own answer to it.
+  | -- | The command (its name) cannot stand in a transaction: it changes, or may change, the state of the
+    -- connection; or it names its nodes, is for several, or each has its own answer to it.
     NotInTransaction ByteString
   | -- | The command has no words, not even a name.
     EmptyCommand
   | -- | The command (its name) has an argument that no server takes, with the reason: a score that
     -- is not a number, a count below what the command takes.
     UnfitArgument ByteString String
-  | -- | The command (its name) has a word longer than 'Redis.Config.limitBulkBytes'. A server would
-    -- end the connection, and with it the commands of other callers.
+  | -- | The command (its name) has a word longer than 'Redis.Config.limitBulkBytes', at which a server would
+    -- end the connection.
     ArgumentTooLong ByteString
-  | -- | The server is too old for this (what it is), so nothing was sent. Then the server and
-    -- its version, such as @Redis 7.0.15@; empty if the server does not say.
+  | -- | The server is too old for this (what it is). Then the server and its version, such as
+    -- @Redis 7.0.15@; empty if the server does not say.
     Unsupported ByteString ByteString
   | -- | The text to be sent as one line ('Redis.Command.Build.inline') is not one line: it has a
     -- line break or a zero byte, begins with an asterisk, leaves a quote open, or is too long.
@@ -333,8 +323,7 @@ data Error
     ClientClosed
   deriving stock (Eq, Show)
 
--- | A thrown 'Error' prints as 'displayException' says, also if nobody catches it. Handlers catch it
--- as an 'Error'.
+-- | A thrown 'Error' prints as 'displayException' says, also if nobody catches it.
 instance Exception Error where
   toException = SomeException . ThrownError
   fromException (SomeException thrown) = (\(ThrownError failure) -> failure) <$> cast thrown
@@ -443,11 +432,10 @@ errorDelivery = \case
   SubscriberTooSlow _ -> NotSent
   ClientClosed -> NotSent
 
--- | The command that failed, as text for people and logs: its name, and the first key that decides
--- where it goes (@HGET user:17@). No other argument stands in it, and so no value and no password. A
--- long key is cut. In a transaction it says which command failed (@transaction, command 2 of 3 (INCR
--- visits)@). Empty if the error is of no command, as when a connection cannot be lent, and for a
--- 'RefusedError', which names the command in its own way. \(O(1)\).
+-- | The command that failed, as text for people and logs: its name, and the first key that decides where it
+-- goes (@HGET user:17@), cut if it is long; no value and no password. In a transaction it says which command
+-- failed (@transaction, command 2 of 3 (INCR visits)@). Empty if the error is of no command, as when a
+-- connection cannot be lent, and for a 'RefusedError', which names the command in its own way. \(O(1)\).
 errorCommand :: Error -> ByteString
 errorCommand = \case
   ReplyError failed -> serverErrorCommand failed
@@ -459,11 +447,8 @@ errorCommand = \case
   SubscriberTooSlow _ -> ""
   ClientClosed -> ""
 
--- | Whether an error says that the command did not run: whether its code is one of those with which
--- servers turn commands away.
---
--- @ERR@ and @WRONGTYPE@ are not among them: a script that fails half-way says
--- them too.
+-- | Whether an error says that the command did not run: whether its code is one of those with which servers
+-- turn commands away. @ERR@ and @WRONGTYPE@ are not among them: a script that fails half-way says them too.
 refusesBeforeRun :: ByteString -> ByteString -> Bool
 refusesBeforeRun code message
   -- The same codes come from a call inside a script that has already
@@ -472,24 +457,13 @@ refusesBeforeRun code message
   -- A script may also answer with a code of its own choice, after writing. So for
   -- codes after which a client sends the command again, the message must fit, too.
   | Just words' <- lookup code errorsByServer = any (`ByteString.isInfixOf` message) words'
-  | otherwise = code `elem` others
-  where
-    others =
-      [ "ASK",
-        "BUSY",
-        "CROSSSLOT",
-        "DENIED",
-        "EXECABORT",
-        "MISCONF",
-        "MOVED",
-        "NOPERM",
-        "NOPROTO",
-        "NOREPLICAS",
-        "OOM",
-        "REDIRECT",
-        "UNBLOCKED",
-        "WRONGPASS"
-      ]
+  | otherwise = code `elem` refusals
+
+-- | The other codes with which servers turn commands away.
+refusals :: [ByteString]
+refusals =
+  Char8.words
+    "ASK BUSY CROSSSLOT DENIED EXECABORT MISCONF MOVED NOPERM NOPROTO NOREPLICAS OOM REDIRECT UNBLOCKED WRONGPASS"
 
 -- | The messages that servers themselves send with these codes, as far as all servers agree on them.
 errorsByServer :: [(ByteString, [ByteString])]

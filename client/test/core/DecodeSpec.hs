@@ -48,7 +48,7 @@ wholeValues = do
       decodeBytes generous bytes `shouldBe` Right (NullOf form, "")
 
   it "takes a null array where an array would be too deep" $
-    decodeBytes generous {decodeMaxDepth = 1} "*1\r\n*-1\r\n" `shouldBe` Right (Array [NullOf NullArray], "")
+    decodeBytes generous {limitDepth = 1} "*1\r\n*-1\r\n" `shouldBe` Right (Array [NullOf NullArray], "")
 
   prop "takes a long error for the same as a short one" $
     forAll genLine $ \text ->
@@ -310,7 +310,7 @@ limited :: Spec
 limited = do
   prop "takes a bulk string of the greatest size and refuses the next, before it comes" $
     forAll (chooseInt (0, 100)) $ \most ->
-      let limits = generous {decodeMaxBulk = most}
+      let limits = generous {limitBulkBytes = most}
           text = Char8.replicate most 'x'
        in conjoin
             [ shown (decodeBytes limits (prefixed '$' text)) === shown (Right (BulkString text, "")),
@@ -319,7 +319,7 @@ limited = do
 
   prop "takes an aggregate of the greatest size and refuses the next, before it comes" $
     forAll (chooseInt (0, 50)) $ \most ->
-      let limits = generous {decodeMaxElements = most}
+      let limits = generous {limitElements = most}
           pairs = most `quot` 2
        in conjoin
             [ decodeBytes limits (encoded (Array (replicate most Null))) === Right (Array (replicate most Null), ""),
@@ -330,7 +330,7 @@ limited = do
 
   prop "takes the greatest depth and refuses the next, before it is filled" $
     forAll (chooseInt (0, 50)) $ \most -> forAll (elements ["*1\r\n", "~1\r\n", ">1\r\n", "%1\r\n:1\r\n", "|0\r\n"]) $ \level ->
-      let limits = generous {decodeMaxDepth = most}
+      let limits = generous {limitDepth = most}
           deep count = ByteString.concat (replicate count level)
        in conjoin
             [ property (either (const False) (ByteString.null . snd) (decodeBytes limits (deep most <> ":1\r\n"))),
@@ -338,7 +338,7 @@ limited = do
             ]
 
   it "takes a line as long as a bulk string may be, and refuses a longer one, with an end or without" $ do
-    let limits = generous {decodeMaxBulk = 100000}
+    let limits = generous {limitBulkBytes = 100000}
         most = Char8.replicate 100000 '1'
     decodeBytes limits (lined '+' most) `shouldBe` Right (SimpleString most, "")
     decodeBytes limits (lined '-' most) `shouldBe` Right (ErrorReply most, "")
@@ -353,7 +353,7 @@ hostile :: Spec
 hostile = do
   it "allocates nothing for elements that have not come" $
     forM_ ["*1000000000\r\n", "%1000000000\r\n", "~1000000000\r\n", ">1000000000\r\n", "|1000000000\r\n", "$1000000000\r\n"] $ \bytes -> do
-      let limits = DecodeLimits {decodeMaxBulk = maxBound `quot` 2, decodeMaxElements = maxBound `quot` 2, decodeMaxDepth = 8}
+      let limits = limitsDefaults {limitBulkBytes = maxBound `quot` 2, limitElements = maxBound `quot` 2, limitDepth = 8}
       (step, allocated) <- allocating (stepTo (decode limits) bytes (ByteString.length bytes) 0 startFrames)
       stepText step `shouldStartWith` "NeedMore"
       allocated `shouldSatisfy` (< 64 * 1024)
@@ -364,7 +364,7 @@ hostile = do
         refused (Char8.cons tag (size <> "\r\n"))
 
   it "does not read behind the bytes for a size that no number of bytes can have" $ do
-    let limits = generous {decodeMaxBulk = maxBound}
+    let limits = generous {limitBulkBytes = maxBound}
     forM_ ["$9223372036854775807\r\nxy\r\n", "=9223372036854775806\r\nxy\r\n"] $ \bytes -> do
       step <- stepTo (decode limits) bytes (ByteString.length bytes) 0 startFrames
       stepText step `shouldStartWith` "NeedMore"
@@ -435,12 +435,12 @@ allocating action = do
 refused :: ByteString -> Expectation
 refused = refusedBy generous
 
-refusedBy :: DecodeLimits -> ByteString -> Expectation
+refusedBy :: Limits -> ByteString -> Expectation
 refusedBy limits bytes = do
   step <- stepTo (decode limits) bytes (ByteString.length bytes) 0 startFrames
   (ByteString.take 40 bytes, take 9 (stepText step)) `shouldBe` (ByteString.take 40 bytes, "Malformed")
 
-refuses :: DecodeLimits -> ByteString -> Property
+refuses :: Limits -> ByteString -> Property
 refuses limits bytes = ioProperty $ do
   step <- stepTo (decode limits) bytes (ByteString.length bytes) 0 startFrames
   pure (counterexample (show bytes) (take 9 (stepText step) === "Malformed"))
@@ -449,9 +449,9 @@ refuses limits bytes = ioProperty $ do
 shown :: Either String (Value, ByteString) -> String
 shown = show
 
-generous, small :: DecodeLimits
-generous = DecodeLimits {decodeMaxBulk = 1024 * 1024, decodeMaxElements = 1024 * 1024, decodeMaxDepth = 64}
-small = DecodeLimits {decodeMaxBulk = 20, decodeMaxElements = 5, decodeMaxDepth = 3}
+generous, small :: Limits
+generous = limitsDefaults {limitBulkBytes = 1024 * 1024, limitElements = 1024 * 1024, limitDepth = 64}
+small = limitsDefaults {limitBulkBytes = 20, limitElements = 5, limitDepth = 3}
 
 -- | The bytes that a server sends for a value.
 encoded :: Value -> ByteString

@@ -86,8 +86,8 @@ received cuts replies = go 0 (cuts <> [ByteString.length stream]) (map fst repli
         (ByteString.replicate at 255 <> ByteString.take (end - at) (ByteString.drop at stream) <> ByteString.replicate 8 255)
         (\(start, _) -> run (castPtr start))
 
-limits :: DecodeLimits
-limits = DecodeLimits {decodeMaxBulk = 1024 * 1024, decodeMaxElements = 1024 * 1024, decodeMaxDepth = 64}
+limits :: Limits
+limits = limitsDefaults {limitBulkBytes = 1024 * 1024, limitElements = 1024 * 1024, limitDepth = 64}
 
 genCuts :: ByteString -> Gen [Int]
 genCuts bytes = List.sort <$> listOf (chooseInt (0, ByteString.length bytes))

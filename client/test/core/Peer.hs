@@ -54,7 +54,7 @@ withPeer fake answer action = bracket (forkIO (go "")) killThread (const action)
         -- An incomplete request. (Bytes that are no request stay here for ever, so their test fails
         -- by its deadline.)
         _ -> pure bytes
-    generous = DecodeLimits {decodeMaxBulk = maxBound `quot` 2, decodeMaxElements = maxBound `quot` 2, decodeMaxDepth = 4}
+    generous = limitsDefaults {limitBulkBytes = maxBound `quot` 2, limitElements = maxBound `quot` 2, limitDepth = 4}
 
 -- | Answers each request with its second word.
 echoing :: Fake -> [ByteString] -> IO ()
@@ -79,7 +79,7 @@ plainSettings =
   MuxSettings
     { muxMaxInFlight = 4096,
       muxMaxQueued = 1024 * 1024,
-      muxDecodeLimits = DecodeLimits {decodeMaxBulk = 512 * 1024 * 1024, decodeMaxElements = 1024 * 1024, decodeMaxDepth = 64},
+      muxDecodeLimits = limitsDefaults {limitBulkBytes = 512 * 1024 * 1024, limitElements = 1024 * 1024, limitDepth = 64},
       muxCommandTimeout = Nothing,
       muxSilenceLimit = Nothing,
       muxPolling = NeverPoll,

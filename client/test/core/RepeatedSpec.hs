@@ -64,8 +64,8 @@ received stream cuts = go 0 startFrames Nothing [] 0 (cuts <> [ByteString.length
       Came value -> (Just value, Just value : done, again)
       Again payload -> (withLast payload <$> before, (withLast payload <$> before) : done, again + 1)
 
-limits :: DecodeLimits
-limits = DecodeLimits {decodeMaxBulk = 1000, decodeMaxElements = 100, decodeMaxDepth = 4}
+limits :: Limits
+limits = limitsDefaults {limitBulkBytes = 1000, limitElements = 100, limitDepth = 4}
 
 message :: ByteString -> ByteString -> ByteString
 message name payload = ">3\r\n" <> bulk "message" <> bulk name <> bulk payload

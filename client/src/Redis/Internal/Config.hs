@@ -1,12 +1,11 @@
--- | The record behind "Redis.Config", for this library's own modules.
---
--- Every field is read by some code of this library. A 'Config' can be shown: its secrets are of type
--- 'Secret', which shows nothing.
+-- | The record behind "Redis.Config", for this library's own modules. A 'Config' can be shown: its secrets are
+-- of type 'Secret', which shows nothing.
 module Redis.Internal.Config
   ( Config (..),
     defaultConfig,
     Topology (..),
     topologySeeds,
+    isClusterConfig,
     Secret,
     toSecret,
     revealSecret,
@@ -14,7 +13,6 @@ module Redis.Internal.Config
     CredentialsSource (..),
     IssuedCredentials (..),
     issuedCredentials,
-    fixedCredentials,
     TlsConfig (..),
     tlsDefaults,
     ProtocolVersion (..),
@@ -32,12 +30,13 @@ module Redis.Internal.Config
   )
 where
 
-import Control.Exception (SomeAsyncException, SomeException, evaluate, fromException, throwIO, try)
+import Control.Exception (evaluate, tryJust)
 import Data.ByteString (ByteString)
+import Data.Either (fromRight)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis.Duration (Duration, microseconds, milliseconds, seconds)
 import Redis.Error (Endpoint (..))
-import Redis.Internal.Hooks (Hooks, noHooks)
+import Redis.Internal.Hooks (Hooks, noHooks, synchronous)
 import System.IO.Unsafe (unsafePerformIO)
 
 -- | Everything a client needs to know before it connects. The setters in "Redis.Config" say what each
@@ -96,6 +95,12 @@ topologySeeds = \case
   Group seeds -> seeds
   Sentinels _ seeds -> seeds
 
+-- | Whether the configuration is for a cluster.
+isClusterConfig :: Config -> Bool
+isClusterConfig config = case configTopology config of
+  Cluster _ -> True
+  _ -> False
+
 -- | A password, or anything else that must not be printed.
 newtype Secret = Secret ByteString
   deriving newtype (Eq)
@@ -114,8 +119,7 @@ revealSecret (Secret bytes) = bytes
 
 -- | A user and a password.
 data Credentials = Credentials
-  { -- | A user of the server's ACL; 'Nothing' for @default@, and for a server
-    -- that has no users.
+  { -- | A user of the server's ACL; 'Nothing' for @default@, and for a server that has no users.
     credentialsUser :: Maybe ByteString,
     -- | The password, as it is sent.
     credentialsPassword :: Secret
@@ -154,12 +158,6 @@ data IssuedCredentials = IssuedCredentials
 issuedCredentials :: Credentials -> IssuedCredentials
 issuedCredentials known = IssuedCredentials {issuedAs = known, issuedFor = Nothing}
 
--- | The credentials, if no action issues them.
-fixedCredentials :: CredentialsSource -> Maybe Credentials
-fixedCredentials = \case
-  FixedCredentials known -> Just known
-  _ -> Nothing
-
 -- | How to speak TLS. Begin with 'tlsDefaults' and set its fields.
 data TlsConfig = TlsConfig
   { -- | Whether the server's certificate must be valid for the host.
@@ -196,14 +194,13 @@ data Polling
     NeverPoll
   deriving stock (Eq, Show)
 
--- | Which nodes of a cluster, or of a primary with replicas, answer commands that only read. Only
--- nodes that have the command's keys come into question. Among several equally good ones each command
--- draws one at random. A node counts as down after three failures in a row, until it answers again.
+-- | Which nodes of a cluster, or of a primary with replicas, answer commands that only read, of those that
+-- have the command's keys. Among several equally good ones each command draws one at random. A node counts
+-- as down after three failures in a row, until it answers again.
 --
--- Replication takes time: a read that leaves the primary may miss recent writes, and two such reads
--- may see different states. If a replica cannot answer, because it has lost its primary, loads its
--- data or was lost, the command goes to the primary; also if the replica has not answered in half
--- of the command's time.
+-- Replication takes time: a read that leaves the primary may miss recent writes, and two such reads may see
+-- different states. If a replica cannot answer, because it has lost its primary, loads its data or was lost,
+-- or has not answered in half of the command's time, the command goes to the primary.
 data ReadFrom
   = -- | The primary: every read sees all writes that came before.
     ReadPrimary
@@ -211,10 +208,9 @@ data ReadFrom
     PreferReplica
   | -- | The primary or a replica, whichever is not down: spreads reads over all nodes.
     ReadAny
-  | -- | A replica in this availability zone, or the primary if it is in the zone; if all of those
-    -- are down, or there are none, like 'PreferReplica'. Valkey reports the zone of a node
-    -- (@availability-zone@ in its configuration). Redis does not know zones: then all reads go like
-    -- 'PreferReplica', and the hook for connections is told 'Redis.Config.NobodyInZone'.
+  | -- | A replica in this availability zone, or the primary if it is in the zone; if all of those are down,
+    -- or there are none, like 'PreferReplica'. Valkey reports the zone of a node (@availability-zone@ in its
+    -- configuration). Redis does not, and the hook for connections is told 'Redis.Config.NobodyInZone'.
     SameZone ByteString
   | -- | The primary or a replica, among the nodes that answer about as quickly as the quickest. The
     -- client measures every 5 s, or as often as it checks the map of the cluster if that is more
@@ -229,16 +225,10 @@ newtype AddressMapping = AddressMapping (Endpoint -> Endpoint)
 instance Show AddressMapping where
   show _ = "<mapping>"
 
--- | The address to connect to. If the user's function throws, the address stays as it is: all
--- commands depend on the threads that call this.
+-- | The address to connect to. If the user's function throws, the address stays as it is.
 mappedAddress :: AddressMapping -> Endpoint -> Endpoint
 mappedAddress (AddressMapping mapping) named =
-  unsafePerformIO $
-    try (evaluate (forced (mapping named))) >>= \case
-      Right reached -> pure reached
-      Left (failure :: SomeException) -> case fromException failure of
-        Just (asynchronous :: SomeAsyncException) -> throwIO asynchronous
-        Nothing -> pure named
+  unsafePerformIO (fromRight named <$> tryJust synchronous (evaluate (forced (mapping named))))
   where
     forced = \case
       UnixEndpoint path -> length path `seq` UnixEndpoint path
@@ -260,8 +250,8 @@ data Tracking
     -- of those (@CLIENT TRACKING ON OPTIN@). That takes memory of the server, up to a limit
     -- (@tracking-table-max-keys@).
     TrackReads
-  | -- | The server remembers nothing, and reports to every connection every change of a key that has
-    -- one of these prefixes (@CLIENT TRACKING ON BCAST@). The cache keeps no other keys.
+  | -- | The server reports to every connection every change of a key that has one of these prefixes
+    -- (@CLIENT TRACKING ON BCAST@). The cache keeps no other keys.
     TrackPrefixes (NonEmpty ByteString)
   deriving stock (Eq, Show)
 
@@ -312,10 +302,8 @@ data Backoff = Backoff
 backoffDefaults :: Backoff
 backoffDefaults = Backoff {backoffFirst = milliseconds 10, backoffCap = seconds 1}
 
--- | The defaults for a topology.
---
--- The times are usual ones: StackExchange.Redis, too, has 5 s to connect, 5 s for a command,
--- and a refresh every 60 s.
+-- | The defaults for a topology. The times are those of StackExchange.Redis, too: 5 s to connect, 5 s for a
+-- command, and a refresh every 60 s.
 defaultConfig :: Topology -> Config
 defaultConfig topology =
   Config

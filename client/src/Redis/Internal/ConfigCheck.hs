@@ -51,27 +51,17 @@ validateConfig :: Config -> Either ConfigError Config
 validateConfig config = do
   for_ endpoints endpointIsUsable
   case configTopology config of
-    Cluster seeds ->
-      check "topology" "the nodes of a cluster have hosts and ports, no Unix sockets" $
-        null [() | UnixEndpoint _ <- toList seeds]
-    Group seeds ->
-      check "topology" "a primary and its replicas are found by hosts and ports, not by Unix sockets" $
-        null [() | UnixEndpoint _ <- toList seeds]
-    Sentinels name seeds -> do
-      check "topology" "sentinels have hosts and ports, no Unix sockets" $
-        null [() | UnixEndpoint _ <- toList seeds]
-      check "sentinel name" "must be printable ASCII without spaces, and not empty" $
-        isName name
+    Cluster _ -> noSockets "the nodes of a cluster have hosts and ports, no Unix sockets"
+    Group _ -> noSockets "a primary and its replicas are found by hosts and ports, not by Unix sockets"
+    Sentinels name _ -> noSockets "sentinels have hosts and ports, no Unix sockets" *> named "sentinel name" name
     Standalone _ ->
       check "nodes to read from" "must be the primary with a single server: replicas are for a cluster (clusterConfig, redis+cluster://, or the option cluster=true) or a primary with replicas (groupConfig, redis+group://, sentinelConfig, redis+sentinel://)" $
         configReadFrom config == ReadPrimary
   check "database" "must not be negative" (configDatabase config >= 0)
-  for_ (configClientName config) $ \name ->
-    check "client name" "must be printable ASCII without spaces, and not empty" $
-      isName name
+  for_ (configClientName config) (named "client name")
   for_ (configTls config) $ \tls ->
     check "server name" "TLS over a Unix socket needs one, or no verification" $
-      not (tlsVerify tls) || isJust (tlsServerName tls) || null [() | UnixEndpoint _ <- endpoints]
+      not (tlsVerify tls) || isJust (tlsServerName tls) || null sockets
   positive "connect timeout" (configConnectTimeout config)
   for_ (configCommandTimeout config) (positive "command timeout")
   for_ (configMuxCount config) (between "mux count" 1 1024)
@@ -113,6 +103,9 @@ validateConfig config = do
   where
     numbered = zip [0 :: Int ..] . toList
     endpoints = toList (topologySeeds (configTopology config))
+    sockets = [path | UnixEndpoint path <- endpoints]
+    noSockets reason = check "topology" reason (null sockets)
+    named part = check part "must be printable ASCII without spaces, and not empty" . isName
 
 endpointIsUsable :: Endpoint -> Either ConfigError ()
 endpointIsUsable = \case

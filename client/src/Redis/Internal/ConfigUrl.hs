@@ -4,22 +4,19 @@
 -- > redis+sentinel://[[user]:password@]host[:port][,host[:port]…]/name[/database][?option=value&…]
 -- > unix://[[user]:password@]/path/of/the/socket[?option=value&…]
 --
--- @rediss://@ is the same over TLS, and so is every other scheme with two @s@. @valkey://@ and
--- @valkeys://@ mean the same as @redis://@ and @rediss://@, also with @+cluster@ and the like.
--- @redis+cluster://@, or the option @cluster=true@, is for a cluster, and
--- @redis+group://@ for a primary with its replicas; both may have several hosts. The
--- hosts of @redis+sentinel://@ are sentinels, by default at port 26379; the credentials
--- before them are for the servers. IPv6 addresses stand in brackets. In user, password, host, path
--- and values, write a character that has a meaning in a URL (@% \/ ? # \@ : , & =@) as
--- @%@ and two hexadecimal digits; a plus sign is a plus sign.
+-- @rediss://@ is the same over TLS, and so is every other scheme with two @s@; @valkey@ means the same as
+-- @redis@. @redis+cluster://@, or the option @cluster=true@, is for a cluster, and @redis+group://@ for a
+-- primary with its replicas; both may have several hosts. The hosts of @redis+sentinel://@ are sentinels, by
+-- default at port 26379; the credentials before them are for the servers. IPv6 addresses stand in brackets.
+-- In user, password, host, path and values, write a character that has a meaning in a URL
+-- (@% \/ ? # \@ : , & =@) as @%@ and two hexadecimal digits; a plus sign is a plus sign.
 --
--- An error names the part that is wrong and never repeats its text, except the name of an option,
--- where no part of a password can stand. Elsewhere it can: if a password has an unescaped character,
--- the rest of the password may count as any other part of the URL.
+-- An error names the part that is wrong and never repeats its text, except the name of an option: if a
+-- password has an unescaped character, the rest of it may count as any other part of the URL.
 module Redis.Internal.ConfigUrl (configFromUrl) where
 
+import Control.Applicative ((<|>))
 import Control.Monad (foldM, unless, when)
-import Data.Bifunctor (first)
 import Data.Bits (shiftL, (.|.))
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
@@ -28,10 +25,11 @@ import Data.Char (digitToInt, isAsciiLower, isDigit, isHexDigit, toLower)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe, isJust)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
 import Redis.Duration (microseconds)
-import Redis.Error (Endpoint (..), Host, Port)
+import Redis.Error (Endpoint (..), Port)
 import Redis.Internal.Config
 import Redis.Internal.ConfigCheck (ConfigError (..), validateConfig)
 import Text.Read (readMaybe)
@@ -75,7 +73,7 @@ configFromUrl url = do
   -- The text behind the host has no @. If one is found there, a password with an
   -- unescaped / or ? ends at it.
   when
-    (Char8.elem '@' query || (schemeTransport scheme /= UnixTransport && Char8.elem '@' path))
+    (Char8.elem '@' query || (schemeKind scheme /= ForSocket && Char8.elem '@' path))
     (wrong "credentials" "characters such as / ? # @ are written as % and two hexadecimal digits")
   (credentials, hosts) <- credentialsAndHosts authority
   options <- parseOptions query
@@ -84,20 +82,19 @@ configFromUrl url = do
   when (asCluster == Just True && schemeKind scheme `elem` [ForGroup, ForSentinels]) (wrong "option cluster" "is not for a primary with replicas")
   sentinelsByTls <- traverse (boolean "option sentinel_tls") (Map.lookup "sentinel_tls" options)
   let isCluster = asCluster == Just True || schemeKind scheme == ForCluster
-  (topology, pathDatabase) <- case schemeTransport scheme of
-    UnixTransport -> do
+  (topology, pathDatabase) <- case schemeKind scheme of
+    ForSocket -> do
       unless (ByteString.null hosts) (wrong "host" "a Unix socket has none: three slashes, then its path")
       when isCluster (wrong "option cluster" "the nodes of a cluster have hosts and ports, no Unix sockets")
       file <- percentDecoded "path" path >>= filePath "path"
       pure (Standalone (UnixEndpoint file), Nothing)
-    TcpTransport
-      | schemeKind scheme == ForSentinels -> do
-        seeds <- parseHosts sentinelPort hosts
-        let (rawName, afterName) = Char8.break (== '/') (Char8.drop 1 path)
-        name <- percentDecoded "path" rawName
-        when (ByteString.null name) (wrong "path" "must begin with the name by which the sentinels know the primary")
-        (,) (Sentinels name seeds) <$> databaseFromPath afterName
-      | otherwise -> (,) <$> (parseHosts defaultPort hosts >>= tcpTopology isCluster (schemeKind scheme)) <*> databaseFromPath path
+    ForSentinels -> do
+      seeds <- parseHosts sentinelPort hosts
+      let (rawName, afterName) = Char8.break (== '/') (Char8.drop 1 path)
+      name <- percentDecoded "path" rawName
+      when (ByteString.null name) (wrong "path" "must begin with the name by which the sentinels know the primary")
+      (,) (Sentinels name seeds) <$> databaseFromPath afterName
+    kind -> (,) <$> (parseHosts defaultPort hosts >>= tcpTopology isCluster kind) <*> databaseFromPath path
   let start =
         (defaultConfig topology)
           { configCredentials = maybe NoCredentials FixedCredentials credentials,
@@ -107,12 +104,8 @@ configFromUrl url = do
               Just False -> Just Nothing
               _ -> Nothing
           }
-  withPath <- case pathDatabase of
-    Nothing -> Right start
-    Just database
-      | Map.member "db" options -> wrong "option db" "stands in the path already"
-      | otherwise -> Right start {configDatabase = database}
-  foldM applyOption withPath (Map.toList options) >>= certificateAndKey options >>= sentinelCredentials options >>= validateConfig
+  when (isJust pathDatabase && Map.member "db" options) (wrong "option db" "stands in the path already")
+  foldM applyOption start {configDatabase = fromMaybe (configDatabase start) pathDatabase} (Map.toList options) >>= certificateAndKey options >>= sentinelCredentials options >>= validateConfig
   where
     tcpTopology isCluster kind = \case
       seeds
@@ -121,16 +114,12 @@ configFromUrl url = do
       seed :| [] -> Right (Standalone seed)
       _ -> wrong "host" "several hosts are for a cluster (redis+cluster://, or the option cluster=true) or a primary with replicas (redis+group://)"
 
-data Carrier = TcpTransport | UnixTransport
-  deriving stock (Eq)
-
 -- | What a scheme says about the servers.
-data Kind = ForServer | ForCluster | ForGroup | ForSentinels
+data Kind = ForServer | ForCluster | ForGroup | ForSentinels | ForSocket
   deriving stock (Eq)
 
 data Scheme = Scheme
-  { schemeTransport :: Carrier,
-    schemeTls :: Bool,
+  { schemeTls :: Bool,
     schemeKind :: Kind
   }
 
@@ -138,9 +127,9 @@ schemeAndRest :: ByteString -> Either ConfigError (Scheme, ByteString)
 schemeAndRest url = do
   let (name, rest) = ByteString.breakSubstring "://" url
       (family, kind) = Char8.break (== '+') (Char8.map toLower name)
-  scheme <- case (family, kind, Scheme TcpTransport <$> lookup family tlsOf <*> lookup kind kinds) of
-    (_, _, Just found) -> Right found
-    ("unix", "", _) -> Right (Scheme UnixTransport False ForServer)
+  scheme <- case Scheme <$> lookup family tlsOf <*> lookup kind kinds of
+    Just found -> Right found
+    Nothing | (family, kind) == ("unix", "") -> Right (Scheme False ForSocket)
     _ -> wrong "scheme" "must be redis://, redis+cluster://, redis+group://, redis+sentinel://, the same with rediss, valkey or valkeys, or unix://"
   pure (scheme, ByteString.drop 3 rest)
   where
@@ -151,11 +140,8 @@ credentialsAndHosts :: ByteString -> Either ConfigError (Maybe Credentials, Byte
 credentialsAndHosts authority = case Char8.split '@' authority of
   [] -> Right (Nothing, "")
   [hosts] -> Right (Nothing, hosts)
-  [userInfo, hosts] -> do
-    credentials <- parseCredentials userInfo
-    pure (credentials, hosts)
-  -- More than one @ could be a part of a password, or credentials repeated for
-  -- each host: this code does not guess.
+  [userInfo, hosts] -> (\credentials -> (credentials, hosts)) <$> parseCredentials userInfo
+  -- More than one @ could be a part of a password, or credentials repeated for each host.
   _ -> wrong "credentials" "stand once, before all hosts, and an @ in them is written %40"
 
 parseCredentials :: ByteString -> Either ConfigError (Maybe Credentials)
@@ -167,11 +153,7 @@ parseCredentials userInfo = do
   password <- percentDecoded "credentials" (Char8.drop 1 rawPassword)
   when (ByteString.null user && ByteString.null password) (wrong "credentials" "the password is empty")
   pure $
-    Just
-      Credentials
-        { credentialsUser = if ByteString.null user then Nothing else Just user,
-          credentialsPassword = toSecret password
-        }
+    Just Credentials {credentialsUser = if ByteString.null user then Nothing else Just user, credentialsPassword = toSecret password}
 
 -- | Reads the hosts, given the port of a host that names none.
 parseHosts :: Port -> ByteString -> Either ConfigError (NonEmpty Endpoint)
@@ -180,35 +162,28 @@ parseHosts usual hosts = case Char8.split ',' hosts of
   one : others -> (:|) <$> parseHost usual one <*> traverse (parseHost usual) others
 
 parseHost :: Port -> ByteString -> Either ConfigError Endpoint
-parseHost usual text = case Char8.uncons text of
-  Nothing -> wrong "host" "is missing"
-  Just ('[', rest) -> do
-    let (address, afterAddress) = Char8.break (== ']') rest
+parseHost usual text
+  | Just bracketed <- ByteString.stripPrefix "[" text = do
+    let (address, closing) = Char8.break (== ']') bracketed
+        rest = Char8.drop 1 closing
     host <- percentDecoded "host" address
     unless (":" `ByteString.isInfixOf` host) (wrong "host" "only an IPv6 address stands in brackets")
-    case Char8.uncons (Char8.drop 1 afterAddress) of
-      _ | ByteString.null afterAddress -> wrong "host" "the closing bracket is missing"
-      Nothing -> Right (TcpEndpoint host usual)
-      Just (':', port) -> TcpEndpoint host <$> parsePort port
-      Just _ -> wrong "host" "only a port can follow the closing bracket"
-  Just _ -> do
+    when (ByteString.null closing) (wrong "host" "the closing bracket is missing")
+    unless (ByteString.null rest || ":" `ByteString.isPrefixOf` rest) (wrong "host" "only a port can follow the closing bracket")
+    TcpEndpoint host <$> portFrom rest
+  | otherwise = do
     let (rawHost, rest) = Char8.break (== ':') text
     host <- percentDecoded "host" rawHost
-    case Char8.uncons rest of
-      Nothing -> tcpEndpoint host usual
-      Just (_, port)
-        | Char8.elem ':' port -> wrong "host" "an IPv6 address stands in brackets"
-        | otherwise -> parsePort port >>= tcpEndpoint host
+    when (Char8.elem ':' (Char8.drop 1 rest)) (wrong "host" "an IPv6 address stands in brackets")
+    port <- portFrom rest
+    when (ByteString.null host) (wrong "host" "is missing")
+    pure (TcpEndpoint host port)
   where
-    tcpEndpoint :: Host -> Port -> Either ConfigError Endpoint
-    tcpEndpoint host port
-      | ByteString.null host = wrong "host" "is missing"
-      | otherwise = Right (TcpEndpoint host port)
+    -- The port behind its colon.
+    portFrom rest = if ByteString.null rest then Right usual else parsePort (Char8.drop 1 rest)
 
-defaultPort :: Port
+defaultPort, sentinelPort :: Port
 defaultPort = 6379
-
-sentinelPort :: Port
 sentinelPort = 26379
 
 parsePort :: ByteString -> Either ConfigError Port
@@ -246,11 +221,8 @@ optionPart name
 
 applyOption :: Config -> (ByteString, ByteString) -> Either ConfigError Config
 applyOption config (name, value) = case name of
-  "ca" -> do
-    file <- filePath part value
-    tls (\old -> old {tlsCaFile = Just file})
-  "cert" -> tls id
-  "key" -> tls id
+  "ca" -> filePath part value >>= \file -> tls (\old -> old {tlsCaFile = Just file})
+  _ | name `elem` ["cert", "key"] -> tls id
   "client_name" -> Right config {configClientName = Just value}
   -- Was read before the others, as sentinel_tls was.
   "cluster" -> Right config
@@ -270,26 +242,23 @@ applyOption config (name, value) = case name of
     "2" -> Right config {configProtocol = OnlyResp2}
     "3" -> Right config {configProtocol = PreferResp3}
     _ -> wrong part "must be 2 or 3"
-  "read_from" -> case readFromWord value of
+  "read_from" -> case lookup value plainReads <|> (SameZone <$> ByteString.stripPrefix "zone:" value) of
     Just new -> Right config {configReadFrom = new}
     Nothing -> wrong part "must be primary, replica, any, latency, or zone: and the name of a zone"
   "refresh_interval" -> (\new -> config {configRefreshInterval = new}) <$> seconds part value
   "refresh_throttle" -> (\new -> config {configRefreshThrottle = new}) <$> seconds part value
   "reply_checks" -> (\new -> config {configReplyChecks = new}) <$> boolean part value
   "redirect" -> (\new -> config {configFollowsRedirects = new}) <$> boolean part value
-  "sentinel_password" -> config <$ sentinels
-  "sentinel_tls" -> config <$ sentinels
-  "sentinel_user" -> config <$ sentinels
+  _ | name `elem` ["sentinel_password", "sentinel_tls", "sentinel_user"] -> config <$ sentinels
   "server_name" -> tls (\old -> old {tlsServerName = Just value})
   "silence_limit" -> (\new -> config {configSilenceLimit = new}) <$> orNone (seconds part)
   "timeout" -> (\new -> config {configCommandTimeout = new}) <$> orNone (seconds part)
   "user_timeout" -> (\new -> config {configTcpUserTimeout = new}) <$> orNone (seconds part)
-  "verify" -> do
-    verify <- boolean part value
-    tls (\old -> old {tlsVerify = verify})
+  "verify" -> boolean part value >>= \verify -> tls (\old -> old {tlsVerify = verify})
   _ -> wrong part "is not known"
   where
     part = optionPart name
+    plainReads = [("primary", ReadPrimary), ("replica", PreferReplica), ("any", ReadAny), ("latency", LowestLatency)]
     orNone reader
       | value == "none" = Right Nothing
       | otherwise = Just <$> reader value
@@ -305,14 +274,6 @@ withTls part change config = case (configTls config, configSentinelTls config) o
   (Nothing, Just (Just old)) -> Right config {configSentinelTls = Just (Just (change old))}
   _ -> wrong part "is for TLS: rediss://, or the option sentinel_tls=true"
 
-readFromWord :: ByteString -> Maybe ReadFrom
-readFromWord = \case
-  "primary" -> Just ReadPrimary
-  "replica" -> Just PreferReplica
-  "any" -> Just ReadAny
-  "latency" -> Just LowestLatency
-  other -> SameZone <$> ByteString.stripPrefix "zone:" other
-
 -- | Applies the options @cert@ and @key@, which make sense only together.
 certificateAndKey :: Map ByteString ByteString -> Config -> Either ConfigError Config
 certificateAndKey options config = case (Map.lookup "cert" options, Map.lookup "key" options) of
@@ -327,8 +288,7 @@ certificateAndKey options config = case (Map.lookup "cert" options, Map.lookup "
 sentinelCredentials :: Map ByteString ByteString -> Config -> Either ConfigError Config
 sentinelCredentials options config = case (Map.lookup "sentinel_user" options, Map.lookup "sentinel_password" options) of
   (Nothing, Nothing) -> Right config
-  (user, Just password) ->
-    Right config {configSentinelCredentials = Just Credentials {credentialsUser = user, credentialsPassword = toSecret password}}
+  (user, Just password) -> Right config {configSentinelCredentials = Just Credentials {credentialsUser = user, credentialsPassword = toSecret password}}
   (Just _, Nothing) -> wrong "option sentinel_user" "needs the option sentinel_password"
 
 boolean :: String -> ByteString -> Either ConfigError Bool
@@ -353,9 +313,7 @@ seconds part text = case Char8.split '.' text of
     number = maybe (wrong part "must be a number of seconds") Right (readMaybe (Char8.unpack text))
 
 filePath :: String -> ByteString -> Either ConfigError FilePath
-filePath part = first (const failure) . fmap Text.unpack . Text.decodeUtf8'
-  where
-    failure = ConfigError {configErrorPart = part, configErrorReason = "must be UTF-8"}
+filePath part = either (const (wrong part "must be UTF-8")) (Right . Text.unpack) . Text.decodeUtf8'
 
 -- | Undoes percent-encoding. \(O(n)\).
 percentDecoded :: String -> ByteString -> Either ConfigError ByteString

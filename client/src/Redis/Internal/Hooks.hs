@@ -1,9 +1,5 @@
--- | Hooks: functions of the user that the library calls when something happens. The library never
--- prints.
---
--- The hooks for connections and pushes run on a thread of the client's own, one event after the
--- other ("Redis.Internal.Client.EventDispatcher"). The hook for commands runs on the threads that begin
--- commands and wait for them. A hook that is 'Nothing' costs one comparison.
+-- | Hooks: functions of the user that the library calls when something happens. The library never prints. A
+-- hook that is 'Nothing' costs one comparison.
 module Redis.Internal.Hooks
   ( Hooks (..),
     noHooks,
@@ -17,10 +13,12 @@ module Redis.Internal.Hooks
     CommandEnded (..),
     CommandOutcome (..),
     beginObserving,
+    synchronous,
   )
 where
 
-import Control.Exception (SomeAsyncException, SomeException, fromException, throwIO, try)
+import Control.Exception (SomeAsyncException (..), SomeException, fromException, tryJust)
+import Control.Monad (void)
 import Data.ByteString (ByteString)
 import Data.IORef (newIORef, readIORef, writeIORef)
 import Redis.Duration (Duration)
@@ -70,15 +68,16 @@ beginObserving hook begun = do
 beforeConnectionHook :: (ConnectionEvent -> IO ()) -> Hooks -> Hooks
 beforeConnectionHook act hooks = hooks {hookConnection = Just (\event -> act event *> mapM_ ($ event) (hookConnection hooks))}
 
--- | Runs a hook, and drops its exceptions, but not the asynchronous ones: those are meant for the
--- thread that runs it.
+-- | Runs a hook, and drops its exceptions.
 guarded :: IO () -> IO ()
-guarded action =
-  try action >>= \case
-    Right () -> pure ()
-    Left (failure :: SomeException) -> case fromException failure of
-      Just (asynchronous :: SomeAsyncException) -> throwIO asynchronous
-      Nothing -> pure ()
+guarded = void . tryJust synchronous
+
+-- | For 'tryJust' around the user's code: any exception but the asynchronous ones, which are meant for
+-- the thread that runs it.
+synchronous :: SomeException -> Maybe SomeException
+synchronous failure = case fromException failure of
+  Just (SomeAsyncException _) -> Nothing
+  Nothing -> Just failure
 
 -- | Something that happened to a connection, or to the map of a cluster.
 data ConnectionEvent
@@ -93,29 +92,24 @@ data ConnectionEvent
     CredentialsNotRenewed Endpoint ConnectionCause
   | -- | A node joined (or was first seen).
     NodeAdded Endpoint
-  | -- | A node is not in the slot map any more. It gets no new commands. Its connections are closed
-    -- when the commands in flight are answered, or after 5 s (0.5 s if another primary has
-    -- replaced the node).
+  | -- | A node is not in the slot map any more. It gets no new commands. Its connections are closed when
+    -- the commands in flight are answered, or after 5 s (0.5 s if another primary has replaced it).
     NodeRemoved Endpoint
   | -- | A new slot map is in use; it covers this many slots.
     TopologyChanged Int
   | -- | No node gave a usable slot map. The nodes that were asked, each with the reason.
     TopologyRefreshFailed [(Endpoint, Error)]
-  | -- | Reads are to stay in this availability zone, but no node of the map is known to be in it:
-    -- they go like 'Redis.Config.PreferReplica'. Reported once, and again after some node was
-    -- found there.
+  | -- | Reads are to stay in this availability zone, but no node of the map is known to be in it: they go
+    -- like 'Redis.Config.PreferReplica'. Reported once, and again after some node was found there.
     NobodyInZone ByteString
-  | -- | This many events, pushes among them, were not reported, because the hooks were too slow
-    -- for them.
+  | -- | This many events, pushes among them, were not reported, because the hooks were too slow.
     EventsDropped Int
   deriving stock (Eq, Show)
 
--- | A function that the client calls when a command begins, on the thread that runs or submits the
--- command. It returns a function that the client calls when the command ends, on the thread that
--- waits for its result. These threads wait for both, so both should be quick. Their exceptions are
--- dropped.
---
--- '<>' joins two hooks: both are called, at the end in the same order, unless the first throws.
+-- | A function that the client calls when a command begins, on the thread that runs or submits the command.
+-- It returns a function that the client calls when the command ends, on the thread that waits for its
+-- result. Both should be quick; their exceptions are dropped. '<>' joins two hooks: both are called, at the
+-- end in the same order, unless the first throws.
 type CommandHook = CommandBegun -> IO (CommandEnded -> IO ())
 
 -- | A command that begins, or several that count as one.
@@ -139,9 +133,8 @@ data CommandBegun = CommandBegun
     begunProcedure :: ~(Maybe ByteString),
     -- | The database in which the command runs, as far as is known.
     begunDatabase :: Int,
-    -- | The node that the command goes to, if that is known at the beginning: for a single server
-    -- the server in use, which is the one of the configuration unless that redirected the client;
-    -- otherwise only on a lent connection.
+    -- | The node that the command goes to, if that is known at the beginning: for a single server the
+    -- server in use, otherwise only on a lent connection.
     begunNode :: Maybe Endpoint
   }
   deriving stock (Eq, Show)

@@ -116,5 +116,5 @@ asked socket commandArguments = do
             Right (reply, "") -> pure reply
             _ -> whole bytes
 
-limits :: DecodeLimits
-limits = DecodeLimits {decodeMaxBulk = 1024 * 1024, decodeMaxElements = 1024 * 1024, decodeMaxDepth = 16}
+limits :: Limits
+limits = limitsDefaults {limitBulkBytes = 1024 * 1024, limitElements = 1024 * 1024, limitDepth = 16}

@@ -13,7 +13,7 @@ import Redis.Client (newClient)
 import Redis.Config
 import Redis.Duration (microseconds, seconds)
 import Redis.Error (Error (ClientClosed))
-import Redis.Internal.Config (Config (..), Topology (..), fixedCredentials, revealSecret)
+import Redis.Internal.Config (Config (..), CredentialsSource (..), Topology (..), revealSecret)
 import Redis.Properties (cases)
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
@@ -28,7 +28,7 @@ spec = describe "Redis.Config" $ do
 
     forM_ credentials $ \(url, expected) ->
       it ("gives the credentials of " <> Char8.unpack url) $
-        fmap (fmap revealed . fixedCredentials . configCredentials) (configFromUrl url) `shouldBe` Right expected
+        fmap (revealed . configCredentials) (configFromUrl url) `shouldBe` Right expected
 
     forM_ sentinelSettings $ \(url, expected) ->
       it ("gives the settings for sentinels of " <> Char8.unpack url) $
@@ -104,7 +104,7 @@ spec = describe "Redis.Config" $ do
                 <> percentEncoded (Char8.map hostCharacter ca)
             config = configFromUrl url
          in conjoin
-              [ fmap (fmap revealed . fixedCredentials . configCredentials) config === Right (Just (Just user, password)),
+              [ fmap (revealed . configCredentials) config === Right (Just (Just user, password)),
                 fmap configTopology config === Right (Standalone (TcpEndpoint ("h" <> Char8.map hostCharacter host) 7000)),
                 fmap (fmap tlsCaFile . configTls) config === Right (Just (Just ("/" <> Char8.unpack (Char8.map hostCharacter ca))))
               ]
@@ -162,8 +162,10 @@ spec = describe "Redis.Config" $ do
       validateConfig (setTls (Just tlsDefaults) (unixConfig "/s")) `shouldSatisfy` isLeft
       validateConfig (setTls (Just tlsDefaults {tlsServerName = Just "n"}) (unixConfig "/s")) `shouldSatisfy` isRight
 
-revealed :: Credentials -> (Maybe ByteString, ByteString)
-revealed Credentials {credentialsUser, credentialsPassword} = (credentialsUser, revealSecret credentialsPassword)
+revealed :: CredentialsSource -> Maybe (Maybe ByteString, ByteString)
+revealed = \case
+  FixedCredentials Credentials {credentialsUser, credentialsPassword} -> Just (credentialsUser, revealSecret credentialsPassword)
+  _ -> Nothing
 
 topologies :: [(ByteString, Topology)]
 topologies =

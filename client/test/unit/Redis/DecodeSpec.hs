@@ -12,7 +12,7 @@ import Redis.Commands (eval, raw)
 import Redis.Decode qualified as Decode
 import Redis.Error (DecodeError (..))
 import Redis.Internal.Command (Command (commandDecode))
-import Redis.Internal.Protocol.Decode (DecodeLimits (..), decodeBytes)
+import Redis.Internal.Protocol.Decode (Limits (..), decodeBytes, limitsDefaults)
 import Redis.ReplyShapes
 import Redis.Value (NullForm, Value (..))
 import Test.Hspec
@@ -179,7 +179,7 @@ answered Shape {shapeName, shapeResp2, shapeResp3, shapeMeaning = Meaning decode
     parsed bytes = case decodeBytes limits bytes of
       Right (reply, "") -> Just reply
       _ -> Nothing
-    limits = DecodeLimits {decodeMaxBulk = 65536, decodeMaxElements = 1024, decodeMaxDepth = 16}
+    limits = limitsDefaults {limitBulkBytes = 65536, limitElements = 1024, limitDepth = 16}
 
 -- | Adds attributes to every value.
 attributed :: Value -> Value

@@ -3,23 +3,17 @@
 -- A multiplexer has one lock, held for the time it takes to copy one request; nothing that can
 -- block is done under it. The lock guards the front block of the write buffer, pushing to the ring,
 -- the queue for room, the state of "Redis.Internal.Network.Wakeup", and every word below except
--- 'WordSent' (which the holder of the right to send writes) and 'WordReads' (which the reader
--- writes).
+-- those that their comments name.
 --
--- The /right to send/ is a second, longer-lived lock, which is part of that state. Its holder may
--- swap the blocks, under the first lock, and write to the transport, without it. A thread asks for
--- the right and never waits for it, except the reader at the end. A caller or the reader sends, in
--- the turn that "Redis.Internal.Network.Wakeup" decides; when it finds the socket full, it starts a
--- writer, which goes on.
+-- The /right to send/ is a second, longer-lived lock, which is part of that state. Its holder may swap the
+-- blocks, under the first lock, and write to the transport, without it. A thread asks for the right and
+-- never waits for it, except the reader at the end. A caller or the reader that finds the socket full
+-- starts a writer, which goes on.
 --
 -- The kernel takes bytes for a connection that it knows the peer to have closed, and a write that it
 -- took may have run, for all the client can tell. A reader that sleeps unwatched does not know of the
 -- end. So after a time without replies a sender looks at the socket first: what it does not send, is
 -- sent again on another connection.
---
--- Death is a state, not an exception: 'killMultiplexer' records the cause
--- once and shuts the transport down; the reader, woken by that, fails every
--- command in flight exactly once and frees the descriptor.
 module Redis.Internal.Network.Connection
   ( Multiplexer (..),
     MuxSettings (..),
@@ -76,7 +70,7 @@ import Redis.Internal.Network.ReplyChecks (ReplyChecks, checkKey, newReplyChecks
 import Redis.Internal.Network.Runtime (Nanos, preciseNanos, spawnOn)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup
-import Redis.Internal.Protocol.Decode (DecodeLimits)
+import Redis.Internal.Protocol.Decode (Limits)
 import Redis.Internal.Protocol.Encode (requestSize)
 import Redis.Value (Value)
 import Prelude hiding (Word)
@@ -88,12 +82,11 @@ data MuxSettings = MuxSettings
     -- | The largest number of encoded bytes that are not sent yet. One larger command may exceed it
     -- when nothing else is queued.
     muxMaxQueued :: Int,
-    muxDecodeLimits :: DecodeLimits,
+    muxDecodeLimits :: Limits,
     -- | The usual time limit of a command. 'Nothing' is no limit.
     muxCommandTimeout :: Maybe Nanos,
     -- | How long the peer may be silent while commands are in flight before it is probed, and again
-    -- before the connection is ended. Both are longer while a command in flight has a time limit of
-    -- more than twice this one.
+    -- before the connection is ended ("Redis.Internal.Network.Deadlines").
     muxSilenceLimit :: Maybe Nanos,
     muxPolling :: Polling,
     -- | Whether no other connection of the client needs its capability, so that the reader may poll
@@ -187,8 +180,8 @@ newMuxState muxSettings muxTransport muxOrder = do
   writeWord mux WordCountedFrom maxBound
   pure mux
 
--- | Runs a short action under the lock. Only waiting for the lock may be
--- interrupted, before the action has begun. The action must not throw.
+-- | Runs a short action under the lock, which must not throw. Only waiting for the lock may be
+-- interrupted.
 withLock :: Multiplexer -> IO a -> IO a
 withLock mux action = mask_ $ do
   takeMVar (muxLock mux)
@@ -405,9 +398,8 @@ admitWaiting mux = do
 -- | Sends the queued commands, unless another thread is sending. Never blocks.
 flushQueued :: Multiplexer -> IO ()
 flushQueued mux = do
-  -- Read without the lock, because the reader comes here whenever a read brings no reply. A caller that queues a
-  -- command at this moment finds the reader awake, and the reader looks again, under the lock,
-  -- before it sleeps.
+  -- Without the lock, because the reader comes here whenever a read brings no reply. It looks again, under
+  -- the lock, before it sleeps.
   unsent <- wakeupUnsent <$> wakeup mux
   when (unsent > 0) $ do
     taken <- withLock mux $ do

@@ -1,15 +1,13 @@
 -- | The credentials of a client's connections: where they come from, and how credentials with a
 -- lifetime are renewed.
 --
--- One run of the action that issues credentials serves all connections: one connection runs it
--- while the others wait. The credentials are then used until four fifths of their lifetime have
--- passed. Credentials without a stated lifetime serve only the connections that asked before the
--- action began. A failure is shared in the same way.
+-- One run of the action that issues credentials serves all connections: one runs it while the others
+-- wait. The credentials are then used until four fifths of their lifetime have passed; without a stated
+-- lifetime they serve only the connections that asked before the action began. So does a failure.
 --
--- A connection that callers share follows the store on a thread of its own. When renewal is due, or
--- when 'renewAll' asks for it, that thread sends AUTH in line with the commands. A failed renewal
--- of credentials with a lifetime is tried again after at most a twentieth of that lifetime, so
--- there are several attempts before the old credentials expire, and more after that.
+-- A connection that callers share follows the store on a thread of its own, which sends AUTH in line with
+-- the commands when renewal is due or 'renewAll' asks for it. A failed renewal is tried again after at
+-- most a twentieth of the lifetime: several times before the old credentials expire.
 module Redis.Internal.Network.Credentials
   ( CredentialStore,
     newCredentialStore,
@@ -31,8 +29,8 @@ where
 
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
-import Control.Exception (SomeAsyncException, SomeException, displayException, finally, fromException, interruptible, mask_, throwIO, try)
-import Control.Monad (void, when)
+import Control.Exception (SomeException, displayException, finally, interruptible, mask_, try, tryJust)
+import Control.Monad (mfilter, void, when)
 import Data.Foldable (for_)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
@@ -104,9 +102,15 @@ isCurrent :: CredentialStore -> Issue -> IO Bool
 isCurrent store issue
   | issueNumber issue == 0 = pure True
   | otherwise = do
-    now <- preciseNanos
-    (newest, turn) <- atomically ((,) <$> readTVar (storeNewest store) <*> readTVar (storeRound store))
-    pure (issueRound issue == turn && maybe True (now <) (renewalOf issue) && maybe True ((== issueCredentials issue) . issueCredentials) newest)
+    (newest, fresh) <- newestAndFresh store
+    pure (fresh issue && maybe True ((== issueCredentials issue) . issueCredentials) newest)
+
+-- | The newest issue, and whether an issue is of the present round and its renewal not due.
+newestAndFresh :: CredentialStore -> IO (Maybe Issue, Issue -> Bool)
+newestAndFresh store = do
+  now <- preciseNanos
+  (newest, turn) <- atomically ((,) <$> readTVar (storeNewest store) <*> readTVar (storeRound store))
+  pure (newest, \issue -> issueRound issue == turn && maybe True (now <) (renewalOf issue))
 
 -- | Whether credentials were issued for this request or for an earlier one.
 data Origin
@@ -152,22 +156,15 @@ obtainFor store want = case configCredentials (storeConfig store) of
 
 alreadyIssued :: CredentialStore -> Want -> IO (Maybe Issue)
 alreadyIssued store want = do
-  now <- preciseNanos
-  (newest, turn) <- atomically ((,) <$> readTVar (storeNewest store) <*> readTVar (storeRound store))
-  pure $ case newest of
-    Just issue | issueRound issue == turn && maybe True (now <) (renewalOf issue) && suits issue -> Just issue
-    _ -> Nothing
+  (newest, fresh) <- newestAndFresh store
+  pure (mfilter (\issue -> fresh issue && suits issue) newest)
   where
     suits issue = case want of
       ToConnect asked -> issueBegan issue >= asked || maybe False (> 0) (issueLifetime issue)
       NewerThan number _ -> issueNumber issue > number
 
 alreadyFailed :: CredentialStore -> Want -> IO (Maybe ConnectionCause)
-alreadyFailed store want = do
-  failed <- readTVarIO (storeFailure store)
-  pure $ case failed of
-    Just (began, cause) | began >= since -> Just cause
-    _ -> Nothing
+alreadyFailed store want = fmap snd . mfilter ((>= since) . fst) <$> readTVarIO (storeFailure store)
   where
     since = case want of
       ToConnect asked -> asked
@@ -179,19 +176,17 @@ issueWith :: CredentialStore -> IO IssuedCredentials -> IO (Either ConnectionCau
 issueWith store action = do
   issueBegan <- preciseNanos
   issueRound <- readTVarIO (storeRound store)
-  try (interruptible action) >>= \case
+  tryJust synchronous (interruptible action) >>= \case
     Right IssuedCredentials {issuedAs, issuedFor} -> atomically $ do
       number <- maybe 1 ((+ 1) . issueNumber) <$> readTVar (storeNewest store)
       let issue = Issue {issueCredentials = Just issuedAs, issueNumber = number, issueBegan, issueRound, issueLifetime = inSeconds <$> issuedFor}
       writeTVar (storeNewest store) (Just issue)
       writeTVar (storeFailure store) Nothing
       pure (Right issue)
-    Left (problem :: SomeException) -> case fromException problem of
-      Just (asynchronous :: SomeAsyncException) -> throwIO asynchronous
-      Nothing -> do
-        let cause = CredentialsFailed (displayException problem)
-        atomically (writeTVar (storeFailure store) (Just (issueBegan, cause)))
-        pure (Left cause)
+    Left problem -> do
+      let cause = CredentialsFailed (displayException problem)
+      atomically (writeTVar (storeFailure store) (Just (issueBegan, cause)))
+      pure (Left cause)
 
 -- | When renewal is due: after four fifths of the lifetime.
 renewalOf :: Issue -> Maybe Nanos
@@ -199,10 +194,8 @@ renewalOf issue = (\lifetime -> issueBegan issue + nanosFromSeconds (0.8 * lifet
 
 -- | The state of a connection that follows the store.
 data Following = Following
-  { -- | The number of the credentials that the connection sent last, accepted or not.
-    followingNumber :: Int,
-    -- | The lifetime of those credentials, in seconds.
-    followingLifetime :: Maybe Double,
+  { -- | The credentials that the connection sent last, accepted or not.
+    followingIssue :: Issue,
     followingRound :: Int,
     followingDue :: Maybe Nanos,
     followingFailures :: Int,
@@ -228,8 +221,7 @@ followCredentials store endpoint mux issue = when (issueNumber issue > 0) . mask
 accepted :: Issue -> Following
 accepted issue =
   Following
-    { followingNumber = issueNumber issue,
-      followingLifetime = issueLifetime issue,
+    { followingIssue = issue,
       followingRound = issueRound issue,
       followingDue = renewalOf issue,
       followingFailures = 0,
@@ -257,18 +249,18 @@ following store mux Follower {followerEndpoint, followerRound} = wait
           limit = configConnectTimeout config
           tooLong = Left (CredentialsFailed ("the action issued none within " <> show limit <> " s"))
       -- Limited, because new connections wait for the action.
-      fresh <- try (within (Just limit) (obtainFor store (NewerThan (followingNumber known) since)))
+      fresh <- try (within (Just limit) (obtainFor store (NewerThan (issueNumber (followingIssue known)) since)))
       case either (Left . CredentialsFailed . displayException @SomeException) (fromMaybe tooLong) fresh of
         Left cause -> failed known {followingRound = turn} (Just cause)
         Right issue -> sayAnew known issue
 
     sayAnew known issue = do
       let credentials = issueCredentials issue
-          said = known {followingNumber = issueNumber issue, followingRound = issueRound issue}
+          said = known {followingIssue = issue, followingRound = issueRound issue}
       terms <- usualTerms mux
       reply <- traverse (submitCommand mux terms . authentication) credentials
       case reply of
-        Just (Reply (ErrorReply text)) -> failed said {followingLifetime = issueLifetime issue} (Just (refusal credentials text))
+        Just (Reply (ErrorReply text)) -> failed said (Just (refusal credentials text))
         -- No answer in time: send AUTH again later.
         Just (Failure late@(TimeoutError _)) -> failed known {followingRound = issueRound issue} (Just (CredentialsFailed (displayException late)))
         -- The connection is lost, and 'wait' ends the loop.
@@ -284,7 +276,7 @@ following store mux Follower {followerEndpoint, followerRound} = wait
       random <- randomRIO (0, 1)
       let failures = followingFailures known + 1
           next lifetime = now + nanosFromSeconds (delayFor (retrying config lifetime) failures random)
-      wait known {followingDue = next <$> followingLifetime known, followingFailures = failures, followingSince = now}
+      wait known {followingDue = next <$> issueLifetime (followingIssue known), followingFailures = failures, followingSince = now}
 
     within = maybe (fmap Just) (\limit -> timeout (max 1000 (ceiling (min 1e9 limit * 1e6))))
 

@@ -1,20 +1,15 @@
 -- | The deadlines of the commands on a connection, and the watchdog: the thread that notices replies
 -- and capacity that do not come in time, silent peers, and news on a socket that nobody watches.
 --
--- No command has a timer. The connection remembers the earliest deadline of the commands in flight,
--- and at a tick the watchdog compares one word with the clock. Only when that deadline has passed
--- does it look at each command in flight, in whatever order their deadlines are. It tells the
--- callers whose time is over, and notes the earliest deadline of the rest. If all commands have the
--- same timeout, that is once per timeout. A reply that comes too late is dropped by its slot, which
--- is already filled.
+-- No command has a timer. The connection remembers the earliest deadline of the commands in flight, and at a
+-- tick the watchdog compares one word with the clock. Only when that deadline has passed does it look at
+-- each command in flight: if all have the same timeout, once per timeout. A reply that comes too late is
+-- dropped by its slot, which is already filled.
 --
--- A peer counts as silent when it has said nothing for the silence limit while commands were in
--- flight, and then does not answer a probe for as long again. While a command in flight has a longer
--- time limit than both together, the limit is half of that: a server that is busy with a
--- command for as long as its caller waits is not silent. A command that may wait for ever changes
--- nothing; then the silence limit alone ends a connection that is dead.
---
--- The watchdog rests when nothing is in flight.
+-- A peer counts as silent when it has said nothing for the silence limit while commands were in flight, and
+-- then does not answer a probe for as long again. While a command in flight has a longer time limit than
+-- both together, the limit is half of that: a server that is busy with a command for as long as its caller
+-- waits is not silent. A command that may wait for ever changes nothing.
 module Redis.Internal.Network.Deadlines
   ( watchdogLoop,
 
@@ -235,10 +230,9 @@ noteShortest mux limit = do
     writeWord mux WordShortest (fromIntegral limit)
     wakeWatchdog mux
 
--- | Whether commands are in flight and all of them are past their deadlines, so that nobody can
--- tell when there will be room. Then no caller waits for room: a thread that submits many commands
--- to a frozen server would wait anew for each. A late reply ends this state. Call it under the
--- lock.
+-- | Whether commands are in flight and all of them are past their deadlines. Then no caller waits for room:
+-- a thread that submits many commands to a frozen server would wait anew for each. A late reply ends this
+-- state. Call it under the lock.
 allOverdue :: Multiplexer -> IO Bool
 allOverdue mux = do
   same <- (==) <$> readWord mux WordOverdue <*> ringTail (muxRing mux)

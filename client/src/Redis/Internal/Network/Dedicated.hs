@@ -1,27 +1,21 @@
 -- | Dedicated connections, each used by one caller at a time: for commands that wait at the server,
 -- and for commands that change the state of their connection.
 --
--- The pool takes a connection back if its caller left nothing behind on it. A caller that is not
--- sure says so, and the connection is closed. If a caller is interrupted while the server keeps it
--- waiting, its connection is always closed: the reply may still come, and must not go to the next
--- caller. A connection that is idle for long is closed.
+-- The pool takes a connection back if its caller left nothing behind on it, and otherwise closes it
+-- (docs/adr/0024-lent-connections.md): always if the caller is interrupted while the server keeps it
+-- waiting, because the reply may still come. A connection that is idle for long is closed.
 --
 -- Many connections may be opened at once while the node is well. Once an attempt has failed, or a
 -- connection was lost before it had answered any command, leases fail with that cause until the
--- backoff has passed ('Reconnect').
---
--- A thread of its own dials each connection. So a caller that is interrupted and a pool that is
--- closed can each end the dial: either sets a flag that the dial watches.
+-- backoff has passed ('Reconnect'). A thread of its own dials each connection. So a caller that is
+-- interrupted and a pool that is closed can each end the dial: either sets a flag that the dial watches.
 --
 -- = The lending
 --
--- A pure step function decides who gets which connection. A caller that asks for a connection gets a
--- turn: an idle connection, or permission to open one while there are fewer than the limit.
--- Otherwise it waits. Turns are given in the order in which callers asked: a connection that comes
--- back goes to the first caller. A caller that stops waiting gives up its place, or passes on the
--- turn that it has.
---
--- So while a caller waits, no connection is idle: all are lent or are being opened.
+-- A pure step decides who gets which connection. A caller that asks gets a turn, in the order of asking:
+-- an idle connection, or permission to open one while there are fewer than the limit. A caller that stops
+-- waiting gives up its place, or passes on the turn that it has. So while a caller waits, no connection is
+-- idle: all are lent or are being opened.
 module Redis.Internal.Network.Dedicated
   ( DedicatedPool,
     newDedicatedPool,
@@ -125,7 +119,7 @@ startDial pool open = do
     then pure Nothing
     else do
       void . spawn ("redis dial " <> renderEndpoint (dedicatedEndpoint pool)) $ do
-        outcome <- either (\failure -> Left (ConnectFailed (show (failure :: SomeException)))) id <$> try (open (readTVar (dialUnwanted dial) >>= check))
+        outcome <- either (Left . ConnectFailed . show @SomeException) id <$> try (open (readTVar (dialUnwanted dial) >>= check))
         wanted <- atomically (tryPutTMVar (dialResult dial) outcome)
         unless wanted (mapM_ (abortMultiplexer . establishedMux) outcome)
         atomically (modifyTVar' (dedicatedDials pool) (List.delete dial))
@@ -184,11 +178,8 @@ happened pool event = atomically (happen pool event) >>= traverse_ (abortMultipl
 -- wait for ever. A second call with fewer seconds cuts the first one short.
 closeDedicatedPool :: Double -> DedicatedPool -> IO ()
 closeDedicatedPool grace pool = do
-  (idle, lent, dials) <- atomically $ do
-    idle <- happen pool Closed
-    lent <- lentOut <$> readTVar (dedicatedLending pool)
-    dials <- readTVar (dedicatedDials pool)
-    pure (idle, lent, dials)
+  (idle, lent, dials) <-
+    atomically $ (,,) <$> happen pool Closed <*> (lentOut <$> readTVar (dedicatedLending pool)) <*> readTVar (dedicatedDials pool)
   mapM_ giveUpDial dials
   mapM_ (abortMultiplexer . heldMux) idle
   over <- expiry grace
@@ -281,19 +272,21 @@ opening pool deadline = do
     reconnect = dedicatedReconnect pool
     failed = ConnectionError . ConnectionFailure "" NotSent endpoint
     begin now state = either (\cause -> (Left cause, state)) ((,) (Right ())) (beginAttempt now state)
+    lost life = afterLoss setup life >>= atomically . modifyTVar' reconnect
+    abandoned failure = Left failure <$ atomically (modifyTVar' reconnect attemptAbandoned)
 
     attempt = do
       settings <- exclusiveSettings setup endpoint . fst <$> (threadCapability =<< myThreadId)
       opened <-
-        startDial pool (\unwanted -> openConnection setup Purpose {purposeUse = Lent, purposeGone = unwanted} settings (lost pool) endpoint) >>= \case
+        startDial pool (\unwanted -> openConnection setup Purpose {purposeUse = Lent, purposeGone = unwanted} settings lost endpoint) >>= \case
           Nothing -> pure (Just (Left ClosedLocally))
           Just dial -> do
             over <- expiryAt (deadlineAt deadline)
             result <- atomically ((Just <$> readTMVar (dialResult dial)) `orElse` (Nothing <$ over)) `onException` dropDial dial
             result <$ when (isNothing result) (giveUpDial dial)
       case opened of
-        Nothing -> Left <$> (lateForConnection setup endpoint deadline <* atomically (modifyTVar' reconnect attemptAbandoned))
-        Just (Left ClosedLocally) -> Left (failed ClosedLocally) <$ atomically (modifyTVar' reconnect attemptAbandoned)
+        Nothing -> lateForConnection setup endpoint deadline >>= abandoned
+        Just (Left ClosedLocally) -> abandoned (failed ClosedLocally)
         Just (Left cause) -> do
           after <- afterFailure setup
           atomically (stateTVar reconnect (after cause)) >>= tellAttemptFailed setup endpoint cause
@@ -331,10 +324,6 @@ reap pool limit = do
         atomically $ expired `orElse` (readTVar (dedicatedLending pool) >>= check . isClosed)
       else happened pool (IdleSince (now - limit + 1))
     reap pool limit
-
--- | Notes that a connection has ended.
-lost :: DedicatedPool -> Lifetime -> IO ()
-lost pool life = afterLoss (dedicatedSetup pool) life >>= atomically . modifyTVar' (dedicatedReconnect pool)
 
 -- | The numbers of a node's dedicated connections and of their callers.
 data DedicatedGauges = DedicatedGauges
@@ -486,9 +475,7 @@ waiting = toList . lendingQueue
 
 -- | When the longest idle connection became idle. \(O(n)\) in the idle connections.
 longestIdle :: Lending caller connection -> Maybe Nanos
-longestIdle state = case lendingIdle state of
-  [] -> Nothing
-  idle -> Just (minimum (map fst idle))
+longestIdle state = if null (lendingIdle state) then Nothing else Just (minimum (map fst (lendingIdle state)))
 
 -- | Whether no more connections are lent.
 isClosed :: Lending caller connection -> Bool

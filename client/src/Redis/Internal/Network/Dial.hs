@@ -1,15 +1,10 @@
 -- | From an endpoint to a transport. A client makes one 'Connector', and opens every connection
 -- with it.
 --
--- A host may have several addresses, and the first may be dead without saying
--- so. Trying them strictly one after the other would give the dead one the
--- whole deadline; dividing the deadline would still make every connection wait
--- for a share of it. So the addresses race with a handicap, as RFC 8305 has
--- it: they start in the order of the resolver, each a quarter of a second
--- after the one before it, or at once when that one has failed; the first that
--- connects wins and the others are closed. One thread does it all: what is
--- under way is a list of sockets and one 'STM' transaction that waits for any
--- of them.
+-- A host may have several addresses, and the first may be dead without saying so. So the addresses race
+-- with a handicap, as RFC 8305 has it: they start in the order of the resolver, each a quarter of a second
+-- after the one before it, or at once when that one has failed; the first that connects wins. One thread
+-- does it all: what is under way is a list of sockets, and a transaction that waits for any of them.
 --
 -- Everything that blocks here can be interrupted, and whatever ends a dial
 -- (success, failure, an exception) leaves no descriptor open but the winner's.
@@ -37,7 +32,8 @@ import Control.Concurrent (threadDelay, threadWaitWriteSTM)
 import Control.Concurrent.MVar (newEmptyMVar, putMVar, takeMVar)
 import Control.Concurrent.STM (STM, atomically, check, orElse)
 import Control.Exception (IOException, bracketOnError, mask, mask_, onException, try, uninterruptibleMask_)
-import Control.Monad (forM_, join, void)
+import Control.Monad (join, void)
+import Data.Bifunctor (first)
 import Data.Foldable (asum)
 import Data.IORef (IORef, atomicModifyIORef', modifyIORef', newIORef, readIORef, writeIORef)
 import Data.List qualified as List
@@ -63,13 +59,12 @@ import Redis.Error (ConnectionCause (..), Delivery (NotSent), Endpoint (..), Err
 import Redis.Internal.Config (Config (..))
 import Redis.Internal.Network.Runtime (coarseNanos, expiry, spawn, supervised)
 import Redis.Internal.Network.Tls (TlsContext, newTlsContext, tlsTransport)
-import Redis.Internal.Network.Transport (TcpTuning (..), Transport, socketTransport, tuneTcp)
+import Redis.Internal.Network.Transport (Transport, socketTransport, tuneTcp)
 
--- | The timeouts, TCP options and TLS context that all connections of a client share, and what it has
--- learnt of its peers. Any number of threads may connect with it at once.
+-- | What all connections of a client share, and what it has learnt of its peers. Any number of threads may
+-- connect with it at once.
 data Connector = Connector
-  { connectorTimes :: DialTimes,
-    connectorTuning :: TcpTuning,
+  { connectorConfig :: Config,
     -- | 'Nothing' for plain text.
     connectorTls :: Maybe TlsContext,
     -- | How the handshake begins with the peers for which that is not the usual way.
@@ -82,21 +77,10 @@ data Connector = Connector
 -- | Makes the connector for a configuration. With TLS it reads the certificate files; nothing else
 -- can fail ('Redis.Error.TlsFailed').
 newConnector :: Config -> IO (Either ConnectionCause Connector)
-newConnector Config {configConnectTimeout, configKeepAlive, configTcpUserTimeout, configTls} =
-  traverse newTlsContext configTls >>= traverse connector . sequence
+newConnector config =
+  traverse newTlsContext (configTls config) >>= traverse connector . sequence
   where
-    connector tls = do
-      connectorApproaches <- newIORef Map.empty
-      connectorFailures <- newIORef Map.empty
-      pure
-        Connector
-          { connectorTimes = dialTimes configConnectTimeout,
-            connectorTuning =
-              TcpTuning {tuningKeepAlive = configKeepAlive, tuningUserTimeout = configTcpUserTimeout},
-            connectorTls = tls,
-            connectorApproaches,
-            connectorFailures
-          }
+    connector tls = Connector config tls <$> newIORef Map.empty <*> newIORef Map.empty
 
 -- | How the handshake with a peer is made.
 data Approach
@@ -181,14 +165,14 @@ explained connector endpoint = \case
 -- owns the transport and must receive it with asynchronous exceptions masked, as
 -- 'Control.Exception.bracket' does.
 connectWith :: Stage -> Connector -> Endpoint -> IO (Either ConnectionCause Transport)
-connectWith Stage {stageLate, stageOver} Connector {connectorTimes, connectorTuning, connectorTls} endpoint = mask_ $ do
+connectWith Stage {stageLate, stageOver} Connector {connectorConfig, connectorTls} endpoint = mask_ $ do
   -- The user's credentials action runs before this. It may have caught the exception that was to
   -- stop this thread, and gone on. No second exception is thrown, so check here.
   over <- atomically ((Just <$> stageOver) `orElse` pure Nothing)
   dialled <- case (over, endpoint) of
     (Just cause, _) -> pure (Left cause)
-    (Nothing, TcpEndpoint host port) -> dialTcp connectorTimes (writeIORef stageLate) host port
-    (Nothing, UnixEndpoint path) -> dialUnix connectorTimes path
+    (Nothing, TcpEndpoint host port) -> resolve host port >>= either (pure . Left) (dialAddresses times (writeIORef stageLate))
+    (Nothing, UnixEndpoint path) -> dialUnix times path
   case dialled of
     Left cause -> pure (Left cause)
     Right socket -> do
@@ -200,16 +184,17 @@ connectWith Stage {stageLate, stageOver} Connector {connectorTimes, connectorTun
   where
     equip socket = do
       case endpoint of
-        TcpEndpoint _ _ -> tuneTcp connectorTuning socket
+        TcpEndpoint _ _ -> tuneTcp connectorConfig socket
         UnixEndpoint _ -> pure ()
       case connectorTls of
         Nothing -> Right <$> socketTransport endpoint socket
         Just context -> do
           writeIORef stageLate (TlsTimedOut limit)
           tlsTransport context endpoint socket <* writeIORef stageLate (ConnectTimedOut limit)
-    limit = seconds (dialDeadline connectorTimes)
-    -- Bounded: closing a socket does not wait for its peer.
-    release = uninterruptibleMask_ . Socket.close
+    deadline = configConnectTimeout connectorConfig
+    limit = seconds deadline
+    -- RFC 8305 recommends a quarter of a second; less where the deadline is short.
+    times = DialTimes {dialDeadline = deadline, dialStagger = min 0.25 (deadline / 4)}
 
 -- | The time limits of a dial, in seconds.
 data DialTimes = DialTimes
@@ -218,21 +203,6 @@ data DialTimes = DialTimes
     -- | How long one address is tried before the next one is tried beside it.
     dialStagger :: Double
   }
-
--- | The times for a deadline (seconds): a quarter of a second between two
--- addresses, which RFC 8305 recommends, and less where the deadline is short.
-dialTimes :: Double -> DialTimes
-dialTimes deadline = DialTimes {dialDeadline = deadline, dialStagger = min 0.25 (deadline / 4)}
-
--- | Resolves a host and connects to the first of its addresses that answers.
--- Blocks for at most 'dialDeadline' after the name is resolved; interruptible.
--- The action is told, at each change, what would be wrong if the time were over.
--- The socket is non-blocking and closed on @exec@; the caller owns it.
-dialTcp :: DialTimes -> (ConnectionCause -> IO ()) -> Host -> Port -> IO (Either ConnectionCause Socket)
-dialTcp times tell host port =
-  resolve host port >>= \case
-    Left cause -> pure (Left cause)
-    Right addresses -> dialAddresses times tell addresses
 
 -- | The addresses of a host, in the resolver's order. Interruptible: a thread of its own looks a
 -- name up, because the system's resolver cannot be interrupted and may take a minute. If the caller
@@ -245,10 +215,7 @@ resolve host port =
       answer <- newEmptyMVar
       void . spawn "redis-client: resolver" $
         try (lookUp [Socket.AI_NUMERICSERV]) >>= putMVar answer
-      outcome <- takeMVar answer
-      pure $ case outcome of
-        Right addresses -> Right addresses
-        Left (failure :: IOException) -> Left (NameNotResolved (name <> ": " <> ioe_description failure))
+      first (\failure -> NameNotResolved (name <> ": " <> ioe_description (failure :: IOException))) <$> takeMVar answer
   where
     name = Text.unpack (Text.decodeUtf8With Text.lenientDecode host)
     lookUp flags =
@@ -272,20 +239,19 @@ data DialOutcome
   | Refused SockAddr String
   | UnderWay Candidate
 
--- | Runs the race that the module's header describes, among TCP addresses. A failure names each
--- address with its reason; 'ConnectTimedOut' if the only address gave none before the deadline.
+-- | Runs the race that the module's header describes, among TCP addresses, for at most 'dialDeadline';
+-- interruptible. The action is told, at each change, what would be wrong if the time were over. A failure
+-- names each address with its reason; 'ConnectTimedOut' if the only address gave none before the deadline.
+-- The socket is non-blocking and closed on @exec@; the caller owns it.
 dialAddresses :: DialTimes -> (ConnectionCause -> IO ()) -> [SockAddr] -> IO (Either ConnectionCause Socket)
 dialAddresses DialTimes {dialDeadline, dialStagger} tell addresses = do
   expired <- expiry dialDeadline
   mask $ \restore -> do
     opened <- newIORef []
-    winner <- restore (race opened expired) `onException` closeAll opened
-    case winner of
-      Left cause -> Left cause <$ closeAll opened
-      Right socket -> do
-        modifyIORef' opened (List.delete socket)
-        closeAll opened
-        pure (Right socket)
+    let closeAll = readIORef opened >>= mapM_ release
+    winner <- restore (race opened expired) `onException` closeAll
+    mapM_ (modifyIORef' opened . List.delete) winner
+    winner <$ closeAll
   where
     race opened expired = begin [] [] addresses
       where
@@ -305,9 +271,10 @@ dialAddresses DialTimes {dialDeadline, dialStagger} tell addresses = do
           tell late
           event <- atomically (anyDecided waiting <|> (Next <$ nextIfAny) <|> (Expired <$ expired))
           case event of
-            Decided candidate -> do
-              let others = filter ((/= candidateSocket candidate) . candidateSocket) waiting
-              conclude opened candidate >>= settle failures others later next
+            Decided Candidate {candidateAddress, candidateSocket = decided} -> do
+              number <- Socket.getSocketOption decided Socket.SoError
+              let others = filter ((/= decided) . candidateSocket) waiting
+              concluded candidateAddress decided (fromIntegral number) >>= settle failures others later next
             Next -> begin failures waiting later
             Expired -> pure (Left late)
           where
@@ -332,27 +299,19 @@ start opened address =
     Left failure -> pure (Refused address (ioe_description failure))
     Right socket ->
       startConnect socket address >>= \case
-        0 -> concluded opened address socket 0
         1 -> do
           (decided, _) <- Socket.withFdSocket socket (threadWaitWriteSTM . fromIntegral)
           pure (UnderWay Candidate {candidateAddress = address, candidateSocket = socket, candidateDecided = decided})
-        negated -> concluded opened address socket (negate negated)
-
-conclude :: IORef [Socket] -> Candidate -> IO DialOutcome
-conclude opened Candidate {candidateAddress, candidateSocket} =
-  Socket.getSocketOption candidateSocket Socket.SoError
-    >>= concluded opened candidateAddress candidateSocket . fromIntegral
+        negated -> concluded address socket (negate negated)
 
 -- | The outcome for the final error number of a connect, where 0 is success. A connection to itself
 -- counts as a closed port: taking it for a server would make every command its own reply.
-concluded :: IORef [Socket] -> SockAddr -> Socket -> CInt -> IO DialOutcome
-concluded opened address socket number = do
+concluded :: SockAddr -> Socket -> CInt -> IO DialOutcome
+concluded address socket number = do
   itself <- if number == 0 then meetsItself socket else pure False
   if number == 0 && not itself
     then pure (Connected socket)
-    else do
-      closeNoted opened socket
-      pure (Refused address (describe (if number == 0 then eCONNREFUSED else Errno number)))
+    else Refused address (describe (if itself then eCONNREFUSED else Errno number)) <$ release socket
 
 -- | Whether a connected socket is its own peer. Never blocks.
 meetsItself :: Socket -> IO Bool
@@ -360,59 +319,42 @@ meetsItself socket = (/= 0) <$> Socket.withFdSocket socket c_meetsItself
 
 openNoted :: IORef [Socket] -> SockAddr -> IO Socket
 openNoted opened address = mask_ $ do
-  socket <- open (family address) Socket.defaultProtocol
-  modifyIORef' opened (socket :)
-  pure socket
-
-family :: SockAddr -> Socket.Family
-family = \case
-  SockAddrInet {} -> Socket.AF_INET
-  SockAddrInet6 {} -> Socket.AF_INET6
-  SockAddrUnix {} -> Socket.AF_UNIX
+  socket <- open $ case address of
+    SockAddrInet {} -> Socket.AF_INET
+    SockAddrInet6 {} -> Socket.AF_INET6
+    SockAddrUnix {} -> Socket.AF_UNIX
+  socket <$ modifyIORef' opened (socket :)
 
 -- | A non-blocking stream socket that children do not inherit.
-open :: Socket.Family -> Socket.ProtocolNumber -> IO Socket
-open addressFamily protocol = do
-  socket <- Socket.socket addressFamily Socket.Stream protocol
-  Socket.withFdSocket socket Socket.setCloseOnExecIfNeeded
-  pure socket
+open :: Socket.Family -> IO Socket
+open family = do
+  socket <- Socket.socket family Socket.Stream Socket.defaultProtocol
+  socket <$ Socket.withFdSocket socket Socket.setCloseOnExecIfNeeded
 
--- Closing does not wait for anything but the IO manager's own bookkeeping.
-closeNoted :: IORef [Socket] -> Socket -> IO ()
-closeNoted opened socket = uninterruptibleMask_ $ do
-  modifyIORef' opened (List.delete socket)
-  Socket.close socket
-
-closeAll :: IORef [Socket] -> IO ()
-closeAll opened = uninterruptibleMask_ $ do
-  sockets <- readIORef opened
-  writeIORef opened []
-  forM_ sockets Socket.close
+-- | Closes a socket, unless it is closed. Waits for nothing but the IO manager's own bookkeeping.
+release :: Socket -> IO ()
+release = uninterruptibleMask_ . Socket.close
 
 -- | Connects to a Unix socket. Interruptible. The system has no way to wait for a listener whose
 -- queue is full, so the call is repeated every 5 ms until 'dialDeadline'.
 dialUnix :: DialTimes -> FilePath -> IO (Either ConnectionCause Socket)
 dialUnix DialTimes {dialDeadline} path =
-  try dial >>= \case
-    Left failure -> refused (ioe_description failure)
-    Right outcome -> pure outcome
+  try dial >>= either (refused . ioe_description) pure
   where
     dial = do
       bytes <- encodePath path
       if length bytes > longestPath
         then refused "the path is too long for a socket"
-        else bracketOnError (open Socket.AF_UNIX Socket.defaultProtocol) closeQuietly (connectPath bytes rounds)
+        else bracketOnError (open Socket.AF_UNIX) release (connectPath bytes rounds)
     refused reason = pure (Left (ConnectFailed (path <> ": " <> reason)))
     rounds = ceiling (max 0 (min 1e6 dialDeadline) / 0.005) :: Int
-    connectPath bytes left socket = do
-      number <- negate <$> startConnect socket (SockAddrUnix bytes)
-      case () of
-        _
-          | number == 0 -> pure (Right socket)
-          | Errno number /= eAGAIN -> closeQuietly socket *> refused (describe (Errno number))
-          | left <= 0 -> Left (ConnectTimedOut (seconds dialDeadline)) <$ closeQuietly socket
+    connectPath bytes left socket =
+      startConnect socket (SockAddrUnix bytes) >>= \negated -> case Errno (negate negated) of
+        number
+          | negated == 0 -> pure (Right socket)
+          | number /= eAGAIN -> release socket *> refused (describe number)
+          | left <= 0 -> Left (ConnectTimedOut (seconds dialDeadline)) <$ release socket
           | otherwise -> threadDelay 5000 *> connectPath bytes (left - 1) socket
-    closeQuietly = uninterruptibleMask_ . Socket.close
     -- sun_path holds 104 bytes on the BSDs and 108 on Linux, including the final zero byte.
     longestPath = 103
 

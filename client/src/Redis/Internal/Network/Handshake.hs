@@ -1,16 +1,14 @@
 -- | The handshake: the commands that are sent on a new connection before any other command.
 --
--- They are all sent at once, so the handshake costs one round trip: HELLO 3 with the credentials
--- and the client's name, then commands that do not depend on the answer to HELLO. A server that
--- refuses HELLO gets the commands of RESP2 in a second round trip. Optional steps name the client,
--- this library and its version, and no answer to them ends the connection, but one: NOAUTH, where no
--- other answer shows that the client needs no password.
+-- They are all sent at once, so the handshake costs one round trip: HELLO 3 with the credentials and the
+-- client's name, then commands that do not depend on the answer to HELLO. A server that refuses HELLO gets
+-- the commands of RESP2 in a second round trip. Optional steps name the client, this library and its
+-- version, and no answer to them ends the connection, but NOAUTH ('verdict').
 --
--- A proxy may know neither HELLO nor CLIENT, and hang up instead of saying so. So the peer's end during
--- the handshake leads to other approaches ('Approach'), each on a connection of its own: first PING,
--- to see whether the peer answers at all; then only the commands without which the connection would
--- be of no use. That the peer answers PING tells such a proxy from a server that expects TLS, and from
--- one that just ends.
+-- A proxy may know neither HELLO nor CLIENT, and hang up instead of saying so. So the peer's end during the
+-- handshake leads to other approaches ('Approach'), each on a connection of its own: first PING, which
+-- tells such a proxy from a server that expects TLS and from one that just ends; then only the commands
+-- without which the connection would be of no use.
 module Redis.Internal.Network.Handshake
   ( handshake,
     handshakeBy,
@@ -30,7 +28,7 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isAsciiUpper)
 import Data.Either (isRight)
-import Data.Maybe (fromMaybe, isJust, isNothing, maybeToList)
+import Data.Maybe (fromMaybe, isJust, isNothing, listToMaybe, maybeToList)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Network.Dial (Approach (..))
@@ -178,7 +176,7 @@ handshakeBy config credentials use approach exchange = case approach of
       [Greeting Required ["SELECT", decimal (configDatabase config)] | configDatabase config /= 0, use /= SharedFor ForControl]
         <> tracking
         -- Outside a cluster a replica answers reads without READONLY, and refuses that command.
-        <> [Greeting Required ["READONLY"] | use == SharedFor ForReplica, inCluster]
+        <> [Greeting Required ["READONLY"] | use == SharedFor ForReplica, isClusterConfig config]
 
     courtesies =
       [Greeting Optional ["CLIENT", "CAPA", "redirect"] | followsRedirects]
@@ -186,17 +184,12 @@ handshakeBy config credentials use approach exchange = case approach of
              Greeting Optional ["CLIENT", "SETINFO", "LIB-VER", libraryVersion]
            ]
 
-    inCluster = case configTopology config of
-      Cluster _ -> True
-      _ -> False
-
     -- In a group, a replica must answer the reads that were meant for it, and the caller of a
     -- dedicated connection gets the replies that any other client would get.
     followsRedirects = case configTopology config of
       Standalone _ -> configFollowsRedirects config && use /= SharedFor ForControl
-      Group _ -> use == SharedFor ForPrimary
-      Sentinels _ _ -> use == SharedFor ForPrimary
       Cluster _ -> False
+      _ -> use == SharedFor ForPrimary
 
     userOf = fromMaybe "default" . credentialsUser
     decimal = Char8.pack . show
@@ -226,12 +219,10 @@ libraryVersion = "0.1.0"
 -- command was accepted. With the flag, NOAUTH does not count as a refusal.
 verdict :: Maybe Credentials -> Bool -> [Greeting] -> [Value] -> Either ConnectionCause ()
 verdict credentials tolerant steps replies =
-  case [text | (Greeting importance _, ErrorReply text) <- answered, matters importance text] of
-    text : _ -> Left (refusal credentials text)
-    [] -> Right ()
+  maybe (Right ()) (Left . refusal credentials) (listToMaybe [text | (Greeting importance _, ErrorReply text) <- answered, matters importance text])
   where
     answered = zip steps replies
-    accepted = not (null [() | (Greeting Required _, reply) <- answered, not (isError reply)])
+    accepted = not (all isError [reply | (Greeting Required _, reply) <- answered])
     isError = \case
       ErrorReply _ -> True
       _ -> False

@@ -8,54 +8,39 @@
 --
 -- = The ring
 --
--- The commands, oldest first, in a ring of slots. Positions count commands since the connection
--- began and never wrap. Many threads push, one after another under the connection's lock; the
--- reader alone pops, without it. A popped cell is overwritten, or the ring would
--- keep as many old replies alive as it has cells.
---
--- It begins small and doubles when it is full: memory that is used again soon stays in the
--- processor's cache, and a connection with little in flight does not pay for one with much.
+-- The commands, oldest first, in a ring of slots. Positions count commands since the connection began and
+-- never wrap. Many threads push, one after another under the connection's lock; the reader alone pops,
+-- without it. A popped cell is overwritten, or the ring would keep old replies alive. The ring begins small
+-- and doubles when it is full: memory that is used again soon stays in the processor's cache.
 --
 -- The two sides share no lock, so on a processor that reorders memory accesses each relies on the
 -- following.
 --
--- * /A pushed command is seen by the reader/, its cell, its tail and a larger ring,
---   before the reader pops it. The reader pops a command for a reply, which comes after the
---   command's bytes were sent, which comes after the lock was taken and left once more than by the
---   push. The lock and the system calls order both sides. A reply without a command may find an old
---   tail, or a cell that holds no command; both are harmless.
--- * /A popped cell is cleared before it is used again/. The reader clears cells
---   with plain writes. Then it publishes with an atomic write, which orders the writes before it,
---   up to where cells may be used again ('ringPublish'). It does so once for all the replies that
---   came together. A thread that pushes reads that word first, and grows the ring rather than use a
---   cell beyond it.
--- * /What was popped/ ('ringHead') is a plain word. Other threads may see it a
---   little old, never ahead. It is a count, and no access to memory depends on it.
--- * A thread that looks into a cell ('ringPeek') holds the lock, so the cell is
---   not used again meanwhile. If the reader pops it at that moment, its slot is filled already, or
---   stands for no command.
--- * /A send time/ is made before its bytes are sent, so before their replies come. A word that is
---   seen too late makes a time less exact, and nothing else depends on it.
+-- * /A pushed command is seen by the reader/, its cell, its tail and a larger ring, before the reader pops
+--   it: for a reply, which comes after the command's bytes were sent, which comes after the lock was taken
+--   and left once more than by the push. The lock and the system calls order both sides. A reply without a
+--   command may find an old tail, or a cell that holds no command; both are harmless.
+-- * /A popped cell is cleared before it is used again/. The reader clears cells with plain writes. Then it
+--   publishes with an atomic write, which orders the writes before it, up to where cells may be used again
+--   ('ringPublish'), once for all the replies that came together. A thread that pushes reads that word
+--   first, and grows the ring rather than use a cell beyond it.
+-- * /What was popped/ ('ringHead') is a plain word. Other threads may see it a little old, never ahead. It
+--   is a count, and no access to memory depends on it.
+-- * A thread that looks into a cell ('ringPeek') holds the lock, so the cell is not used again meanwhile.
+--   If the reader pops it at that moment, its slot is filled already, or stands for no command.
+-- * /A send time/ is made before its bytes are sent. A word that is seen too late makes a time less exact,
+--   and nothing else depends on it.
 --
 -- = The order of each thread's commands
 --
--- Counts of the commands that each thread has in flight on one connection, of those that it
--- submitted without waiting, keep a thread's commands in order when a node has several connections.
--- A thread that the runtime moves to another capability would change to that
--- capability's connection, and what it submits there could overtake what it
--- has in flight on the old one. So before it changes it must know whether
--- anything is in flight there. A thread that waits for each reply has nothing in
--- flight when it sends the next command, so such commands are not counted.
+-- A thread that the runtime moves to another capability would change to that capability's connection, and
+-- overtake what it has in flight on the old one. So counts tell what it has in flight there, of what it
+-- submitted without waiting (docs/adr/0005-order-across-connections.md): a fixed table, indexed by a few
+-- bits of the thread's number, of which each cell remembers whose commands it counts.
 --
--- Exact counts per thread would need a concurrent map. This is a fixed table of counts, indexed by
--- a few bits of the thread's number, and each cell remembers whose commands it counts. When two
--- threads with the same cell have commands in flight on the same connection at one time, the cell
--- does not know whose they are until all of them are answered.
---
--- Submitters count up under the connection's lock, and its reader counts up answers in other words,
--- so that neither needs an atomic operation. A thread that asks about itself sees at least its own
--- submissions. It may see answers and other threads' commands late, which can only keep it where it
--- is.
+-- Submitters count up under the connection's lock, and its reader counts up answers in other words, so that
+-- neither needs an atomic operation. A thread that asks about itself sees at least its own submissions. It
+-- may see answers and other threads' commands late, which can only keep it where it is.
 module Redis.Internal.Network.InFlight
   ( -- * Replies
     ResponseSlot,
@@ -130,12 +115,10 @@ import Redis.Internal.Network.Runtime (Nanos)
 import Redis.Value (Value (..))
 import Unsafe.Coerce (unsafeCoerce)
 
--- | The outcome of a command on its connection.
+-- | The outcome of a command on its connection: any reply, error replies included, or the reason for none.
 data Outcome
-  = -- | Any reply, error replies included.
-    Reply Value
-  | -- | No reply, with the reason.
-    Failure Error
+  = Reply Value
+  | Failure Error
 
 -- | The content of a filled slot.
 data Arrival
@@ -292,8 +275,7 @@ data RingEntry = RingEntry
 expired :: Nanos
 expired = minBound
 
--- | A ring for at least so many commands. The slot fills cells that hold no command, and is never
--- waited for.
+-- | A ring for at least so many commands. The slot fills cells that hold no command.
 newPendingRing :: Int -> ResponseSlot -> IO PendingRing
 newPendingRing atLeast nobody = do
   let ringCapacity = until (>= atLeast) (* 2) 2
@@ -316,8 +298,7 @@ ringTail :: PendingRing -> IO Int
 ringTail ring = readByteArray (ringEnds ring) 0
 {-# INLINE ringTail #-}
 
--- | Commands ever popped. A thread other than the reader may see a value that
--- is a little old, never one that is ahead.
+-- | Commands ever popped.
 ringHead :: PendingRing -> IO Int
 ringHead ring = readByteArray (ringEnds ring) 8
 {-# INLINE ringHead #-}
@@ -362,8 +343,7 @@ ringPush ring pending = do
   writeByteArray (ringEnds ring) 0 (position + 1)
 {-# INLINE ringPush #-}
 
--- | Takes the oldest command. Only for the reader, which has made sure that there is one, and which
--- calls 'ringPublish' before the cell can be used again.
+-- | Takes the oldest command. Only for the reader, which has made sure that there is one.
 ringPop :: PendingRing -> IO RingEntry
 ringPop ring = do
   position <- ringHead ring
@@ -501,7 +481,7 @@ cellOf :: OrderKey -> Int
 cellOf key = key .&. (cells - 1)
 {-# INLINE cellOf #-}
 
--- | A table with nothing submitted and nothing answered. \(O(1)\), 96 KiB of memory.
+-- | An empty table. \(O(1)\), 96 KiB of memory.
 newOrderCounts :: IO OrderCounts
 newOrderCounts = do
   counts <- newByteArray (3 * cells * 8)
@@ -550,10 +530,7 @@ inFlightOf (OrderCounts counts) key = do
     then pure None
     else do
       owner <- readByteArray counts (2 * cells + cell)
-      pure $
-        if owner == key
-          then Some
-          else if owner == severalThreads then Perhaps else None
+      pure (if owner == key then Some else if owner == severalThreads then Perhaps else None)
 {-# INLINE inFlightOf #-}
 
 foreign import ccall unsafe "rts_getThreadId"

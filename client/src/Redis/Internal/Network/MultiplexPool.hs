@@ -1,16 +1,13 @@
--- | The connections of one node: a fixed number of multiplexers, each opened
--- when it is first needed.
+-- | The connections of one node: a fixed number of multiplexers, each opened when it is first needed.
 --
--- A caller gets the multiplexer of the capability that it runs on, so that cores do not contend. A
--- thread with commands in flight on another multiplexer, which it submitted without waiting, stays
--- with that one, so that its commands run in the order in which it submitted them
--- ("Redis.Internal.Network.InFlight").
+-- A caller gets the multiplexer of the capability that it runs on, so that cores do not contend. A thread
+-- with commands in flight on another one, which it submitted without waiting, stays with that one, so that
+-- its commands run in order (docs/adr/0005-order-across-connections.md).
 --
--- At most one attempt to connect is made at a time. It belongs to the pool, not to the caller that
--- happened to need it: a caller that gives up waiting does not stop it. After a failed attempt, and
--- after a connection that was lost before it had answered any command, callers fail at once with
--- that cause until the backoff has passed ("Redis.Internal.Network.Open"); the retry policy
--- decides whether to try again later.
+-- At most one attempt to connect is made at a time. It belongs to the pool: a caller that gives up waiting
+-- does not stop it. After a failed attempt, and after a connection that was lost before it had answered any
+-- command, callers fail at once with that cause until the backoff has passed
+-- ("Redis.Internal.Network.Open").
 module Redis.Internal.Network.MultiplexPool
   ( MultiplexPool,
     newMultiplexPool,
@@ -38,6 +35,7 @@ import Control.Concurrent.STM
 import Control.Exception (SomeException, finally, mask_, try)
 import Control.Monad (filterM, join, unless, void)
 import Data.Foldable (for_)
+import Data.Functor ((<&>))
 import Data.IORef
 import Data.Maybe (catMaybes, fromMaybe)
 import Data.Primitive.Array (Array, arrayFromList, indexArray, sizeofArray)
@@ -114,13 +112,10 @@ closeMultiplexPool grace pool = do
   for_ attempt (atomically . void . readTMVar . attemptResult)
   sequence_ waits
 
--- | Drops the connections of a node that redirects its clients in a circle, or that has forgotten
--- their authentication; the next command opens new connections. Commands in flight are still
--- answered.
---
--- Takes the time at which the complaining command began. Does nothing if the connections were
--- dropped after that: all commands of the old connection may complain, and must not drop each
--- other's new one.
+-- | Drops the connections of a node that redirects its clients in a circle, or that has forgotten their
+-- authentication; the next command opens new connections. Commands in flight are still answered. Does
+-- nothing if the connections were dropped after this time, at which the complaining command began: the
+-- other commands of the old connection may complain, too.
 reconnectNode :: MultiplexPool -> Nanos -> IO ()
 reconnectNode = reconnectWithin drainSeconds
 
@@ -153,14 +148,12 @@ data Submitter
   = -- | It waits. It can have nothing in flight but commands that it submitted earlier without
     -- waiting, so this command is not counted.
     Waits
-  | -- | It goes on. Its commands are counted, and it does not wait for a connection when the last
-    -- attempt to open one has failed.
+  | -- | It goes on. Its commands are counted, and after a failed attempt it does not wait for a
+    -- connection.
     GoesOn
   deriving stock (Eq)
 
--- | Submits a command and waits for its outcome, until the deadline. Commands of another thread
--- neither delay it nor move it to another connection, unless both threads have commands in flight
--- that they did not wait for and are counted in one cell.
+-- | Submits a command and waits for its outcome, until the deadline.
 submitToNode :: MultiplexPool -> Deadline -> Request -> IO Arrival
 submitToNode pool deadline encoded = do
   slot <- newResponseSlot
@@ -207,13 +200,13 @@ submitRunToNode pool deadline run =
 usualDeadline :: MultiplexPool -> IO Deadline
 usualDeadline pool = deadlineAfter (commandLimit (setupConfig (poolSetup pool))) <$> coarseNanos
 
--- | Makes sure that the calling thread's connection is open, or returns why it cannot be opened.
--- Blocks while it is opened: connecting has a time limit of its own, and no command waits here.
+-- | Makes sure that the calling thread's connection is open, or returns why it cannot be opened. Blocks
+-- while it is opened, for at most the connect timeout.
 connectNode :: MultiplexPool -> IO (Either Error ())
 connectNode pool =
-  muxOf Waits pool noDeadline >>= \case
-    Found _ _ -> pure (Right ())
-    Missing failure -> pure (Left failure)
+  muxOf Waits pool noDeadline <&> \case
+    Found _ _ -> Right ()
+    Missing failure -> Left failure
 
 -- | A connection and the key under which the calling thread's commands are counted on it, or the
 -- error if there is no connection.
@@ -343,27 +336,21 @@ runAttempt pool index attempt = do
       untracked = if poolRole pool == ForPrimary then ($ endpoint) <$> setupOnUntracked setup else Nothing
       purpose = Purpose {purposeUse = SharedFor (poolRole pool), purposeGone = readTVar (poolClosed pool) >>= check}
   outcome <- try (openConnection setup purpose settings (lost pool) endpoint)
-  let opened = case outcome of
-        Right result -> establishedMux <$> result
-        -- A defect, or a lack of memory: nobody throws to this thread.
-        Left (unexpected :: SomeException) -> Left (ConnectFailed (show unexpected))
+  -- An exception is a defect, or a lack of memory: nobody throws to this thread.
+  let opened = either (Left . ConnectFailed . show @SomeException) (fmap establishedMux) outcome
   succeeded <- afterSuccess setup
   failed <- afterFailure setup
-  (result, after) <- modifyMVar (poolState pool) $ \state ->
-    readTVarIO (poolClosed pool) >>= \closed -> case opened of
-      Right mux
-        | closed -> pure (state {stateAttempt = Nothing}, (Left ClosedLocally, abortMultiplexer mux))
-        | otherwise -> do
-          writeIORef cell (Just mux)
-          pure (state {stateAttempt = Nothing, stateReconnect = succeeded (stateReconnect state)}, (Right (), pure ()))
-      Left cause
-        | closed -> pure (state {stateAttempt = Nothing}, (Left ClosedLocally, pure ()))
-        | otherwise -> do
-          let (delay, reconnect) = failed cause (stateReconnect state)
-          pure
-            ( state {stateAttempt = Nothing, stateReconnect = reconnect},
-              (Left cause, tellAttemptFailed setup endpoint cause delay *> poolOnFailure pool cause)
-            )
+  (result, after) <- modifyMVar (poolState pool) $ \before -> do
+    closed <- readTVarIO (poolClosed pool)
+    let state = before {stateAttempt = Nothing}
+    case opened of
+      _ | closed -> pure (state, (Left ClosedLocally, mapM_ abortMultiplexer opened))
+      Right mux -> do
+        writeIORef cell (Just mux)
+        pure (state {stateReconnect = succeeded (stateReconnect state)}, (Right (), pure ()))
+      Left cause -> do
+        let (delay, reconnect) = failed cause (stateReconnect state)
+        pure (state {stateReconnect = reconnect}, (Left cause, tellAttemptFailed setup endpoint cause delay *> poolOnFailure pool cause))
   -- In this order the hooks learn of a failure before any caller does.
   after `finally` atomically (putTMVar (attemptResult attempt) result)
 

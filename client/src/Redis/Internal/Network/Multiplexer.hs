@@ -1,19 +1,12 @@
--- | A multiplexer: one connection that many callers share.
+-- | A multiplexer: one connection that many callers share (docs/adr/0001-multiplexer.md).
 --
--- A caller encodes its command straight into the connection's buffer, under a
--- short lock, and gets a 'ResponseSlot'. Replies come in the order of the
--- commands, so the n-th goes to the n-th slot; a caller that stops waiting
--- forgets its slot and changes nothing for the others.
+-- A caller encodes its command straight into the connection's buffer, under a short lock, and gets a
+-- 'ResponseSlot'. Replies come in the order of the commands, so the n-th goes to the n-th slot; a caller
+-- that stops waiting forgets its slot and changes nothing for the others.
 --
--- Two threads serve a connection, on the capability it was made for: the reader, which does all the
--- work in the ordinary case, and the watchdog, which notices what does not happen. A third, the
--- writer, sends while the socket is full. Callers help: a caller sends the unsent commands itself when,
--- with its own, they are half of those usually in flight (see @flushMark@).
---
--- Rejected: a writer thread that sends everything, which costs a switch per
--- flush and makes client and server take turns when callers wait for replies;
--- sending under the lock, which doubles the processor time per command; one
--- timer per command; slots that are used again.
+-- Two threads serve a connection, on the capability it was made for: the reader, which does all the work in
+-- the ordinary case, and the watchdog, which notices what does not happen. A third, the writer, sends while
+-- the socket is full. A caller sends the unsent commands itself at the 'flushMark'.
 module Redis.Internal.Network.Multiplexer
   ( Multiplexer,
     MuxSettings (..),
@@ -112,10 +105,8 @@ termsUntil deadline = Terms {termsOrderKey = noOrderKey, termsDeadline = deadlin
 usualTerms :: Multiplexer -> IO Terms
 usualTerms mux = termsUntil . deadlineAfter (usualLimit mux) <$> coarseNanos
 
--- | Submits a command and waits for its outcome.
---
--- An asynchronous exception leaves the connection as it is: a command that has been submitted is
--- sent, and its reply is dropped.
+-- | Submits a command and waits for its outcome. If that is interrupted, a command that has been
+-- submitted is sent, and its reply is dropped.
 submitCommand :: Multiplexer -> Terms -> Request -> IO Outcome
 submitCommand mux terms encoded = submitCommandAsync mux terms encoded >>= waitSlotResult
 
@@ -151,9 +142,7 @@ submitRunTo mux terms run
   where
     count = length run
 
--- | Requests that go out together, each with the slot of its reply. Each keeps
--- its own end in the stream: of a run that is cut off in the middle, the
--- first commands may have run.
+-- | Requests that go out together, each with the slot of its reply.
 data Batch
   = One Request ResponseSlot
   | More Request ResponseSlot Batch
@@ -217,9 +206,8 @@ enter mux terms batch = do
             waitForCapacity mux submission waiter
     _ -> refuse mux submission
 
--- | Sends a PING, as a request for a sign of life. Does nothing if there is no room: with a full
--- queue the peer has enough commands that it could answer. The watchdog calls this, so it must not
--- wait for room that only the watchdog can make.
+-- | Sends a PING, as a request for a sign of life. Does nothing if there is no room: then the peer has
+-- enough to answer, and the watchdog, which calls this, must not wait for room that only it can make.
 probe :: Multiplexer -> IO ()
 probe mux = mask_ $ do
   slot <- newResponseSlot
@@ -284,19 +272,14 @@ push mux Submission {submissionTerms = Terms {termsOrderKey, termsDeadline}} enc
       }
 {-# INLINE push #-}
 
--- | The flush mark: how many unsent commands make their submitter send them, given the recent peak
--- of commands in flight. Sending at once is best with few callers. With many, sending half of the
--- commands while the other half is still being answered keeps both sides busy. No more than 128
--- commands wait for others.
---
--- The fraction and the bounds were measured (docs/adr/0001-multiplexer.md).
+-- | The flush mark: how many unsent commands make their submitter send them, given the recent peak of
+-- commands in flight. Sending at once is best with few callers; with many, sending half of the commands
+-- while the other half is being answered keeps both sides busy. Measured (docs/adr/0001-multiplexer.md).
 flushMark :: Int -> Int
 flushMark peak = max 1 (min 128 (peak `quot` (2 * peakUnit)))
 
--- | The recent peak of commands in flight, in parts of 'peakUnit', after one more command. A peak
--- is half forgotten after 180 commands.
---
--- The present number of commands in flight would not do: a node of a cluster that has answered
+-- | The recent peak of commands in flight, in parts of 'peakUnit', after one more command. A peak is half
+-- forgotten after 180 commands. With the present number instead, a node of a cluster that has answered
 -- everything would be sent its next commands one by one, then by twos and fours.
 peakAfter :: Int -> Int -> Int
 peakAfter before busy = max (busy * peakUnit) (before - before `quot` peakUnit)
@@ -320,8 +303,7 @@ waitForCapacity mux !submission waiter =
 tooLate :: Submission -> IO ()
 tooLate submission = failBatch submission (timedOut NotSent (termsDeadline (submissionTerms submission)))
 
--- | Fails the slots of commands that came after the connection had stopped taking commands. The
--- caller holds the lock; this function releases it.
+-- | Fails the slots of commands that came too late. The caller holds the lock; this function releases it.
 refuse :: Multiplexer -> Submission -> IO ()
 refuse mux !submission = do
   cause <- deathCause mux

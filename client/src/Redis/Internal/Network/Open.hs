@@ -1,27 +1,24 @@
--- | From an endpoint to a multiplexer that is ready for commands: connect,
--- TLS and handshake, under one deadline; and when a node may be connected to again.
+-- | From an endpoint to a multiplexer that is ready for commands: connect, TLS and handshake, under one
+-- deadline; and when a node may be connected to again.
 --
 -- = When a node may be connected to again
 --
--- Pure functions decide. After a failed attempt nobody connects until the backoff has passed. Then
--- one attempt is made, while all other callers still get the cause of the last failure. While a node
--- is well, many may connect to it at once; if they all fail together, that counts as one failure.
+-- Pure functions decide; the pool that connects keeps the state. After a failed attempt nobody connects
+-- until the backoff has passed. Then one attempt is made, while all other callers still get the cause of
+-- the last failure. While a node is well, many may connect to it at once; if they all fail together, that
+-- counts as one failure.
 --
--- An open connection does not show that the node is well: a node may accept everybody and hang up
--- at once (a proxy without a server behind it, a server that ends as it begins). So after a failure
--- connections are on trial. Everybody may connect again, but the failures are forgotten only when a
--- connection has answered a command before it was lost, or nothing has failed for as long as the
--- longest backoff. A connection that was lost without having answered a command or lived that long
--- is one more failure, also for a node that was well.
---
--- Time and random numbers are arguments; the pool that connects keeps the state.
+-- An open connection does not show that the node is well: a proxy without a server behind it accepts
+-- everybody and hangs up at once. So after a failure connections are on trial. Everybody may connect
+-- again, but the failures are forgotten only when a connection has answered a command before it was lost,
+-- or nothing has failed for as long as the longest backoff. A connection that was lost without having
+-- answered a command or lived that long is one more failure, also for a node that was well.
 module Redis.Internal.Network.Open
   ( ConnectionSetup (..),
     Purpose (..),
     Established (..),
     openConnection,
     establish,
-    decodeLimitsOf,
     commandLimit,
     sharedSettings,
     exclusiveSettings,
@@ -63,7 +60,6 @@ import Redis.Internal.Network.Handshake
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.Runtime (Deadline, Nanos, coarseNanos, durationFromNanos, nanosFromSeconds, never, preciseNanos, secondsFromNanos, timedOut)
 import Redis.Internal.Network.Transport (Transport)
-import Redis.Internal.Protocol.Decode (DecodeLimits (..))
 import Redis.Value (Value)
 import System.Random (randomRIO)
 
@@ -215,15 +211,6 @@ withIssued ConnectionSetup {setupConfig = config, setupCredentials = store} conn
               Right newer -> connectAs newer >>= unlessRefused since (pauses + 1 :: Int) newer
       result -> pure result
 
--- | The limits of the decoder.
-decodeLimitsOf :: Limits -> DecodeLimits
-decodeLimitsOf limits =
-  DecodeLimits
-    { decodeMaxBulk = limitBulkBytes limits,
-      decodeMaxElements = limitElements limits,
-      decodeMaxDepth = limitDepth limits
-    }
-
 -- | For how many seconds a server may refuse an action's credentials before that is an error.
 replacedWithin :: Double
 replacedWithin = 1
@@ -238,13 +225,11 @@ sharedSettings setup endpoint capability =
   MuxSettings
     { muxMaxInFlight = limitInFlight limits,
       muxMaxQueued = limitQueuedBytes limits,
-      muxDecodeLimits = decodeLimitsOf limits,
+      muxDecodeLimits = limits,
       muxCommandTimeout = nanosFromSeconds <$> configCommandTimeout config,
       muxSilenceLimit = nanosFromSeconds <$> configSilenceLimit config,
       muxPolling = configPolling config,
-      muxAlone = case configTopology config of
-        Cluster _ -> False
-        _ -> True,
+      muxAlone = not (isClusterConfig config),
       muxBufferSize = ManyCallers,
       muxCapability = capability,
       muxCounters = Just (setupCounters setup),
@@ -391,9 +376,9 @@ connectionLost backoff now random Lifetime {lifetimeBegan, lifetimeAnswered, lif
 -- | The cause of the last failure, until an attempt succeeds. \(O(1)\).
 failing :: Reconnect -> Maybe ConnectionCause
 failing = \case
-  AfterFailure failure | Waiting <- backoffStage failure -> Just (backoffCause failure)
-  AfterFailure failure | Trying <- backoffStage failure -> Just (backoffCause failure)
-  _ -> Nothing
+  AfterFailure BackoffState {backoffStage = OnTrial _} -> Nothing
+  AfterFailure failure -> Just (backoffCause failure)
+  NoFailure -> Nothing
 
 -- | The state at this time: a trial that has passed is over.
 tried :: Nanos -> Reconnect -> Reconnect
@@ -404,9 +389,9 @@ tried now = \case
 -- | Adds a failure. Takes the delay after a number of failures, the time of the failure, and the
 -- time from which the delay counts. Returns the delay, too.
 oneMore :: (Int -> Double) -> Nanos -> Nanos -> ConnectionCause -> Reconnect -> (Double, Reconnect)
-oneMore delayOf now from cause state =
-  ( delay,
-    AfterFailure
+oneMore delayOf now from cause state = (delay, AfterFailure after)
+  where
+    after =
       BackoffState
         { backoffFailures = failures,
           backoffCause = cause,
@@ -414,8 +399,6 @@ oneMore delayOf now from cause state =
           backoffNotBefore = from + nanosFromSeconds delay,
           backoffStage = Waiting
         }
-  )
-  where
     delay = delayOf failures
     failures = case state of
       NoFailure -> 1

@@ -1,19 +1,15 @@
 -- | The way into a connection: the bytes that wait to be sent, and the callers that wait until
 -- there is capacity for theirs.
 --
--- The bytes are in two blocks of pinned memory that take turns. Submitters fill the front block,
--- under the connection's lock. The holder of the right to send swaps the blocks and sends the other
--- one without the lock, so all that is submitted meanwhile leaves in one system call afterwards. A
--- block grows by doubling. A block that a large command has enlarged is given back to the collector.
+-- The bytes are in two blocks of pinned memory that take turns. Submitters fill the front block, under the
+-- connection's lock. The holder of the right to send swaps the blocks and sends the other one without the
+-- lock, so all that is submitted meanwhile leaves in one system call afterwards. A block grows by doubling.
 --
--- Callers that find no capacity wait in a queue: first come, first served. A caller that is admitted
--- has been promised its capacity until it takes the capacity or leaves; no other caller gets capacity
--- that was promised. A caller that leaves only marks its place, and the queue is swept when more than
--- half of its places are such marks: so any number may leave at once at a constant cost each.
---
--- No exception is thrown to a caller whose time is over. The connection's watchdog calls it, with
--- 'TooLate'. The queue is used under the connection's lock, but for 'awaitAdmission' and
--- 'waitingForCapacity'.
+-- Callers that find no capacity wait in a queue: first come, first served. A caller that is admitted has
+-- been promised its capacity until it takes the capacity or leaves. A caller that leaves only marks its
+-- place, and the queue is swept when more than half of its places are such marks: so any number may leave
+-- at once at a constant cost each. The watchdog calls a caller whose time is over, with 'TooLate'. The queue
+-- is used under the connection's lock, but for 'awaitAdmission' and 'waitingForCapacity'.
 module Redis.Internal.Network.Outgoing
   ( -- * Bytes
     WriteBuffer,
@@ -261,9 +257,9 @@ setWaiters queue waiters = do
   writeIORef (admissionWaiters queue) waiters
   writeCount queue CountGone 0
 
--- | Admits as many callers as there is capacity for, in order. It stops at the first without capacity:
--- otherwise a long run would never get its turn. The function decides whether there is capacity, given
--- the commands and bytes that are promised, and those that the caller wishes for.
+-- | Admits callers in order, up to the first for which there is no capacity: otherwise a long run would
+-- never get its turn. The function decides, given the commands and bytes that are promised, and those that
+-- the caller wishes for.
 admitWhile :: AdmissionQueue -> (Int -> Int -> Int -> Int -> Bool) -> IO ()
 admitWhile queue fits = do
   waiting <- waitingForCapacity queue

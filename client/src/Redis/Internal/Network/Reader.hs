@@ -3,33 +3,27 @@
 -- | The thread that drives a connection: it flushes, reads, parses in place
 -- and hands every reply to its slot.
 --
--- One round reads what is there and delivers it. Queued commands are sent when there is nothing to
--- read: while replies come, submitters fill the next block and send it themselves when it is large.
--- After every few replies the reader yields, so that the callers it woke run and submit again while
--- the rest of the replies waits: otherwise client and server take turns instead of working at the
--- same time. With nothing to read it polls for a while, then
--- sleeps, as "Redis.Internal.Network.Wakeup" says. If it would poll when it is woken, it first
--- sleeps without a request to watch the socket: with such a request, the reply that it polls for
--- would wake the runtime's IO manager too.
+-- One round reads what is there and delivers it. Queued commands are sent when there is nothing to read:
+-- while replies come, submitters fill the next block and send it themselves when it is large. After every
+-- few replies the reader yields, so that the callers it woke run and submit again while the rest of the
+-- replies waits (docs/adr/0001-multiplexer.md). With nothing to read it polls for a while, then sleeps, as
+-- "Redis.Internal.Network.Wakeup" says. If it would poll when it is woken, it first sleeps without a request
+-- to watch the socket (docs/adr/0010-polling-in-a-cluster.md).
 --
--- Only the reader pops from the ring, and only the reader cleans up: whatever ends a connection,
--- the transport is shut down first. The reader, woken by that, waits until nobody sends, fails each
--- command in flight once, and frees the descriptor.
+-- Only the reader pops from the ring, and only the reader cleans up: whatever ends a connection, the
+-- transport is shut down first, which wakes the reader.
 --
 -- = How long it polls
 --
--- Waking a processor that has gone to sleep costs more than a local round
--- trip. So a reader with commands outstanding keeps asking the socket, letting
--- other threads run in between, for about twice as long as replies usually
--- take: a moving average of the waits, 7\/8 old and 1\/8 new. It does not poll
--- when the last read brought many replies (then there is work enough to keep
--- both sides awake), nor when the average is above the cap: a far server is
--- worth sleeping for. In a cluster it polls for few callers only ('fewEnough').
--- @docs/lab/2026-11-23-tuning.md@ has the measurements.
+-- Waking a processor that has gone to sleep costs more than a local round trip. So a reader with commands
+-- outstanding keeps asking the socket, letting other threads run in between, for about twice as long as
+-- replies usually take: a moving average of the waits, 7\/8 old and 1\/8 new. It does not poll when the last
+-- read brought many replies (then there is work enough to keep both sides awake), nor when the average is
+-- above the cap. In a cluster it polls for few callers only ('fewEnough'). @docs/lab/2026-11-23-tuning.md@
+-- has the measurements.
 --
--- With a deep queue of short replies (SET) frequent waking costs most: the server sends a few at a
--- time, and each few wake the reader. Then the reader waits in the kernel until a good number has
--- gathered ('worthGathering').
+-- With a deep queue of short replies (SET) the server sends a few at a time, and each few wake the reader.
+-- Then the reader waits in the kernel until a good number has gathered ('worthGathering').
 module Redis.Internal.Network.Reader
   ( readerLoop,
 
@@ -97,8 +91,7 @@ data Reader = Reader
     readerWatch :: IORef (Maybe (IO ())),
     -- | Whether that request has been answered, so that none is pending.
     readerWatchDone :: IORef Bool,
-    -- | Whether a push has ever come, or is expected. Then the reader always watches the socket
-    -- while it sleeps.
+    -- | Whether a push has ever come, or is expected. Then the reader never sleeps unwatched.
     readerPushed :: IORef Bool
   }
 
@@ -123,9 +116,8 @@ readerLoop mux = do
       policy = newPollPolicy (muxPolling (muxSettings mux))
       input = Input {inMemory = memory, inStart = 0, inEnd = 0, inFrames = startFrames}
   notePolling mux policy
-  -- Whatever is thrown, for instance because there is no memory for a reply, must end the
-  -- connection: only this thread tells the waiting callers.
-  cause <- either (\(failure :: SomeException) -> BrokenConnection (show failure)) id <$> try (rounds reader policy input (Haul 0 0))
+  -- Whatever is thrown must end the connection: only this thread tells the waiting callers.
+  cause <- either (BrokenConnection . show @SomeException) id <$> try (rounds reader policy input (Haul 0 0))
   killMultiplexer mux cause
   cleanUp reader
 
@@ -214,8 +206,8 @@ readSome mux input = case placeOfRest (inFrames input) of
 mostAtOnce :: Int
 mostAtOnce = 1024 * 1024
 
--- | Makes room at the end: an empty buffer starts again at its beginning; one that is nearly full
--- moves its unparsed bytes there. Those are few: the decoder takes long strings out.
+-- | Makes room at the end: an empty buffer starts again at its beginning; one that is nearly full moves its
+-- unparsed bytes there, which are few.
 withSpace :: Multiplexer -> Input -> IO Input
 withSpace mux input
   | inStart input == inEnd input = pure input {inStart = 0, inEnd = 0}
@@ -536,11 +528,7 @@ wouldPoll :: PollPolicy -> Bool
 wouldPoll policy = policyCap policy > 0 && policyAverage policy <= policyCap policy
 
 -- | Whether so few commands have been in flight of late that the connection may poll although its
--- capability has other connections. Connections that poll ask about their own sockets in turn; the
--- runtime's IO manager asks about all of them in one call.
---
--- The cost comes from some connections polling while others sleep
--- (docs/adr/0010-polling-in-a-cluster.md).
+-- capability has other connections (docs/adr/0010-polling-in-a-cluster.md).
 fewEnough :: Int -> Bool
 fewEnough most = most <= 2
 
@@ -557,13 +545,10 @@ data Gather = Gather
   }
   deriving stock (Eq, Show)
 
--- | The wait in the kernel that is worth its cost, given what the last read brought and how many
--- commands are in flight. It waits for the replies to a quarter of those, which leaves the server
--- enough to do meanwhile. Nothing else runs on the reader's capability while it waits, so the wait
--- lasts no longer than 30 µs, or about 100 µs for the most replies.
---
--- Replies of a few hundred bytes come in large segments by themselves: for them waiting would cost
--- more than it saves.
+-- | The wait in the kernel that is worth its cost, given what the last read brought and how many commands
+-- are in flight. It waits for the replies to a quarter of those, which leaves the server enough to do
+-- meanwhile. Nothing else runs on the reader's capability then, so it lasts no longer than 30 µs, or about
+-- 100 µs for the most replies. Replies of a few hundred bytes come in large segments by themselves.
 worthGathering :: Haul -> Int -> PollPolicy -> Maybe Gather
 worthGathering (Haul replies bytes) busy policy
   | busy < 128 || replies == 0 || bytes > shortReply * replies || not (wouldPoll policy) = Nothing

@@ -2,24 +2,18 @@
 
 -- | Time and threads.
 --
--- Two monotonic clocks, because they answer different questions: 'preciseNanos' measures
--- how long something took; all deadlines are on 'coarseNanos', which is cheap,
--- and may be one kernel tick (1–4 ms) late. They share no origin that callers may rely on.
---
--- A command has a time limit, and so a deadline, which is decided once, when it is run: each thing
--- that it waits for ends at the deadline.
+-- Of two monotonic clocks, 'preciseNanos' measures how long something took; all deadlines are on
+-- 'coarseNanos', which is cheap, and may be one kernel tick (1–4 ms) late. They share no origin.
 --
 -- No other module starts threads. A thread is labelled, begins masked, and may be tied to one
--- capability: a connection's threads share a cache with the callers they serve, and two
--- capabilities working on one connection lose most of its throughput (see
+-- capability: two capabilities working on one connection lose most of its throughput (see
 -- @docs/guide/tuning.md@).
 --
--- No other module throws to a thread, but for the thread that "Redis.Internal.Network.Transport"
--- starts in a runtime without @-threaded@, and for two threads with a @timeout@ of their own.
--- Two exceptions on their way to one thread crash the runtime of GHC now and then
--- (@docs/ghc-throwto.md@). So 'supervised' throws only to the thread that it has started itself,
--- and once. A thread that may have to stop for several reasons waits for all of them in one
--- transaction.
+-- No other module throws to a thread, but for the thread that "Redis.Internal.Network.Transport" starts in
+-- a runtime without @-threaded@, and for two threads with a @timeout@ of their own: two exceptions on
+-- their way to one thread crash the runtime of GHC now and then (@docs/ghc-throwto.md@). So 'supervised'
+-- throws only to the thread that it has started itself, and once. A thread that may have to stop for
+-- several reasons waits for all of them in one transaction.
 module Redis.Internal.Network.Runtime
   ( -- * Clocks
     Nanos,
@@ -71,11 +65,8 @@ type Nanos = Int64
 preciseNanos :: IO Nanos
 preciseNanos = fromIntegral <$> getMonotonicTimeNSec
 
--- | A monotonic clock with the resolution of the kernel's tick.
--- \(O(1)\), never blocks.
---
--- Called once per command. An unsafe call, because it neither blocks nor
--- calls back.
+-- | A monotonic clock with the resolution of the kernel's tick, read once per command. \(O(1)\), never
+-- blocks.
 foreign import ccall unsafe "redis_client_coarse_nanos"
   coarseNanos :: IO Nanos
 
@@ -142,17 +133,16 @@ timedOut delivery deadline = TimeoutError (TimeoutFailure "" delivery (durationF
 -- | Starts a masked thread on a capability. Its body must end by itself and must
 -- not leak exceptions.
 spawnOn :: Int -> String -> IO () -> IO ThreadId
-spawnOn capability label body = mask_ $ do
-  thread <- forkOn capability (masked body)
-  labelThread thread label
-  pure thread
+spawnOn = spawnBy . forkOn
 
 -- | Starts a masked thread wherever the runtime likes.
 spawn :: String -> IO () -> IO ThreadId
-spawn label body = mask_ $ do
-  thread <- forkIO (masked body)
-  labelThread thread label
-  pure thread
+spawn = spawnBy forkIO
+
+spawnBy :: (IO () -> IO ThreadId) -> String -> IO () -> IO ThreadId
+spawnBy fork label body = mask_ $ do
+  thread <- fork (masked body)
+  thread <$ labelThread thread label
 
 -- | Starts a masked thread, and returns an action that waits until it has ended, and is to be called
 -- once. A failure changes nothing.
@@ -165,9 +155,8 @@ spawnWait label body = do
 quietly :: IO () -> IO ()
 quietly action = void (try @SomeException action)
 
--- | Runs the body of a thread masked, from its first instruction, and interruptible. The thread
--- that starts it may be in neither state: a client that is closed by a user's clean-up may begin to
--- run the user's hooks there, and those must be interruptible.
+-- | Runs the body of a thread masked, from its first instruction, and interruptible, whatever the state
+-- of the thread that starts it: a user's clean-up that closes a client may begin to run the user's hooks.
 masked :: IO () -> IO ()
 masked (IO body) = IO (maskAsyncExceptions# body)
 

@@ -23,16 +23,18 @@ module Redis.Internal.Network.Stream
   )
 where
 
+import Control.Applicative ((<|>))
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
-import Control.Exception (SomeException, displayException, finally, interruptible, mask_, onException, throwIO, try)
+import Control.Exception (displayException, finally, interruptible, mask_, onException, throwIO, try)
 import Control.Monad (unless, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Internal qualified as ByteString.Internal
 import Data.ByteString.Unsafe qualified as ByteString.Unsafe
+import Data.Foldable (for_)
 import Data.IORef
-import Data.Maybe (fromMaybe)
+import Data.Maybe (fromMaybe, isJust, isNothing)
 import Foreign.ForeignPtr (mallocForeignPtrBytes, withForeignPtr)
 import Foreign.Marshal.Utils (copyBytes, moveBytes)
 import Foreign.Ptr (castPtr, plusPtr)
@@ -40,7 +42,7 @@ import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Network.Credentials (issueCredentials)
 import Redis.Internal.Network.Handshake (handshakeBy)
-import Redis.Internal.Network.Open (ConnectionSetup (..), Purpose (..), decodeLimitsOf, establish)
+import Redis.Internal.Network.Open (ConnectionSetup (..), Purpose (..), establish)
 import Redis.Internal.Network.Runtime (Nanos, preciseNanos, spawn)
 import Redis.Internal.Network.Tls (beginsLikeTls, wantsTls)
 import Redis.Internal.Network.Transport
@@ -53,7 +55,7 @@ import Redis.Value (Value (Push))
 -- | An open connection. One thread may send and another receive at the same time.
 data Wire = Wire
   { wireTransport :: Transport,
-    wireLimits :: DecodeLimits,
+    wireLimits :: Limits,
     -- | Bytes that were read behind the last reply.
     wireUnread :: IORef ByteString
   }
@@ -63,7 +65,7 @@ data Wire = Wire
 openWire :: ConnectionSetup -> Purpose -> Endpoint -> IO (Either ConnectionCause Wire)
 openWire setup@ConnectionSetup {setupConfig = config} purpose endpoint =
   mask_ . establish setup purpose endpoint closeWire $ \issue approach transport -> do
-    wire <- Wire transport (decodeLimitsOf (configLimits config)) <$> newIORef ByteString.empty
+    wire <- Wire transport (configLimits config) <$> newIORef ByteString.empty
     agreed <- agree wire issue approach `onException` closeWire wire
     either (\unready -> Left unready <$ closeWire wire) (\() -> pure (Right wire)) agreed
   where
@@ -77,14 +79,10 @@ openWire setup@ConnectionSetup {setupConfig = config} purpose endpoint =
     answers wire = \case
       [] -> pure []
       asked@(_ : others) ->
-        try (answer wire) >>= \case
+        try (receiveReply wire) >>= \case
           Left problem -> pure (Left (problem :: Error) <$ asked)
-          Right reply -> (Right reply :) <$> answers wire others
-
-    answer wire =
-      receiveReply wire >>= \case
-        (Push _, _) -> answer wire
-        (reply, _) -> pure reply
+          Right (Push _, _) -> answers wire asked
+          Right (reply, _) -> (Right reply :) <$> answers wire others
 
 -- | Ends the connection and frees the descriptor; nobody may use the wire any more. Never waits for
 -- the peer.
@@ -203,11 +201,7 @@ say listener bytes = atomically (modifyTVar' (listenerUnsent listener) (bytes :)
 -- times. Never waits for the peer.
 hangUp :: Listener -> ConnectionCause -> IO ()
 hangUp listener cause = do
-  first <- atomically $ do
-    known <- readTVar (listenerEnd listener)
-    case known of
-      Nothing -> True <$ writeTVar (listenerEnd listener) (Just cause)
-      Just _ -> pure False
+  first <- atomically (stateTVar (listenerEnd listener) (\known -> (isNothing known, known <|> Just cause)))
   when first . withMVar (listenerOpen listener) $ \open ->
     when open (transportShutdown (wireTransport (listenerWire listener)))
 
@@ -232,28 +226,22 @@ listen listener handOn = do
   fromMaybe cause <$> readTVarIO (listenerEnd listener)
   where
     transport = wireTransport (listenerWire listener)
-
-causeOf :: SomeException -> ConnectionCause
-causeOf problem = fromMaybe (BrokenConnection (displayException problem)) (causeOfFailure problem)
+    causeOf problem = fromMaybe (BrokenConnection (displayException problem)) (causeOfFailure problem)
 
 -- | Sends the queued bytes until the connection ends.
 speak :: Listener -> IO ()
 speak listener = do
   next <- atomically $ do
-    ended <- readTVar (listenerEnd listener)
+    ended <- isJust <$> readTVar (listenerEnd listener)
     unsent <- readTVar (listenerUnsent listener)
-    case (ended, unsent) of
-      (Just _, _) -> pure Nothing
-      (Nothing, []) -> retry
-      (Nothing, _) -> Just (ByteString.concat (reverse unsent)) <$ writeTVar (listenerUnsent listener) []
-  case next of
-    Nothing -> pure ()
-    Just bytes ->
-      try (sendBytes (listenerWire listener) bytes) >>= \case
-        Right () -> speak listener
-        Left problem -> hangUp listener $ case problem of
-          ConnectionError ConnectionFailure {connectionCause} -> connectionCause
-          other -> BrokenConnection (show other)
+    check (ended || not (null unsent))
+    if ended then pure Nothing else Just (ByteString.concat (reverse unsent)) <$ writeTVar (listenerUnsent listener) []
+  for_ next $ \bytes ->
+    try (sendBytes (listenerWire listener) bytes) >>= \case
+      Right () -> speak listener
+      Left problem -> hangUp listener $ case problem of
+        ConnectionError ConnectionFailure {connectionCause} -> connectionCause
+        other -> BrokenConnection (show other)
 
 -- | The least size of the receive buffer. Bytes that are not decoded yet begin at its start.
 leastCapacity :: Int

@@ -1,19 +1,16 @@
 -- | TLS as a 'Transport'.
 --
--- OpenSSL's own library does the work, through a dozen functions in
--- @cbits/redis_client_tls.c@; docs/adr/0003-tls-library.md says why not
--- through a binding. An attempt is one unsafe foreign call, as on a plain
--- socket, that reads or writes as many TLS records as it can; the thread that
--- reads and the one that writes exclude each other for the time of an attempt
--- and never while one of them waits.
+-- OpenSSL's own library does the work, through a dozen functions in @cbits/redis_client_tls.c@
+-- (docs/adr/0003-tls-library.md). An attempt is one unsafe foreign call that reads or writes as many TLS
+-- records as it can; the thread that reads and the one that writes exclude each other for the time of an
+-- attempt, and never while one of them waits.
 --
 -- Verification is on by default. It covers the chain of certificates and the name: the address if
 -- the endpoint is an address, otherwise the host. TLS 1.2 is the oldest version spoken. There is no
 -- renegotiation, so a write never has to wait for something to read.
 --
--- Shutting down sends the parting message (@close_notify@) if the socket takes it at once, and does
--- not wait for the peer's. RESP delimits itself, so neither side takes a truncated stream for a
--- whole one; but a server would write each end without the message to its log.
+-- Shutting down sends the parting message (@close_notify@) if the socket takes it at once, because a
+-- server logs an end without it. It does not wait for the peer's: RESP delimits itself.
 module Redis.Internal.Network.Tls
   ( TlsContext,
     newTlsContext,
@@ -31,6 +28,7 @@ import Control.Monad (when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
+import Data.Maybe (fromMaybe)
 import Data.Word (Word8)
 import Foreign.C.String (CString, peekCString, withCString)
 import Foreign.C.Types (CChar, CInt (..))
@@ -72,9 +70,8 @@ newTlsContext TlsConfig {tlsVerify, tlsServerName, tlsCaFile, tlsCertificate} =
           if pointer == nullPtr
             then Left . TlsFailed <$> peekCString reason
             else do
-              owned <- newForeignPtr c_contextFree pointer
-              pure . Right $
-                TlsContext {contextPointer = owned, contextVerify = tlsVerify, contextServerName = tlsServerName}
+              contextPointer <- newForeignPtr c_contextFree pointer
+              pure (Right TlsContext {contextPointer, contextVerify = tlsVerify, contextServerName = tlsServerName})
   where
     withPath :: Maybe FilePath -> (CString -> IO a) -> IO a
     withPath path use = maybe (use nullPtr) (`withCString` use) path
@@ -129,9 +126,7 @@ verifiedName TlsContext {contextServerName} endpoint =
     (Nothing, TcpEndpoint host _) -> Just (withoutDot (Char8.takeWhile (/= '%') host))
     (Nothing, UnixEndpoint _) -> Nothing
   where
-    withoutDot name
-      | "." `ByteString.isSuffixOf` name = ByteString.take (ByteString.length name - 1) name
-      | otherwise = name
+    withoutDot name = fromMaybe name (ByteString.stripSuffix "." name)
 
 -- | Makes a session; 'nullPtr' if the name cannot be used.
 newSession :: TlsContext -> Socket -> Maybe ByteString -> IO (Ptr TlsSession)
@@ -173,15 +168,7 @@ orThrow reason answer
   | answer == answerRefused = reason >>= peekCString >>= throwIO . RefusedByPeer
   | otherwise = do
     text <- reason >>= peekCString
-    ioError
-      IOError
-        { ioe_handle = Nothing,
-          ioe_type = ResourceVanished,
-          ioe_location = "TLS",
-          ioe_description = text,
-          ioe_errno = Nothing,
-          ioe_filename = Nothing
-        }
+    ioError (IOError Nothing ResourceVanished "TLS" text Nothing Nothing)
 
 -- | Whether the first bytes from a peer are a TLS alert, which a server with TLS sends to a client
 -- without it.

@@ -1,31 +1,19 @@
--- | A byte stream to one server, as a record of actions, so that TCP, Unix
--- sockets, TLS and test doubles plug in without a type class.
+-- | A byte stream to one server, as a record of actions: TCP, Unix sockets, TLS and test doubles. The
+-- attempts never block; waiting is separate. So one thread of a connection can poll for a while, another
+-- can send on behalf of its caller, and both can fall back to waiting when the kernel says so.
 --
--- The attempts never block; waiting is separate. So one thread of a connection can poll for a
--- while, another can send on behalf of its caller, and both can fall back to waiting when the
--- kernel says so.
+-- Contract: at most one thread reads and at most one thread writes at a time; the two may be different
+-- threads. 'transportShutdown' may be called from any thread at any time and wakes both. 'transportClose'
+-- must be called exactly once, after no thread uses the transport any more: a descriptor number that is
+-- used again while somebody still reads from it would hand one connection's bytes to another.
 --
--- Contract: at most one thread reads and at most one thread writes at a time;
--- the two may be different threads. 'transportShutdown' may be called from any
--- thread at any time and wakes both. 'transportClose' frees the descriptor and
--- must be called exactly once, after no thread uses the transport any more:
--- a descriptor number that is reused while somebody still reads from it would
--- hand one connection's bytes to another.
+-- Wait only after an attempt that said what to wait for: TLS may hold bytes that it has already taken from
+-- the socket, and then the socket is not readable though an attempt would succeed.
 --
--- Wait only after an attempt that said what to wait for: TLS may hold bytes
--- that it has already taken from the socket, and then the socket is not
--- readable though an attempt would succeed.
---
--- = Sockets
---
--- The attempts of 'socketTransport' are unsafe foreign calls: the socket is non-blocking, so they
--- return at once, and a safe call would cost several times the system call's own bookkeeping. The
--- runtime's IO manager does the waiting.
---
--- The descriptor's number is read once. That is sound for reading, writing and
--- waiting, because the contract forbids them after the close;
--- 'transportShutdown' may come at any time, also after the close, so it alone
--- goes through a lock and touches nothing once the descriptor is freed.
+-- The attempts of 'socketTransport' are unsafe foreign calls, which return at once; a safe call would cost
+-- several times the system call's own bookkeeping. The runtime's IO manager does the waiting. The
+-- descriptor's number is read once. Only 'transportShutdown' may come after the close, so it alone goes
+-- through a lock.
 module Redis.Internal.Network.Transport
   ( Transport (..),
     Attempt,
@@ -39,13 +27,12 @@ module Redis.Internal.Network.Transport
 
     -- * Sockets
     socketTransport,
-    TcpTuning (..),
     tuneTcp,
   )
 where
 
 import Control.Concurrent (killThread, threadWaitRead, threadWaitWrite)
-import Control.Concurrent.MVar (MVar, modifyMVar_, newMVar, withMVar)
+import Control.Concurrent.MVar (modifyMVar_, newMVar, withMVar)
 import Control.Exception (Exception, IOException, SomeException, fromException, mask_, try, tryJust, uninterruptibleMask_)
 import Control.Monad (void, when)
 import Data.Word (Word8)
@@ -56,6 +43,7 @@ import GHC.Event (Lifetime (OneShot), evtRead, getSystemEventManager, registerFd
 import Network.Socket (Socket)
 import Network.Socket qualified as Socket
 import Redis.Error (ConnectionCause (BrokenConnection, TlsFailed), Endpoint)
+import Redis.Internal.Config (Config (..))
 import Redis.Internal.Network.Runtime (spawn)
 import System.Posix.Types (Fd (Fd))
 
@@ -104,13 +92,12 @@ causeOfFailure failure
 data Transport = Transport
   { -- | The endpoint at the other end.
     transportEndpoint :: Endpoint,
-    -- | Reads at most so many bytes (at least one) to the memory.
-    -- Throws @IOException@ when the connection is broken, or 'RefusedByPeer'.
+    -- | Reads at most so many bytes (at least one) to the memory. Throws @IOException@ when the
+    -- connection is broken, or 'RefusedByPeer'.
     transportTryRead :: Ptr Word8 -> Int -> IO Attempt,
-    -- | Writes at most so many bytes (at least one) from the memory. After
-    -- 'attemptWouldRead' or 'attemptWouldWrite' the next call must pass the
-    -- same memory and size again (TLS demands it).
-    -- Throws @IOException@ when the connection is broken, or 'RefusedByPeer'.
+    -- | Writes at most so many bytes (at least one) from the memory. After 'attemptWouldRead' or
+    -- 'attemptWouldWrite' the next call must pass the same memory and size again (TLS demands it). Throws
+    -- like 'transportTryRead'.
     transportTryWrite :: Ptr Word8 -> Int -> IO Attempt,
     -- | Blocks until the socket is readable, or shut down.
     transportWaitReadable :: IO (),
@@ -123,9 +110,8 @@ data Transport = Transport
     -- | Whether the peer is known to have ended the connection. Bytes that it sent before can still be
     -- read. Called by the thread that may write; never blocks, never throws.
     transportHungUp :: IO Bool,
-    -- | Waits until so many bytes can be read, for at most so many microseconds.
-    -- Blocks the capability, not only the thread. 'Nothing' where bytes are no
-    -- measure of what can be read.
+    -- | Waits until so many bytes can be read, for at most so many microseconds. Blocks the capability,
+    -- not only the thread. 'Nothing' where bytes are no measure of what can be read.
     transportGather :: Maybe (Int -> Int -> IO ()),
     -- | Ends both directions at once and wakes every thread that waits. Idempotent, never blocks,
     -- never throws.
@@ -144,22 +130,23 @@ socketTransport endpoint socket = do
   pure
     Transport
       { transportEndpoint = endpoint,
-        transportTryRead = tryRead descriptor,
-        transportTryWrite = tryWrite descriptor,
+        transportTryRead = \memory size -> c_recv descriptor memory size >>= orThrow "recv",
+        transportTryWrite = \memory size -> c_send descriptor memory size >>= orThrow "send",
         transportWaitReadable = threadWaitRead fd,
         transportWaitWritable = threadWaitWrite fd,
         transportWatchReadable = watchReadable fd,
         transportHungUp = (/= 0) <$> c_hungUp descriptor,
         transportGather = Just (c_gather descriptor),
-        transportShutdown = shutdown open descriptor,
-        transportClose = close open socket
+        -- Neither may be interrupted half-way: a shutdown that does not happen leaves its reader asleep, a
+        -- close that does not happen leaks a descriptor. Each holds the lock for one system call that does
+        -- not wait. The variable is 'False' once the descriptor is closed, and its number may be another's.
+        transportShutdown = uninterruptibleMask_ (withMVar open (`when` c_shutdown descriptor)),
+        transportClose = uninterruptibleMask_ (modifyMVar_ open (\_ -> False <$ Socket.close' socket))
       }
 
--- | Runs an action once the socket is readable. Not by 'Control.Concurrent.threadWaitReadSTM',
--- which asks the same manager: at each collection the garbage collector looks at what a blocked
--- transaction leaves behind, until it collects everything (docs/guide/tuning.md). There is no
--- manager in a runtime without @-threaded@; there a thread waits. At most one exception is thrown
--- to it, by the thread that withdraws the request.
+-- | Runs an action once the socket is readable. Not by 'Control.Concurrent.threadWaitReadSTM': what a
+-- blocked transaction leaves behind costs each collection time (docs/guide/tuning.md). There is no manager
+-- in a runtime without @-threaded@; there a thread waits, to which only the thread that withdraws throws.
 watchReadable :: Fd -> IO () -> IO (IO ())
 watchReadable fd action =
   getSystemEventManager >>= \case
@@ -172,12 +159,6 @@ watchReadable fd action =
         action
       pure (killThread waiting)
 
-tryRead :: CInt -> Ptr Word8 -> Int -> IO Attempt
-tryRead descriptor memory size = c_recv descriptor memory size >>= orThrow "recv"
-
-tryWrite :: CInt -> Ptr Word8 -> Int -> IO Attempt
-tryWrite descriptor memory size = c_send descriptor memory size >>= orThrow "send"
-
 -- | Anything below 'attemptWouldWrite', the least of the answers, is a failure
 -- with its reason in @errno@.
 orThrow :: String -> Attempt -> IO Attempt
@@ -185,33 +166,13 @@ orThrow call answer
   | answer >= attemptWouldWrite = pure answer
   | otherwise = throwErrno call
 
--- Neither may be interrupted half-way: a shutdown that does not happen leaves
--- its reader asleep, a close that does not happen leaks a descriptor. Each
--- holds the lock for one system call that does not wait, and the IO manager's
--- own bookkeeping.
--- The variable is 'False' once the descriptor is closed, and its number may be another's.
-shutdown :: MVar Bool -> CInt -> IO ()
-shutdown open descriptor = uninterruptibleMask_ (withMVar open (`when` c_shutdown descriptor))
-
-close :: MVar Bool -> Socket -> IO ()
-close open socket = uninterruptibleMask_ (modifyMVar_ open (\_ -> False <$ Socket.close' socket))
-
--- | TCP options beyond TCP_NODELAY, which every connection gets.
-data TcpTuning = TcpTuning
-  { -- | Seconds of idleness before the peer is probed; then it has as many
-    -- again to answer. 'Nothing' never probes.
-    tuningKeepAlive :: Maybe Int,
-    -- | Seconds that sent bytes may stay unacknowledged before the connection
-    -- counts as broken; 'Nothing' leaves it to the system (many minutes).
-    tuningUserTimeout :: Maybe Double
-  }
-
--- | Applies the options to a TCP socket. An option that the system does not know, or refuses, stays
+-- | Applies TCP_NODELAY and the configuration's options to a TCP socket. A peer that is probed has as many
+-- seconds to answer as the connection was idle. An option that the system does not know, or refuses, stays
 -- as it was. Never blocks, never throws.
-tuneTcp :: TcpTuning -> Socket -> IO ()
-tuneTcp TcpTuning {tuningKeepAlive, tuningUserTimeout} socket =
+tuneTcp :: Config -> Socket -> IO ()
+tuneTcp Config {configKeepAlive, configTcpUserTimeout} socket =
   Socket.withFdSocket socket $ \descriptor ->
-    c_tune descriptor (maybe 0 (clamp . toInteger) tuningKeepAlive) (maybe 0 millis tuningUserTimeout)
+    c_tune descriptor (maybe 0 (clamp . toInteger) configKeepAlive) (maybe 0 millis configTcpUserTimeout)
   where
     clamp = fromInteger . max 0 . min 2000000000
     -- 0 would mean "not wanted", which is not what a tiny timeout asks for.

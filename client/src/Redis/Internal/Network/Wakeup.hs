@@ -4,35 +4,19 @@
 -- one pure step.
 --
 -- Five parties share a connection: the callers, the reader, the writer, the watchdog and the thread
--- that ends it. A writer exists only from when a sender finds the socket full until nothing is
--- unsent. Each of them reports to the machine, under the connection's lock, what it has done or would
+-- that ends it. Each of them reports to the machine, under the connection's lock, what it has done or would
 -- like to do (an 'Event'). The machine answers what the party does next, and which threads it must
 -- wake when it has left the lock. The machine does no IO and reads no clock.
--- "Redis.Internal.Network.Multiplexer", "Redis.Internal.Network.Connection",
--- "Redis.Internal.Network.Reader" and "Redis.Internal.Network.Deadlines" drive it. The suite @core@
--- searches every interleaving of a model of these drivers around this very step (@WakeupSpec@), and
+--
+-- ARCHITECTURE.md (\"The wake-up\") describes the states, and says why nothing is left unsent. The suite
+-- @core@ searches every interleaving of a model of the drivers around this very step (@WakeupSpec@), and
 -- shows for each rule below that it fails without it.
---
--- = The states
---
--- > reader    Awake            runs, polls, or has been woken and will run
--- >           AsleepWatched    sleeps; the socket wakes it, too
--- >           AsleepUnwatched  sleeps; only a party of this connection wakes it
--- >           AwaitsSender     sleeps at the end, until nobody sends
--- > sender    Idle             nobody sends
--- >           Helping          a caller or the reader sends one block
--- >           Writing          the writer sends, and looks for more afterwards
--- >           Closed           the reader has the right to send for good
--- > watchdog  Ticking          wakes up at every tick
--- >           Resting          sleeps until a command is queued
--- > life      Open, Draining, Dead
--- > unsent    commands in the buffer that nobody has begun to send
--- > watch     whether the reader must not sleep unwatched for now
--- > polls     whether the reader would poll for a reply
 --
 -- = The events
 --
--- For each event, the first line whose condition holds counts.
+-- For each event, the first line whose condition holds counts. Besides the states of ARCHITECTURE.md,
+-- @unsent@ counts commands in the buffer that nobody has begun to send, @watch@ says that the reader must not
+-- sleep unwatched for now, and @polls@ that it would poll for a reply.
 --
 -- > event        if                                    then                  answer  wakes
 -- > -----------  ------------------------------------  --------------------  ------  --------------
@@ -68,26 +52,12 @@
 --
 -- (*) if it sleeps unwatched, or would poll for the reply.
 --
--- = Why nothing is left unsent
+-- No timer is needed to send. One helps in one case only: a reader that sleeps unwatched sees a push, or
+-- the peer's end, at the watchdog's next tick (R12), so the watchdog does not rest meanwhile (R11, R13).
+-- Nothing is in flight then (R10), and the next command that is queued ends this sleep (R2, R3).
 --
--- At any time, one party will send the commands in the buffer:
---
--- * Somebody sends now. When it is done it looks again: the writer sends the
---   rest (R7), a caller or the reader wakes the reader if that sleeps (R5).
--- * Nobody sends and the reader is awake. It sends when a read brings no reply, and does
---   not go to sleep without having sent (R9).
--- * Nobody sends and the reader sleeps. Then there was nothing unsent when it
---   went to sleep, and a caller that has queued a command since has woken it (R3).
---
--- This needs no timer. A timer helps in one case only: a reader that sleeps unwatched sees a push,
--- or the peer's end, at the watchdog's next tick (R12), so the watchdog does not rest meanwhile
--- (R11, R13). Nothing is in flight then (R10), and the next command that is queued ends this sleep
--- (R2, R3).
---
--- = Why two never send at once
---
--- Sending begins with 'Idle' only, in the same step that leaves it (R4), and only the party that
--- sent takes the step that returns to 'Idle'.
+-- Two never send at once: sending begins with 'Idle' only, in the same step that leaves it (R4), and only
+-- the party that sent takes the step that returns to 'Idle'.
 module Redis.Internal.Network.Wakeup
   ( -- * The state
     Wakeup,
@@ -162,11 +132,7 @@ pattern AwaitsSender = ReaderState 3
 {-# COMPLETE Awake, AsleepWatched, AsleepUnwatched, AwaitsSender #-}
 
 instance Show ReaderState where
-  show = \case
-    Awake -> "Awake"
-    AsleepWatched -> "AsleepWatched"
-    AsleepUnwatched -> "AsleepUnwatched"
-    AwaitsSender -> "AwaitsSender"
+  show (ReaderState number) = nameOf number ["Awake", "AsleepWatched", "AsleepUnwatched", "AwaitsSender"]
 
 -- | The holder of the right to send: to swap the blocks, and to write to the transport without the
 -- lock.
@@ -182,11 +148,7 @@ pattern Closed = Sender 3
 {-# COMPLETE Idle, Helping, Writing, Closed #-}
 
 instance Show Sender where
-  show = \case
-    Idle -> "Idle"
-    Helping -> "Helping"
-    Writing -> "Writing"
-    Closed -> "Closed"
+  show (Sender number) = nameOf number ["Idle", "Helping", "Writing", "Closed"]
 
 -- | Whether the watchdog ticks.
 newtype Watchdog = Watchdog Int
@@ -199,9 +161,7 @@ pattern Resting = Watchdog 1
 {-# COMPLETE Ticking, Resting #-}
 
 instance Show Watchdog where
-  show = \case
-    Ticking -> "Ticking"
-    Resting -> "Resting"
+  show (Watchdog number) = nameOf number ["Ticking", "Resting"]
 
 -- | Whether the connection takes commands. A draining connection takes none, and ends when those in
 -- flight are answered.
@@ -216,10 +176,11 @@ pattern Dead = Life 2
 {-# COMPLETE Open, Draining, Dead #-}
 
 instance Show Life where
-  show = \case
-    Open -> "Open"
-    Draining -> "Draining"
-    Dead -> "Dead"
+  show (Life number) = nameOf number ["Open", "Draining", "Dead"]
+
+-- | The name of the state with this number.
+nameOf :: Int -> [String] -> String
+nameOf number = concat . take 1 . drop number
 
 -- | The first state: nothing sent, the reader about to run.
 atFirst :: Wakeup
@@ -313,34 +274,18 @@ data Event
 newtype Answer = Answer Int
   deriving newtype (Eq, Ord)
 
--- | Nothing.
-pattern Leave :: Answer
+-- | 'Leave' is nothing, 'Send' is to swap the blocks and send, 'GoOn' to look again, 'Finish' to clean up.
+pattern Leave, Send, Sleep, GoOn, Finish :: Answer
 pattern Leave = Answer 0
-
--- | Swaps the blocks and sends.
-pattern Send :: Answer
 pattern Send = Answer 1
-
-pattern Sleep :: Answer
 pattern Sleep = Answer 2
-
--- | Looks again.
-pattern GoOn :: Answer
 pattern GoOn = Answer 3
-
--- | Cleans up.
-pattern Finish :: Answer
 pattern Finish = Answer 4
 
 {-# COMPLETE Leave, Send, Sleep, GoOn, Finish #-}
 
 instance Show Answer where
-  show = \case
-    Leave -> "Leave"
-    Send -> "Send"
-    Sleep -> "Sleep"
-    GoOn -> "GoOn"
-    Finish -> "Finish"
+  show (Answer number) = nameOf number ["Leave", "Send", "Sleep", "GoOn", "Finish"]
 
 -- | A set of threads to wake.
 newtype Wakes = Wakes Int

@@ -5,9 +5,8 @@
 -- text. Its first use parses it into a map. For a command that it lacks, 'entryFromReply' and
 -- 'describedAs' read the server's own description.
 --
--- What servers do not tell is in lists that are written by hand, in the modules below this one:
--- "Redis.Internal.Protocol.CommandTable.Effects", "Redis.Internal.Protocol.CommandTable.Blocking"
--- and "Redis.Internal.Protocol.CommandTable.Policy".
+-- What servers do not tell is in lists that are written by hand
+-- ("Redis.Internal.Protocol.CommandTable.Effects", "Redis.Internal.Protocol.CommandTable.Policy").
 module Redis.Internal.Protocol.CommandTable
   ( CommandEntry (..),
     RequestPolicy (..),
@@ -41,8 +40,7 @@ import Data.Char (toUpper)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (mapMaybe)
-import Redis.Internal.Protocol.CommandTable.Blocking (entryBlocks, withTimeout)
-import Redis.Internal.Protocol.CommandTable.Effects (answersApart, changesConnection, changesNothing, changesUntold, holdsUp, overtakes, staysWithPrimary)
+import Redis.Internal.Protocol.CommandTable.Effects
 import Redis.Internal.Protocol.CommandTable.Entry
 import Redis.Internal.Protocol.CommandTable.Generated (tableText)
 import Redis.Internal.Protocol.KeySpec (KeyPositions (..), keyPositions, keysAt)
@@ -78,8 +76,7 @@ lookupCommand = \case
 -- Empty for no words.
 nameFromArguments :: [ByteString] -> ByteString
 nameFromArguments = \case
-  name : subcommand : _
-    | hasSubcommands name -> upper name <> " " <> upper subcommand
+  name : subcommand : _ | hasSubcommands name -> upper name <> " " <> upper subcommand
   name : _ -> upper name
   [] -> ""
 

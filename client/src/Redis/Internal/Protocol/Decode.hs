@@ -2,21 +2,17 @@
 
 -- | Decodes replies from bytes: RESP2 and RESP3, in place, resumable at any byte.
 --
--- 'decode' looks at received bytes where they lie and copies only the strings
--- that become part of a 'Value'. Aggregates that are not complete are kept in
--- 'Frames', an explicit stack, so that no element is looked at twice however
--- the bytes were cut into segments: the cost is \(O(n)\) in the bytes of a
--- reply. What is unfinished when the bytes end is at most one element, from
--- the offset that 'NeedMore' names. Of a long string, what has come is moved to its place at once:
--- each byte is copied once, and the receive buffer never has to hold the whole string.
+-- 'decode' looks at received bytes where they lie and copies only the strings that become part of a
+-- 'Value'. Aggregates that are not complete are kept in 'Frames', an explicit stack, so that no element is
+-- looked at twice however the bytes were cut into segments: the cost is \(O(n)\) in the bytes of a reply.
+-- What is unfinished when the bytes end is at most one element, from the offset that 'NeedMore' names. Of a
+-- long string, what has come is moved to its place at once, so each byte is copied once.
 --
--- A peer may be hostile or broken. Sizes, counts and depth are limited, and a count allocates
--- nothing before its elements arrive. Nor does the size of a string, before a part of it has come. Streamed strings and aggregates (@$?@, @*?@ …), which no
--- server sends to clients, are refused. So is a size that is not plain digits, or has more digits
--- than it needs (@$+3@,
--- @$03@, @*-01@): servers write sizes as they write integers, without a sign and
--- without leading zeros, so such a size is what is left of something else. Integers themselves
--- (@:@) may have both, because modules and proxies write those as they like.
+-- A peer may be hostile or broken. Sizes, counts and depth are limited, and a count or the size of a string
+-- allocates nothing before a part of what it announces has come. Streamed strings and aggregates (@$?@,
+-- @*?@ …), which no server sends to clients, are refused. So is a size that is not plain digits, or has more
+-- digits than it needs (@$+3@, @$03@, @*-01@), because it is what is left of something else. Integers
+-- themselves (@:@) may have both, because modules and proxies write those as they like.
 module Redis.Internal.Protocol.Decode
   ( decode,
     decodeWhile,
@@ -27,14 +23,14 @@ module Redis.Internal.Protocol.Decode
     betweenReplies,
     placeOfRest,
     placed,
-    DecodeLimits (..),
+    Limits (..),
+    limitsDefaults,
     decodeBytes,
   )
 where
 
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
-import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Internal qualified as ByteString.Internal
 import Data.ByteString.Unsafe qualified as ByteString.Unsafe
 import Data.Int (Int64)
@@ -43,7 +39,8 @@ import Foreign.ForeignPtr (ForeignPtr, plusForeignPtr, withForeignPtr)
 import Foreign.Marshal.Utils (copyBytes)
 import Foreign.Ptr (Ptr, castPtr, plusPtr)
 import Foreign.Storable (peekByteOff)
-import Redis.Internal.Protocol.Double (parseDouble)
+import Redis.Internal.Config (Limits (..), limitsDefaults)
+import Redis.Internal.Protocol.Double (parseDouble, parseInteger)
 import Redis.Value (NullForm (..), Value (..))
 import System.IO.Unsafe (unsafeDupablePerformIO)
 
@@ -115,16 +112,6 @@ placed count = \case
   Frames (BulkBegun (BulkStart tag memory size filled)) stack -> Frames (BulkBegun (BulkStart tag memory size (filled + count))) stack
   other -> other
 
--- | The limits of a reply.
-data DecodeLimits = DecodeLimits
-  { -- | The most bytes of one bulk string, and of one line.
-    decodeMaxBulk :: Int,
-    -- | The most elements of one aggregate.
-    decodeMaxElements :: Int,
-    -- | The most aggregates within each other.
-    decodeMaxDepth :: Int
-  }
-
 -- | The signs that a number may have.
 data Signs
   = AnySign
@@ -144,7 +131,7 @@ leastBuffer = 4 * leastBegun
 -- | Reads from @base + offset@ up to @base + end@ until one value is complete
 -- or the bytes are used up. Touches no memory outside of that range and keeps
 -- no pointer to it.
-decode :: DecodeLimits -> Ptr Word8 -> Int -> Int -> Frames -> IO Step
+decode :: Limits -> Ptr Word8 -> Int -> Int -> Frames -> IO Step
 decode limits base = decodeWhile limits base (\_ -> pure False)
 
 -- | Like 'decode', but hands every complete value to the action and goes on while that returns
@@ -152,7 +139,7 @@ decode limits base = decodeWhile limits base (\_ -> pure False)
 --
 -- For a connection's reader: what this function allocates for itself is more than a short reply
 -- takes, and is paid once per read instead of once per reply.
-decodeWhile :: DecodeLimits -> Ptr Word8 -> (Value -> IO Bool) -> Int -> Int -> Frames -> IO Step
+decodeWhile :: Limits -> Ptr Word8 -> (Value -> IO Bool) -> Int -> Int -> Frames -> IO Step
 decodeWhile limits base onValue = \at end (Frames begun stack) -> case begun of
   NothingBegun -> element at end stack
   BulkBegun start -> bulkOn start at end stack
@@ -210,11 +197,11 @@ decodeWhile limits base onValue = \at end (Frames begun stack) -> case begun of
       let count = fromIntegral count64 :: Int
           depth = 1 + depthOf frames
        in if
-              | count > decodeMaxElements limits `quot` perEntry -> malformed ("aggregate of " <> show count64 <> " elements" <> limitedTo (decodeMaxElements limits))
+              | count > limitElements limits `quot` perEntry -> malformed ("aggregate of " <> show count64 <> " elements" <> limitedTo (limitElements limits))
               | count < 0 -> case kind of
                 ArrayOf -> complete (NullOf NullArray) next end frames
                 _ -> malformed "negative size"
-              | depth > decodeMaxDepth limits -> malformed ("aggregates nested deeper than the limit of " <> show (decodeMaxDepth limits))
+              | depth > limitDepth limits -> malformed ("aggregates nested deeper than the limit of " <> show (limitDepth limits))
               | count > 0 -> element next end (Frame kind depth (count * perEntry) [] frames)
               | otherwise -> close kind depth [] next end frames
 
@@ -223,7 +210,7 @@ decodeWhile limits base onValue = \at end (Frames begun stack) -> case begun of
     bulk !tag !at !end frames = number OnlyMinusOne at end frames $ \size64 start ->
       let size = fromIntegral size64 :: Int
        in if
-              | size64 > fromIntegral (decodeMaxBulk limits) -> malformed ("bulk string of " <> show size64 <> " bytes" <> limitedTo (decodeMaxBulk limits))
+              | size64 > fromIntegral (limitBulkBytes limits) -> malformed ("bulk string of " <> show size64 <> " bytes" <> limitedTo (limitBulkBytes limits))
               | size < 0 ->
                 -- Only this type has a null.
                 if tag == 36
@@ -362,8 +349,8 @@ decodeWhile limits base onValue = \at end (Frames begun stack) -> case begun of
           | null pieces = pure (unfinished frames (start - 1) (position - start + 3))
           | otherwise = pure (NeedMore (Frames (LineBegun begun) frames) start (position - start + 2))
 
-        tooLong position = before + position - start > decodeMaxBulk limits
-        lineTooLong = "line too long" <> limitedTo (decodeMaxBulk limits)
+        tooLong position = before + position - start > limitBulkBytes limits
+        lineTooLong = "line too long" <> limitedTo (limitBulkBytes limits)
 
     lineDone :: Word8 -> ByteString -> Int -> Int -> Stack -> IO Step
     lineDone !tag text !next !end frames = case tag of
@@ -371,7 +358,7 @@ decodeWhile limits base onValue = \at end (Frames begun stack) -> case begun of
       45 {- '-' -} -> complete (ErrorReply text) next end frames
       44 {- ',' -} -> parsed "double" (Double <$> parseDouble text)
       35 {- '#' -} -> parsed "boolean" (Boolean <$> parseBoolean text)
-      40 {- '(' -} -> parsed "big number" (BigNumber <$> parseBigNumber text)
+      40 {- '(' -} -> parsed "big number" (BigNumber <$> parseInteger text)
       _ {- '_' -} -> if ByteString.null text then complete (NullOf PlainNull) next end frames else malformed "null with a body"
       where
         parsed name = maybe (malformed ("not a " <> name)) (\value -> complete value next end frames)
@@ -417,14 +404,9 @@ parseBoolean = \case
   "f" -> Just False
   _ -> Nothing
 
-parseBigNumber :: ByteString -> Maybe Integer
-parseBigNumber text = case Char8.readInteger text of
-  Just (number, "") -> Just number
-  _ -> Nothing
-
 -- | Decodes one value from complete bytes that do not come from a connection. Returns it with the
 -- bytes that follow. \(O(n)\).
-decodeBytes :: DecodeLimits -> ByteString -> Either String (Value, ByteString)
+decodeBytes :: Limits -> ByteString -> Either String (Value, ByteString)
 decodeBytes limits bytes =
   -- Dupable: it only reads immutable memory.
   unsafeDupablePerformIO $

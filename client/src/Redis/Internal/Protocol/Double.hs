@@ -3,11 +3,12 @@
 
 -- | Parses floating-point numbers from the text in which servers write them.
 --
--- Every result is the nearest double, as 'fromRational' would find it. That function takes much
--- longer than all the rest of decoding a member with its score. So the form that servers usually
--- write, up to 19 digits with a point among them, is computed with machine words.
+-- Every result is the nearest double, as 'fromRational' would find it, which takes much longer than all the
+-- rest of decoding. So the usual form, up to 19 digits with a point among them, is computed with machine
+-- words.
 module Redis.Internal.Protocol.Double
   ( parseDouble,
+    parseInteger,
   )
 where
 
@@ -127,28 +128,20 @@ anyNumber text = case text of
             Just ('.', rest) -> Char8.span isDigit rest
             _ -> ("", afterWhole)
           mantissaDigits = whole <> fraction
-      if ByteString.null mantissaDigits then Nothing else Just ()
       mantissa <- parseInteger mantissaDigits
       power <- case Char8.uncons afterFraction of
         Nothing -> Just 0
-        Just (e, rest) | e == 'e' || e == 'E' -> clampExponent (ByteString.length mantissaDigits) <$> exponentOf rest
+        Just (e, rest) | e == 'e' || e == 'E' -> clampExponent (ByteString.length mantissaDigits) <$> parseInteger rest
         _ -> Nothing
       let scaled = power - ByteString.length fraction
       Just (fromRational (fromInteger mantissa * 10 ^^ scaled))
-    exponentOf rest = case Char8.uncons rest of
-      Just ('-', digits) -> negate <$> natural digits
-      Just ('+', digits) -> natural digits
-      _ -> natural rest
-    natural digits
-      | not (ByteString.null digits), Char8.all isDigit digits = parseInteger digits
-      | otherwise = Nothing
-    -- Beyond this a double is zero or infinite, whatever the digits are: a few bytes must not ask
-    -- for a number of thousands of digits.
+    -- Beyond this a double is zero or infinite, whatever the digits are.
     clampExponent :: Int -> Integer -> Int
     clampExponent digits = fromInteger . max (negate bound) . min bound
       where
         bound = fromIntegral digits + 400
 
+-- | A whole number, maybe with a sign, and nothing else.
 parseInteger :: ByteString -> Maybe Integer
 parseInteger text = case Char8.readInteger text of
   Just (number, "") -> Just number

@@ -3,15 +3,12 @@
 
 -- | Encodes commands: what a client sends is always an array of bulk strings.
 --
--- A 'Request' is the words of a command: its name and its arguments. It knows
--- its size and writes itself to memory that has that much room. So a connection
--- reserves once, and every argument is copied once, straight from the caller's
--- bytes to the bytes that are sent. A @Builder@ would check for room at every
--- primitive and end in a buffer that is copied again.
+-- A 'Request' is the words of a command: its name and its arguments. It knows its size and writes itself to
+-- memory that has that much room. So a connection reserves once, and every argument is copied once. A
+-- @Builder@ would check for room at every primitive and end in a buffer that is copied again.
 --
--- The words are forced when a 'Request' is forced to weak head normal form:
--- whoever holds the lock of a write buffer can run 'requestPoke' without meeting
--- a caller's exception.
+-- The words are forced when a 'Request' is forced to weak head normal form: whoever holds the lock of a
+-- write buffer can run 'requestPoke' without meeting a caller's exception.
 module Redis.Internal.Protocol.Encode
   ( Request,
     requestArguments,
@@ -230,8 +227,7 @@ requestOf3 header a b c = Words3 (ByteString.length (headerBytes3 header) + bulk
 requestOf :: Header -> [ByteString] -> Request
 requestOf header arguments = request (headerArguments header <> arguments)
 
--- | One line as a person would type it (@PING@), without its line break. A
--- server splits it at spaces; the library itself never sends this form.
+-- | One line as a person would type it (@PING@), without its line break.
 requestInline :: ByteString -> Request
 requestInline = Line
 
@@ -243,10 +239,9 @@ requestExceeds encoded most =
   where
     whole = requestWhole encoded
 
--- | Whether a server takes the request for one command. A line could hold several commands; it
--- could begin one in the other form, which takes in what follows; and servers do not look for the
--- end of a line behind a zero byte. They close the connection if a quote is left open, or if a line
--- is too long. \(O(n)\) for a line, otherwise \(O(1)\).
+-- | Whether a server takes the request for one command. A line could hold several commands, or begin one in
+-- the other form; servers do not look for the end of a line behind a zero byte, and close the connection if
+-- a quote is left open or a line is too long. \(O(n)\) for a line, otherwise \(O(1)\).
 requestIsOne :: Request -> Bool
 requestIsOne = \case
   Line line ->

@@ -45,7 +45,7 @@ data ExactStep
 
 -- | Reads one value like 'decode', and copies its bytes. \(O(n)\) in the bytes
 -- of the reply, however they are cut.
-decodeExact :: DecodeLimits -> Ptr Word8 -> Int -> Int -> Exact -> IO ExactStep
+decodeExact :: Limits -> Ptr Word8 -> Int -> Int -> Exact -> IO ExactStep
 decodeExact limits base at end (Exact frames pieces) =
   decode limits base at end frames >>= \case
     Done value next -> do

@@ -18,6 +18,11 @@ module Redis.Internal.Protocol.KeySpec
     KeyPositions (..),
     keyPositions,
     keysAt,
+    decimal,
+
+    -- * XREAD and XREADGROUP
+    StreamOptions (..),
+    streamOptions,
   )
 where
 
@@ -27,7 +32,6 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Char (toUpper)
 import Data.Primitive.SmallArray (SmallArray)
 import Data.Primitive.SmallArray qualified as SmallArray
-import Redis.Internal.Protocol.StreamOptions
 
 -- | One specification. Positions count from the command's name, which is 0.
 data KeySpec = KeySpec
@@ -187,6 +191,31 @@ geoPositions from arguments
       | position + 1 >= size = destination
       | isWord arguments "STORE" position || isWord arguments "STOREDIST" position = go (position + 2) [position + 1]
       | otherwise = go (position + 1) destination
+
+-- | Where the options of XREAD and XREADGROUP are, which stand in any order before the word STREAMS. Positions count from the command's name, which is 0.
+data StreamOptions = StreamOptions
+  { -- | The position of the milliseconds after BLOCK; the last BLOCK counts.
+    blockMillisAt :: Maybe Int,
+    -- | The position of the first key, which follows STREAMS.
+    streamsAt :: Maybe Int
+  }
+  deriving stock (Eq, Show)
+
+-- | Finds the options among the words of a command, its name included, as the servers do: a group or a
+-- consumer may be called STREAMS or BLOCK, and GROUP need not come first. A word that is no option is
+-- passed over: the server will refuse it, or is newer and knows it. \(O(n)\) in the number of words
+-- before the keys.
+streamOptions :: [ByteString] -> StreamOptions
+streamOptions = go 1 Nothing . drop 1
+  where
+    go position block = \case
+      [] -> StreamOptions {blockMillisAt = block, streamsAt = Nothing}
+      word : rest -> case (Char8.map toUpper word, rest) of
+        ("STREAMS", _ : _) -> StreamOptions {blockMillisAt = block, streamsAt = Just (position + 1)}
+        ("BLOCK", _ : after) -> go (position + 2) (Just (position + 1)) after
+        (option, _ : after) | option `elem` ["COUNT", "MAXCOUNT", "MAXSIZE", "CLAIM"] -> go (position + 2) block after
+        ("GROUP", _ : _ : after) -> go (position + 3) block after
+        _ -> go (position + 1) block rest
 
 wordAt :: SmallArray ByteString -> Int -> Maybe ByteString
 wordAt arguments position

@@ -7,9 +7,11 @@ module Redis.Internal.Protocol.Line
   )
 where
 
+import Control.Monad (guard)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Char (chr, isDigit, ord)
+import Data.Char (chr, digitToInt, isHexDigit)
+import Data.Maybe (fromMaybe)
 
 -- | The words of a line: blanks separate them, but not within quotes. 'Nothing' if a quote is left
 -- open, or if something other than a blank follows a closed one: servers refuse such a line, and
@@ -67,19 +69,9 @@ escaped text = do
   let (digits, behind) = Char8.splitAt 2 rest
   pure $ case (letter, traverse hexDigit (Char8.unpack digits)) of
     ('x', Just [high, low]) -> (chr (16 * high + low), behind)
-    ('a', _) -> ('\a', rest)
-    ('b', _) -> ('\b', rest)
-    ('n', _) -> ('\n', rest)
-    ('r', _) -> ('\r', rest)
-    ('t', _) -> ('\t', rest)
-    _ -> (letter, rest)
-
-hexDigit :: Char -> Maybe Int
-hexDigit char
-  | isDigit char = Just (ord char - ord '0')
-  | char >= 'a' && char <= 'f' = Just (ord char - ord 'a' + 10)
-  | char >= 'A' && char <= 'F' = Just (ord char - ord 'A' + 10)
-  | otherwise = Nothing
+    _ -> (fromMaybe letter (lookup letter (zip "abnrt" "\a\b\n\r\t")), rest)
+  where
+    hexDigit char = digitToInt char <$ guard (isHexDigit char)
 
 -- | A space, a tabulator, or a break of any kind.
 isBlank :: Char -> Bool

@@ -42,7 +42,7 @@ withLast payload = \case
 -- | Reads all values that are complete between two offsets, like
 -- 'Redis.Internal.Protocol.Decode.decode'. The first value may have begun in the frames. Returns
 -- the values, last first, and how to go on; never 'Done'.
-decodeRun :: DecodeLimits -> Ptr Word8 -> Int -> Int -> Frames -> IO ([Came], Step)
+decodeRun :: Limits -> Ptr Word8 -> Int -> Int -> Frames -> IO ([Came], Step)
 decodeRun limits base start end = slow [] start
   where
     slow :: [Came] -> Int -> Frames -> IO ([Came], Step)
@@ -88,7 +88,7 @@ decodeRun limits base start end = slow [] start
               bytes <- ByteString.Internal.create count $ \to -> copyBytes to (base `plusPtr` from) count
               again template (Again bytes : came) (from + count + 2)
 
-    maxSize = decodeMaxBulk limits `quot` 10 - 1
+    maxSize = limitBulkBytes limits `quot` 10 - 1
 
     -- The number of bytes from the size of the last string on, in a message of strings.
     lastOf = \case

@@ -1,28 +1,11 @@
 -- | Follows what a server remembers of a connection, from the commands on it and the kinds of their
 -- replies: this tells whether a lent connection is again as its handshake left it.
 --
--- +-----------------------------+----------------------------------------+---------------------------------+
--- | Command                     | changes, when the server accepts it    | way back                        |
--- +=============================+========================================+=================================+
--- | WATCH                       | watching                               | UNWATCH, EXEC, DISCARD          |
--- +-----------------------------+----------------------------------------+---------------------------------+
--- | MULTI                       | commands are queued from now on        | EXEC, DISCARD                   |
--- +-----------------------------+----------------------------------------+---------------------------------+
--- | SELECT                      | the database                           | SELECT of the first             |
--- +-----------------------------+----------------------------------------+---------------------------------+
--- | CLIENT SETNAME              | the name                               | SETNAME of the first            |
--- +-----------------------------+----------------------------------------+---------------------------------+
--- | CLIENT TRACKING, NO-EVICT,  | a mode                                 | the same with OFF               |
--- | NO-TOUCH with ON            |                                        |                                 |
--- +-----------------------------+----------------------------------------+---------------------------------+
--- | READONLY                    | a mode                                 | READWRITE                       |
--- +-----------------------------+----------------------------------------+---------------------------------+
--- | ASKING                      | a mode                                 | the next command, or the end of |
--- |                             |                                        | the transaction that it begins  |
--- +-----------------------------+----------------------------------------+---------------------------------+
--- | anything else that changes  | nobody knows what                      | none                            |
--- | a connection, or may        |                                        |                                 |
--- +-----------------------------+----------------------------------------+---------------------------------+
+-- The changes with a way back, when the server accepts them: the keys that it watches (UNWATCH, EXEC, DISCARD),
+-- queueing after MULTI (EXEC, DISCARD), the database and the client's name (the same command with the first
+-- one), CLIENT TRACKING, NO-EVICT and NO-TOUCH with ON (with OFF), READONLY (READWRITE), and ASKING (the next
+-- command, or the end of the transaction that it begins). Anything else that changes a connection, or may,
+-- has none.
 --
 -- In doubt a connection counts as spoilt: also after a reply that does not fit. Queued commands
 -- change nothing until EXEC runs them.
@@ -131,24 +114,20 @@ effectOf commandArguments = case map (Char8.map upperAscii) (take 3 commandArgum
   ["SELECT", digits]
     | Just (database, "") <- Char8.readInt digits, Char8.pack (show database) == digits -> Selects database
   ["CLIENT", "SETNAME", _] | [_, _, name] <- commandArguments -> Names name
-  ["CLIENT", "TRACKING", "ON"] -> TurnsOn Tracking
-  ["CLIENT", "TRACKING", "OFF"] -> TurnsOff Tracking
-  ["CLIENT", "NO-TOUCH", "ON"] -> TurnsOn NotTouching
-  ["CLIENT", "NO-TOUCH", "OFF"] -> TurnsOff NotTouching
-  ["CLIENT", "NO-EVICT", "ON"] -> TurnsOn NotEvicted
-  ["CLIENT", "NO-EVICT", "OFF"] -> TurnsOff NotEvicted
+  ["CLIENT", option, "ON"] | Just mode <- lookup option modes -> TurnsOn mode
+  ["CLIENT", option, "OFF"] | Just mode <- lookup option modes -> TurnsOff mode
   ["READONLY"] -> TurnsOn ReadingReplicas
   ["READWRITE"] -> TurnsOff ReadingReplicas
   ["ASKING"] -> TurnsOn Asking
   -- HELLO alone only says what there is.
   ["HELLO"] -> Harmless
   -- These commands depend on the connection, and leave it as it is.
-  "WAIT" : _ -> Harmless
-  "WAITAOF" : _ -> Harmless
+  name : _ | name `elem` ["WAIT", "WAITAOF"] -> Harmless
   _
     | Just entry <- lookupCommand commandArguments, not (changesConnection entry) -> Harmless
     | otherwise -> Spoils
   where
+    modes = [("TRACKING", Tracking), ("NO-TOUCH", NotTouching), ("NO-EVICT", NotEvicted)]
     upperAscii character
       | isAsciiLower character = toEnum (fromEnum character - 32)
       | otherwise = character

@@ -1,9 +1,9 @@
--- | Effects of commands that decide which connection a command needs and whether it may be sent
--- again, as far as servers do not tell them.
+-- | What servers do not tell of commands: effects that decide which connection a command needs and whether it
+-- may be sent again, and where the timeout of a command that blocks is.
 --
--- The lists below are written by hand. Each is there because the safe answer would be too expensive
--- or a server's categories say too little, and each is on the safe side for a command that it does
--- not name. The tests check that every name in them is in the table, or in 'aheadOfTable'.
+-- The lists below are written by hand. Each is there because the safe answer would be too expensive or
+-- servers say too little, and each is on the safe side for a command that it does not name. The tests check
+-- that every name in them is in the table, or in 'aheadOfTable'.
 module Redis.Internal.Protocol.CommandTable.Effects
   ( changesConnection,
     answersApart,
@@ -12,19 +12,27 @@ module Redis.Internal.Protocol.CommandTable.Effects
     overtakes,
     holdsUp,
     changesUntold,
+    entryBlocks,
+    withTimeout,
 
     -- * The lists
     handLists,
+    timeoutLists,
     aheadOfTable,
   )
 where
 
+import Control.Monad (guard)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (toUpper)
+import Data.List qualified as List
+import Data.Maybe (listToMaybe)
 import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Internal.Protocol.CommandTable.Entry
+import Redis.Internal.Protocol.KeySpec (StreamOptions (blockMillisAt), streamOptions)
+import Text.Read (readMaybe)
 
 -- | Whether a command changes what later commands on its connection mean, or
 -- depends on the earlier ones (WAIT), so that it must not run on a connection
@@ -42,25 +50,16 @@ changesConnection entry@CommandEntry {entryName, entryCategories}
 -- | Commands of a category that changes connections, which do not change theirs: they act on the
 -- connections of others, by name, or publish. The questions below are harmless, too.
 harmless :: Set ByteString
-harmless = Set.fromList ["CLIENT|KILL", "CLIENT|PAUSE", "CLIENT|UNBLOCK", "CLIENT|UNPAUSE", "PUBLISH", "SPUBLISH"]
+harmless = named "CLIENT|KILL CLIENT|PAUSE CLIENT|UNBLOCK CLIENT|UNPAUSE PUBLISH SPUBLISH"
 
 -- | Commands of no such category that nevertheless turn a connection into a link between servers or
 -- a debugger's, or keep something on it that others of them need: servers call HIMPORT a command of
 -- hashes, and say nowhere that its sets of fields belong to the connection.
 uncategorized :: Set ByteString
 uncategorized =
-  Set.fromList
-    [ "CLUSTER|SYNCSLOTS",
-      "HIMPORT|DISCARD",
-      "HIMPORT|DISCARDALL",
-      "HIMPORT|PREPARE",
-      "HIMPORT|SET",
-      "MONITOR",
-      "PSYNC",
-      "REPLCONF",
-      "SCRIPT|DEBUG",
-      "SYNC"
-    ]
+  named
+    "CLUSTER|SYNCSLOTS HIMPORT|DISCARD HIMPORT|DISCARDALL HIMPORT|PREPARE HIMPORT|SET MONITOR \
+    \PSYNC REPLCONF SCRIPT|DEBUG SYNC"
 
 -- | Whether a server answers the command, of these words behind the first, otherwise than by one reply:
 -- by none, by a stream, or by keeping later replies back. A connection on which each command has one
@@ -77,14 +76,8 @@ overtakes CommandEntry {entryName} = entryName `Set.member` overtaking
 
 overtaking :: Set ByteString
 overtaking =
-  Set.fromList
-    [ "CLIENT|KILL",
-      "CLIENT|UNBLOCK",
-      "CLIENT|UNPAUSE",
-      "FUNCTION|KILL",
-      "FUNCTION|STATS",
-      "SCRIPT|KILL"
-    ]
+  named
+    "CLIENT|KILL CLIENT|UNBLOCK CLIENT|UNPAUSE FUNCTION|KILL FUNCTION|STATS SCRIPT|KILL"
 
 -- | Whether the server may read nothing more from the command's connection until the command is
 -- done, although servers do not call it blocking: SHUTDOWN waits for replicas that lag behind, and
@@ -94,7 +87,7 @@ holdsUp :: CommandEntry -> Bool
 holdsUp CommandEntry {entryName} = entryName `Set.member` waitingUntold
 
 waitingUntold :: Set ByteString
-waitingUntold = Set.fromList ["CLUSTER|SETSLOT", "SHUTDOWN"]
+waitingUntold = named "CLUSTER|SETSLOT SHUTDOWN"
 
 -- | Whether a command that reads must not go to a replica, which may be another one each time.
 staysWithPrimary :: CommandEntry -> Bool
@@ -103,7 +96,7 @@ staysWithPrimary CommandEntry {entryName} = entryName `Set.member` primaryOnly
 -- | The cursor of a walk means something only to the node that gave it. TOUCH is for the order in
 -- which keys are evicted, and the primary decides that.
 primaryOnly :: Set ByteString
-primaryOnly = Set.fromList ["CLUSTERSCAN", "HSCAN", "SSCAN", "TOUCH", "ZSCAN"]
+primaryOnly = named "CLUSTERSCAN HSCAN SSCAN TOUCH ZSCAN"
 
 -- | Whether the reply to a read may change without an invalidation for a client that caches it: it
 -- changes with time or by chance, does not depend on the key's value, or depends on keys that the
@@ -113,29 +106,10 @@ changesUntold CommandEntry {entryName} = entryName `Set.member` untold
 
 untold :: Set ByteString
 untold =
-  Set.fromList
-    [ "EVALSHA_RO",
-      "EVAL_RO",
-      "FCALL_RO",
-      "HPTTL",
-      "HRANDFIELD",
-      "HTTL",
-      "MEMORY|USAGE",
-      "OBJECT|ENCODING",
-      "OBJECT|FREQ",
-      "OBJECT|IDLETIME",
-      "OBJECT|REFCOUNT",
-      "PTTL",
-      "SORT_RO",
-      "SRANDMEMBER",
-      "TTL",
-      "VRANDMEMBER",
-      "XINFO|CONSUMERS",
-      "XINFO|GROUPS",
-      "XINFO|STREAM",
-      "XPENDING",
-      "ZRANDMEMBER"
-    ]
+  named
+    "EVALSHA_RO EVAL_RO FCALL_RO HPTTL HRANDFIELD HTTL MEMORY|USAGE OBJECT|ENCODING \
+    \OBJECT|FREQ OBJECT|IDLETIME OBJECT|REFCOUNT PTTL SORT_RO SRANDMEMBER TTL VRANDMEMBER \
+    \XINFO|CONSUMERS XINFO|GROUPS XINFO|STREAM XPENDING ZRANDMEMBER"
 
 -- | Whether a command that servers call neither a read nor a write leaves
 -- everything as it is, so that it may be sent again.
@@ -145,73 +119,108 @@ changesNothing CommandEntry {entryName} = "|HELP" `Char8.isSuffixOf` entryName |
 -- | Commands that only ask a server something.
 questions :: Set ByteString
 questions =
-  Set.fromList
-    [ "ACL|CAT",
-      "ACL|GETUSER",
-      "ACL|LIST",
-      "ACL|USERS",
-      "ACL|WHOAMI",
-      "BACKUP|LIST",
-      "BACKUP|STATUS",
-      "CLIENT|GETNAME",
-      "CLIENT|GETREDIR",
-      "CLIENT|ID",
-      "CLIENT|INFO",
-      "CLIENT|LIST",
-      "CLIENT|TRACKINGINFO",
-      "CLUSTER|COUNT-FAILURE-REPORTS",
-      "CLUSTER|COUNTKEYSINSLOT",
-      "CLUSTER|GETKEYSINSLOT",
-      "CLUSTER|INFO",
-      "CLUSTER|KEYSLOT",
-      "CLUSTER|LINKS",
-      "CLUSTER|MYID",
-      "CLUSTER|MYSHARDID",
-      "CLUSTER|NODES",
-      "CLUSTER|REPLICAS",
-      "CLUSTER|SHARDS",
-      "CLUSTER|SLAVES",
-      "CLUSTER|SLOT-STATS",
-      "CLUSTER|SLOTS",
-      "COMMAND",
-      "COMMANDLOG|GET",
-      "COMMANDLOG|LEN",
-      "COMMAND|COUNT",
-      "COMMAND|DOCS",
-      "COMMAND|GETKEYS",
-      "COMMAND|GETKEYSANDFLAGS",
-      "COMMAND|INFO",
-      "COMMAND|LIST",
-      "CONFIG|GET",
-      "ECHO",
-      "FUNCTION|DUMP",
-      "FUNCTION|LIST",
-      "FUNCTION|STATS",
-      "HOTKEYS|GET",
-      "INFO",
-      "LASTSAVE",
-      "LATENCY|DOCTOR",
-      "LATENCY|GRAPH",
-      "LATENCY|HISTOGRAM",
-      "LATENCY|HISTORY",
-      "LATENCY|LATEST",
-      "MEMORY|DOCTOR",
-      "MEMORY|MALLOC-STATS",
-      "MEMORY|STATS",
-      "MODULE|LIST",
-      "PING",
-      "PUBSUB|CHANNELS",
-      "PUBSUB|NUMPAT",
-      "PUBSUB|NUMSUB",
-      "PUBSUB|SHARDCHANNELS",
-      "PUBSUB|SHARDNUMSUB",
-      "ROLE",
-      "SCRIPT|EXISTS",
-      "SCRIPT|SHOW",
-      "SLOWLOG|GET",
-      "SLOWLOG|LEN",
-      "TIME"
-    ]
+  named
+    "ACL|CAT ACL|GETUSER ACL|LIST ACL|USERS ACL|WHOAMI BACKUP|LIST BACKUP|STATUS \
+    \CLIENT|GETNAME CLIENT|GETREDIR CLIENT|ID CLIENT|INFO CLIENT|LIST CLIENT|TRACKINGINFO \
+    \CLUSTER|COUNT-FAILURE-REPORTS CLUSTER|COUNTKEYSINSLOT CLUSTER|GETKEYSINSLOT CLUSTER|INFO \
+    \CLUSTER|KEYSLOT CLUSTER|LINKS CLUSTER|MYID CLUSTER|MYSHARDID CLUSTER|NODES \
+    \CLUSTER|REPLICAS CLUSTER|SHARDS CLUSTER|SLAVES CLUSTER|SLOT-STATS CLUSTER|SLOTS COMMAND \
+    \COMMANDLOG|GET COMMANDLOG|LEN COMMAND|COUNT COMMAND|DOCS COMMAND|GETKEYS \
+    \COMMAND|GETKEYSANDFLAGS COMMAND|INFO COMMAND|LIST CONFIG|GET ECHO FUNCTION|DUMP \
+    \FUNCTION|LIST FUNCTION|STATS HOTKEYS|GET INFO LASTSAVE LATENCY|DOCTOR LATENCY|GRAPH \
+    \LATENCY|HISTOGRAM LATENCY|HISTORY LATENCY|LATEST MEMORY|DOCTOR MEMORY|MALLOC-STATS \
+    \MEMORY|STATS MODULE|LIST PING PUBSUB|CHANNELS PUBSUB|NUMPAT PUBSUB|NUMSUB \
+    \PUBSUB|SHARDCHANNELS PUBSUB|SHARDNUMSUB ROLE SCRIPT|EXISTS SCRIPT|SHOW SLOWLOG|GET \
+    \SLOWLOG|LEN TIME"
+
+-- | For how many seconds a command can keep its caller waiting: 'Nothing' if the command does not
+-- wait, and @Just Nothing@ if it waits until something happens.
+--
+-- A timeout that is not a number counts as no timeout: the server will refuse the command, and
+-- until then no limit is certain.
+entryBlocks :: CommandEntry -> [ByteString] -> Maybe (Maybe Double)
+entryBlocks entry commandArguments = case waitingOf entry commandArguments of
+  NoWait -> Nothing
+  Waits -> Just Nothing
+  WaitsAt position unit -> Just (inUnit unit <$> (listToMaybe (drop position commandArguments) >>= seconds))
+  where
+    inUnit unit amount = case unit of
+      Seconds -> amount
+      Milliseconds -> amount * 0.001
+
+-- | The words of a command with so many seconds for their timeout; 'Nothing' if there is none, or
+-- it is not known where. The timeout is never zero, which would be for ever. Servers understand
+-- fractions of a second since 6.0.0, and until 7.0.8 took one millisecond for zero.
+withTimeout :: CommandEntry -> Double -> [ByteString] -> Maybe [ByteString]
+withTimeout entry left commandArguments = case waitingOf entry commandArguments of
+  WaitsAt position unit
+    | (before, _ : after) <- splitAt position commandArguments -> Just (before <> (rendered unit : after))
+  _ -> Nothing
+  where
+    millis = max 1 (ceiling (min 1e12 left * 1000)) :: Integer
+    rendered = \case
+      Milliseconds -> Char8.pack (show millis)
+      Seconds -> Char8.pack (show whole <> "." <> drop 1 (show (1000 + part)))
+    (whole, part) = max 2 millis `quotRem` 1000
+
+-- | Whether a command waits, and which of its words, counted from 0, limits it.
+data Waiting = NoWait | Waits | WaitsAt Int TimeUnit
+
+data TimeUnit = Seconds | Milliseconds
+
+waitingOf :: CommandEntry -> [ByteString] -> Waiting
+waitingOf CommandEntry {entryName, entryBlocking} commandArguments
+  | entryName `Set.member` blockUntold =
+    maybe NoWait (\(position, _) -> WaitsAt (position + 1) Milliseconds) (List.find ((== "BLOCK") . Char8.map toUpper . snd) (drop 3 (zip [0 ..] commandArguments)))
+  | not entryBlocking = NoWait
+  | entryName `Set.member` timeoutLast = WaitsAt lastPosition Seconds
+  | entryName `Set.member` timeoutFirst = WaitsAt 1 Seconds
+  | entryName `Set.member` timeoutFifth = WaitsAt 5 Seconds
+  | entryName `Set.member` millisLast = WaitsAt lastPosition Milliseconds
+  | entryName `Set.member` blockOption =
+    maybe NoWait (`WaitsAt` Milliseconds) (blockMillisAt (streamOptions commandArguments))
+  | otherwise = Waits
+  where
+    lastPosition = max 0 (length commandArguments - 1)
+
+-- | The timeout in seconds is the last word.
+timeoutLast :: Set ByteString
+timeoutLast = named "BLMOVE BLPOP BRPOP BRPOPLPUSH BZPOPMAX BZPOPMIN"
+
+-- | The timeout in seconds is the first word after the name.
+timeoutFirst :: Set ByteString
+timeoutFirst = named "BLMPOP BZMPOP"
+
+-- | The timeout in seconds is the fifth word after the name: two keys and two ends stand before it,
+-- and the number of elements behind it.
+timeoutFifth :: Set ByteString
+timeoutFifth = named "BLMOVEM"
+
+-- | The timeout in milliseconds is the last word.
+millisLast :: Set ByteString
+millisLast = named "WAIT WAITAOF"
+
+-- | The command waits only with an option, which has the milliseconds.
+blockOption :: Set ByteString
+blockOption = named "XREAD XREADGROUP"
+
+-- | The command waits only with an option after its key and one more word, which has the
+-- milliseconds, and servers do not call it blocking.
+blockUntold :: Set ByteString
+blockUntold = named "TS.READ"
+
+-- | Seconds from a server's notation; zero is for ever.
+seconds :: ByteString -> Maybe Double
+seconds word = do
+  -- Haskell's reader wants a digit on both sides of the point.
+  number <- readMaybe (padded (Char8.unpack word))
+  guard (number > 0 && not (isInfinite number))
+  pure number
+  where
+    padded digits = case span (/= '.') digits of
+      (whole, '.' : fraction) -> orZero whole <> "." <> orZero fraction
+      _ -> digits
+    orZero part = if null part then "0" else part
 
 -- | The commands in lists that are written by hand which the table lacks, because its servers are
 -- older, each with the reason why the server's own description of it is not enough.
@@ -219,7 +228,7 @@ aheadOfTable :: [(ByteString, String)]
 aheadOfTable =
   [("TS.READ", "Redis 8.10 calls it a read and not blocking, but with BLOCK it waits, and the connection with it")]
 
--- | Every list of this module, with what it says of its commands.
+-- | The other lists, with what they say of their commands.
 handLists :: [(String, Set ByteString)]
 handLists =
   [ ("harmless to connections", harmless),
@@ -229,4 +238,15 @@ handLists =
     ("stays with the primary", primaryOnly),
     ("changes nothing", questions),
     ("changes untold", untold)
+  ]
+
+-- | The lists of where a timeout is, with what they say of their commands.
+timeoutLists :: [(String, Set ByteString)]
+timeoutLists =
+  [ ("the last word limits it", timeoutLast),
+    ("the first word limits it", timeoutFirst),
+    ("the fifth word limits it", timeoutFifth),
+    ("the last word limits it, in milliseconds", millisLast),
+    ("an option limits it", blockOption),
+    ("an option limits it, though no server calls it blocking", blockUntold)
   ]

@@ -24,6 +24,7 @@ module Redis.Internal.Protocol.CommandTable.Entry
     parseEntry,
     entryFromReply,
     subcommandFromReply,
+    named,
   )
 where
 
@@ -34,10 +35,12 @@ import Data.Char (toUpper)
 import Data.Either (fromRight)
 import Data.Foldable (find)
 import Data.Maybe (fromMaybe, listToMaybe, mapMaybe)
+import Data.Set (Set)
+import Data.Set qualified as Set
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation (..))
-import Redis.Internal.Protocol.KeySpec (BeginSearch (..), FindKeys (..), KeySpec (..))
+import Redis.Internal.Protocol.KeySpec (BeginSearch (..), FindKeys (..), KeySpec (..), decimal)
 import Redis.Value (Value)
 
 -- | One command, or one subcommand (@CONFIG|GET@).
@@ -87,7 +90,7 @@ data ResponsePolicy
 parseEntry :: ByteString -> Maybe CommandEntry
 parseEntry line = case Char8.words line of
   name : arity : flags : categories : policies : specs -> do
-    entryArity <- int arity
+    entryArity <- decimal arity
     guard (Char8.all (`elem` ("rbc-" :: String)) flags)
     (entryRequestPolicy, entryResponsePolicy) <- parsePolicies policies
     entryKeySpecs <- traverse parseSpec specs
@@ -142,9 +145,9 @@ parseSpec word = do
   let (complete, mark) = Char8.span (/= '?') word
       (begin, keys) = Char8.drop 1 <$> Char8.break (== ':') complete
   keySpecBegin <- case Char8.uncons begin of
-    Just ('i', position) -> BeginAt <$> int position
+    Just ('i', position) -> BeginAt <$> decimal position
     Just ('k', search) -> case Char8.split ',' search of
-      [keyword, from] -> BeginAfter keyword <$> int from
+      [keyword, from] -> BeginAfter keyword <$> decimal from
       _ -> Nothing
     Just ('u', "") -> Just BeginUnknown
     _ -> Nothing
@@ -156,15 +159,9 @@ parseSpec word = do
   guard (mark `elem` ["", "?"])
   pure KeySpec {keySpecBegin, keySpecFind, keySpecIncomplete = mark == "?"}
   where
-    threeInts make numbers = case traverse int (Char8.split ',' numbers) of
+    threeInts make numbers = case traverse decimal (Char8.split ',' numbers) of
       Just [a, b, c] -> Just (make a b c)
       _ -> Nothing
-
-int :: ByteString -> Maybe Int
-int word = do
-  (number, rest) <- Char8.readInt word
-  guard (Char8.null rest)
-  pure number
 
 -- | Reads one element of the reply to @COMMAND INFO@, in both protocols: from a server that knows
 -- key specifications (since 7.0), or only the first key, the last and the step of the older form.
@@ -250,6 +247,10 @@ keySpec reply = do
       parts <- Decode.record inner
       (,) <$> Decode.field "type" Decode.bytes parts <*> Decode.field "spec" Decode.record parts
     number name = Decode.field name intReply
+
+-- | The commands that a text names, with blanks between them, for the lists that are written by hand.
+named :: ByteString -> Set ByteString
+named = Set.fromList . Char8.words
 
 intReply :: Decoder Int
 intReply = fmap fromIntegral . Decode.integer

@@ -24,6 +24,7 @@ import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Internal.Protocol.CommandTable
 import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation (..))
+import Redis.Internal.Protocol.CommandTable.Entry (named)
 
 -- | The nodes that answer a command without keys.
 data AnsweringNodes
@@ -50,12 +51,9 @@ whereAnswered entry@CommandEntry {entryName, entryContainer, entryCategories, en
   | otherwise = case entryRequestPolicy of
     Just RequestAllNodes -> maybe OneNodesOwn EveryNodeAnswers merging
     Just RequestAllShards -> maybe OneNodesOwn EveryPrimaryAnswers merging
-    Just RequestMultiShard -> OneNodesOwn
-    Just RequestSpecial -> OneNodesOwn
-    Nothing
-      | inTable entryName || any (elem "admin") entryCategories -> OneNodesOwn
-      -- A command of a module, whose author could have set a policy.
-      | otherwise -> AnyNodeAnswers
+    -- A command of a module, whose author could have set a policy.
+    Nothing | not (inTable entryName || any (elem "admin") entryCategories) -> AnyNodeAnswers
+    _ -> OneNodesOwn
   where
     merging = case entryResponsePolicy of
       Nothing -> Just AggConcatenated
@@ -70,25 +68,10 @@ whereAnswered entry@CommandEntry {entryName, entryContainer, entryCategories, en
 -- answered, and that is so even when part of a cluster is down.
 sameEverywhere :: Set ByteString
 sameEverywhere =
-  Set.fromList
-    [ "ACL|CAT",
-      "ACL|GENPASS",
-      "ACL|WHOAMI",
-      "CLIENT|GETNAME",
-      "CLUSTER|KEYSLOT",
-      "CLUSTER|SHARDS",
-      "CLUSTER|SLOTS",
-      "COMMAND|COUNT",
-      "COMMAND|DOCS",
-      "COMMAND|GETKEYS",
-      "COMMAND|GETKEYSANDFLAGS",
-      "COMMAND|INFO",
-      "COMMAND|LIST",
-      "ECHO",
-      "LOLWUT",
-      "PING",
-      "PUBLISH"
-    ]
+  named
+    "ACL|CAT ACL|GENPASS ACL|WHOAMI CLIENT|GETNAME CLUSTER|KEYSLOT CLUSTER|SHARDS \
+    \CLUSTER|SLOTS COMMAND|COUNT COMMAND|DOCS COMMAND|GETKEYS COMMAND|GETKEYSANDFLAGS \
+    \COMMAND|INFO COMMAND|LIST ECHO LOLWUT PING PUBLISH"
 
 -- | Whether any node may run the command, but the same one each time for the same first argument:
 -- what two nodes pass on to the others comes in no order. \(O(\log n)\).
@@ -97,7 +80,7 @@ keepsOrder CommandEntry {entryName} = entryName `Set.member` inOrder
 
 -- | Commands that any node runs, whose effects must keep the order in which they are sent.
 inOrder :: Set ByteString
-inOrder = Set.fromList ["PUBLISH"]
+inOrder = named "PUBLISH"
 
 -- | Whether an error reply may come after a part of the command was done. For other commands an
 -- error means that nothing was done. For a command that the table lacks nobody knows, so this is
@@ -108,7 +91,7 @@ failsHalfway CommandEntry {entryName} = entryName `Set.member` inParts || not (i
 -- | Commands that run other commands; MIGRATE, which moves one key after the other; and DEBUG,
 -- which does what no other command may.
 inParts :: Set ByteString
-inParts = Set.fromList ["DEBUG", "EVAL", "EVALSHA", "EXEC", "FCALL", "MIGRATE"]
+inParts = named "DEBUG EVAL EVALSHA EXEC FCALL MIGRATE"
 
 -- | Every list of this module, with what it says of its commands.
 policyLists :: [(String, Set ByteString)]

@@ -9,7 +9,7 @@ import Data.Map.Strict qualified as Map
 import Data.Ord (Down (Down))
 import Redis.Error
 import Redis.Internal.Config (AddressMapping (..))
-import Redis.Internal.Protocol.Decode (DecodeLimits (..), decodeBytes)
+import Redis.Internal.Protocol.Decode (Limits (..), decodeBytes, limitsDefaults)
 import Redis.Internal.Protocol.Slot
 import Redis.Internal.Routing.Inquiry
 import Redis.Internal.Routing.SlotMap
@@ -189,8 +189,8 @@ fromSlots =
 wire :: ByteString -> ByteString
 wire = ByteString.concat . map (<> "\r\n") . Char8.split '|'
 
-generous :: DecodeLimits
-generous = DecodeLimits {decodeMaxBulk = 65536, decodeMaxElements = 1024, decodeMaxDepth = 16}
+generous :: Limits
+generous = limitsDefaults {limitBulkBytes = 65536, limitElements = 1024, limitDepth = 16}
 
 asked :: Asked
 asked = Asked {askedEndpoint = TcpEndpoint "10.9.9.9" 7000, askedByTls = False, askedMapping = AddressMapping id}

@@ -9,8 +9,7 @@ import Data.Maybe (fromMaybe, isJust)
 import Data.Set qualified as Set
 import Redis.Internal.Command.Make (splitStep)
 import Redis.Internal.Protocol.CommandTable
-import Redis.Internal.Protocol.CommandTable.Blocking (timeoutLists)
-import Redis.Internal.Protocol.CommandTable.Effects (aheadOfTable, handLists)
+import Redis.Internal.Protocol.CommandTable.Effects (aheadOfTable, handLists, timeoutLists)
 import Redis.Internal.Protocol.CommandTable.Policy
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
