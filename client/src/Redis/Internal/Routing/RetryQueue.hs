@@ -26,10 +26,9 @@
 --
 -- An event about a retry that has ended changes nothing: the event came too late.
 --
--- Commands for one slot keep their order. Within the queue, a later one waits behind those that seek
--- a node. While the commands of one batch are placed in turn, 'UncoveredSlots' does the same: another
--- thread may learn of a node between two look-ups, and the second command of a slot would then
--- overtake the first, which found no node.
+-- Commands for one slot keep their order: in the queue, a later one waits behind those that seek a node.
+-- 'UncoveredSlots' does the same while the commands of one batch are placed in turn: another thread may
+-- learn of a node between two look-ups.
 module Redis.Internal.Routing.RetryQueue
   ( RetryQueue,
     newRetryQueue,
@@ -53,6 +52,8 @@ module Redis.Internal.Routing.RetryQueue
   )
 where
 
+import Control.Monad (when)
+import Data.Bifunctor (first)
 import Data.IORef
 import Data.IntMap.Strict (IntMap)
 import Data.IntMap.Strict qualified as IntMap
@@ -191,9 +192,7 @@ step now event queue = case event of
     Seeking _ target failure -> leave (LastSearch failure) number (queuedRetry queued) target current
     _ -> (current, [])
   Tick -> foldRetries (map snd (Set.toAscList (dueBy now))) (due now)
-  Stop ->
-    foldRetries (IntMap.keys (retryQueueStates queue)) stopped
-      `andThen` (\current -> current {retryQueueStopped = True})
+  Stop -> first (\current -> current {retryQueueStopped = True}) (foldRetries (IntMap.keys (retryQueueStates queue)) stopped)
   where
     seeking fresh target failure = QueuedRetry {queuedRetry = fresh, queuedStage = Seeking (searchEnd fresh) target failure}
     searchEnd fresh = min (deadlineAt (retryDeadline fresh)) (deadlineAt (deadlineAfter (retrySearch fresh) now))
@@ -202,14 +201,11 @@ step now event queue = case event of
 
     withRetry number act = maybe (queue, []) act (IntMap.lookup number (retryQueueStates queue))
 
-    foldRetries numbers act =
-      fmap concat . List.mapAccumL one queue $ numbers
+    foldRetries numbers act = concat <$> List.mapAccumL one queue numbers
       where
         one current number = maybe (current, []) (\queued -> act number queued current) (IntMap.lookup number (retryQueueStates current))
 
     dueBy time = Set.takeWhileAntitone ((<= time) . fst) (retryQueueWakes queue)
-
-    andThen (current, actions) change = (change current, actions)
 
 -- | Handles a retry whose time to be looked at has come.
 due :: Nanos -> RetryId -> QueuedRetry a -> RetryQueue a -> (RetryQueue a, [Action a])
@@ -232,8 +228,7 @@ due now number QueuedRetry {queuedRetry, queuedStage} queue = case queuedStage o
     overAt NotSent trail@(_ : _) = RoutingError (RoutingFailure "" NotSent (AttemptsExhausted trail))
     overAt delivery _ = timedOut delivery (retryDeadline queuedRetry)
 
--- | Handles the closing of the client: nothing is sent any more; a command on its way may
--- still be answered.
+-- | Handles the closing of the client: a command on its way may still be answered.
 stopped :: RetryId -> QueuedRetry a -> RetryQueue a -> (RetryQueue a, [Action a])
 stopped number QueuedRetry {queuedRetry, queuedStage} queue = case queuedStage of
   Leaving _ _ -> (queue, [])
@@ -281,9 +276,7 @@ place number queued queue =
       retryQueueSeekers = case queuedStage queued of
         Seeking {} -> Set.insert number (retryQueueSeekers cleared)
         _ -> retryQueueSeekers cleared,
-      retryQueueSlots = case soughtSlot queued of
-        Just slot -> IntMap.insertWith (+) slot 1 (retryQueueSlots cleared)
-        Nothing -> retryQueueSlots cleared
+      retryQueueSlots = maybe id (\slot -> IntMap.insertWith (+) slot 1) (soughtSlot queued) (retryQueueSlots cleared)
     }
   where
     cleared = forget number queue
@@ -296,9 +289,7 @@ forget number queue = case IntMap.lookup number (retryQueueStates queue) of
       { retryQueueStates = IntMap.delete number (retryQueueStates queue),
         retryQueueWakes = maybe id (\at -> Set.delete (at, number)) (wakeOf queued) (retryQueueWakes queue),
         retryQueueSeekers = Set.delete number (retryQueueSeekers queue),
-        retryQueueSlots = case soughtSlot queued of
-          Just slot -> IntMap.update (\count -> if count > 1 then Just (count - 1) else Nothing) slot (retryQueueSlots queue)
-          Nothing -> retryQueueSlots queue
+        retryQueueSlots = maybe id (IntMap.update (\count -> if count > 1 then Just (count - 1) else Nothing)) (soughtSlot queued) (retryQueueSlots queue)
       }
 
 -- | The slot of a retry whose later commands must not overtake it.
@@ -336,5 +327,4 @@ unlessUncovered (UncoveredSlots uncovered) target look = case target of
       then pure Nothing
       else do
         found <- look
-        if isNothing found then writeIORef uncovered (Set.insert slot before) else pure ()
-        pure found
+        found <$ when (isNothing found) (writeIORef uncovered (Set.insert slot before))
