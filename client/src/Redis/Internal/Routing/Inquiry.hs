@@ -36,7 +36,7 @@ module Redis.Internal.Routing.Inquiry
   )
 where
 
-import Control.Applicative (liftA2, (<|>))
+import Control.Applicative ((<|>))
 import Control.Concurrent.STM
 import Control.Exception (SomeException, bracket, throwIO, try)
 import Control.Monad (forever, guard, join, mfilter)
@@ -118,8 +118,7 @@ askMemberInfo :: Question MemberInfo
 askMemberInfo submit = do
   server <- submit (request ["INFO", "server"])
   replication <- submit (request ["INFO", "replication"])
-  answers <- (,) <$> answered server <*> answered replication
-  pure (uncurry (liftA2 (,)) answers >>= parsed . uncurry parseMemberInfo)
+  (\one other -> (,) <$> one <*> other >>= parsed . uncurry parseMemberInfo) <$> answered server <*> answered replication
 
 -- | Follows a server of a group to its primary: the server itself, the primary that it
 -- follows, or the primary of that one. The first argument asks the server at an endpoint.
