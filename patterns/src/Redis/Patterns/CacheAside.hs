@@ -62,7 +62,6 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
-import Data.Int (Int64)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Redis
@@ -346,6 +345,3 @@ giveBackScript =
 -- | Adds the time limit, and marks the command as repeatable: each of the scripts may run twice.
 patient :: Keeping a -> Command b -> Command b
 patient Keeping {keepingTimeout} = timeLimit keepingTimeout . idempotent
-
-number :: Int64 -> ByteString
-number = Char8.pack . show

@@ -64,7 +64,6 @@ module Redis.Patterns.Jobs
 where
 
 import Data.ByteString (ByteString)
-import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
 import Data.Maybe (fromMaybe)
 import Data.Time.Clock (UTCTime)
@@ -160,6 +159,3 @@ inWords = number . max 0 . inMilliseconds
 
 unixWord :: UTCTime -> ByteString
 unixWord time = number (ceiling (utcTimeToPOSIXSeconds time * 1000) :: Int64)
-
-number :: Show number => number -> ByteString
-number = Char8.pack . show

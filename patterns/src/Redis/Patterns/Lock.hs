@@ -140,9 +140,6 @@ keysOf Lock {lockName} = [key, key <> ":fence"]
 lockKey :: ByteString -> ByteString
 lockKey name = "{lock:" <> name <> "}"
 
-number :: Int64 -> ByteString
-number = Char8.pack . show
-
 -- The value is the token's 32 digits, the fencing token, a colon, and the owner.
 taking :: Lock -> ByteString -> Command (Answer Int64)
 taking which@Lock {lockLease, lockOwner} token =

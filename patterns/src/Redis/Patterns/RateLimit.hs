@@ -54,12 +54,12 @@ module Redis.Patterns.RateLimit
 where
 
 import Data.ByteString (ByteString)
-import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
 import Redis
 import Redis.Commands qualified as Commands
 import Redis.Decode qualified as Decode
 import Redis.Duration
+import Redis.Patterns.Internal.Token (number)
 import Redis.Script
 
 -- | A limit: how many requests in which period, and the way of counting.
@@ -149,9 +149,6 @@ asked now RateLimit {limitCounting, limitCount, limitPeriod} key amount =
       Looking -> (lookingScript, [cost, period, min greatest limitCount])
     -- Half of the range of a script's reply: differences of the script's numbers fit into it.
     greatest = 4611686018427387904
-
-number :: Int64 -> ByteString
-number = Char8.pack . show
 
 -- The key holds the time at which all allowed requests have been spaced out. A double holds
 -- microseconds of this millennium exactly; as text it does so only with this format. A time further

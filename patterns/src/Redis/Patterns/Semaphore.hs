@@ -35,7 +35,6 @@ module Redis.Patterns.Semaphore
 where
 
 import Data.ByteString (ByteString)
-import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
 import Redis
 import Redis.Decode qualified as Decode
@@ -137,6 +136,3 @@ releasing which token = evalScript releaseScript [keyOf which] [token] `decodedB
 
 releaseScript :: Script
 releaseScript = script "return redis.call('ZREM', KEYS[1], ARGV[1])"
-
-number :: Int64 -> ByteString
-number = Char8.pack . show

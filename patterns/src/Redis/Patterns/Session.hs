@@ -61,7 +61,6 @@ import Control.Monad (void)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.Int (Int64)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, listToMaybe)
@@ -368,6 +367,3 @@ makeScript =
 -- | Remembers that the session is over.
 over :: ByteString
 over = "redis.call('HSET', KEYS[1], 'm', 1)\nredis.call('PEXPIRE', KEYS[1], 300000)\n"
-
-number :: Int64 -> ByteString
-number = Char8.pack . show

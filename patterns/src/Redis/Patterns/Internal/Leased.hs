@@ -160,14 +160,10 @@ asking client Leased {leasedTake, leasedFor, leasedTimeout} = do
 -- | Whether another attempt would fail with the same error.
 isFinal :: Error -> Bool
 isFinal = \case
-  ReplyError _ -> True
-  UnexpectedReply _ -> True
-  RefusedError _ -> True
-  ClientClosed -> True
-  SubscriberTooSlow _ -> True
   ConnectionError _ -> False
   TimeoutError _ -> False
   RoutingError _ -> False
+  _ -> True
 
 -- A renewal whose reply was lost may have run or not. Either is right: the deadline moves only when
 -- a reply arrives, and the renewal is sent again until the lease is over.

@@ -13,13 +13,13 @@ module Redis.Patterns.Jobs.Info
 where
 
 import Data.ByteString (ByteString)
-import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
 import Data.Maybe (fromMaybe)
 import Data.Time.Clock (UTCTime)
 import Redis
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
+import Redis.Patterns.Internal.Token (number)
 import Redis.Patterns.Jobs.Queue
 import Redis.Patterns.Jobs.Scripts
 import Redis.Script (evalScriptRo)
@@ -68,54 +68,30 @@ info reply =
   Decode.record reply >>= \case
     [] -> Right Nothing
     fields -> do
-      jobInfoState <- Decode.field "state" state fields
-      jobInfoPayload <- Decode.field "payload" Decode.bytes fields
-      jobInfoPriority <- Decode.field "priority" priority fields
-      jobInfoFailures <- Decode.field "attempts" Decode.integer fields
-      jobInfoTries <- Decode.field "tries" Decode.integer fields
-      jobInfoCreated <- Decode.field "created" Decode.unixMilliseconds fields
-      jobInfoDue <- Decode.optionalField "due" Decode.unixMilliseconds fields
-      jobInfoStarted <- Decode.optionalField "started" Decode.unixMilliseconds fields
-      jobInfoEnded <- Decode.optionalField "ended" Decode.unixMilliseconds fields
-      progress <- Decode.optionalField "progress" Decode.double fields
-      note <- Decode.optionalField "note" Decode.bytes fields
-      jobInfoResult <- Decode.optionalField "result" Decode.bytes fields
-      jobInfoError <- Decode.optionalField "error" Decode.bytes fields
-      let jobInfoProgress = (\amount -> (amount, fromMaybe "" note)) <$> progress
-      pure . Just $
+      note <- fromMaybe "" <$> Decode.optionalField "note" Decode.bytes fields
+      fmap Just $
         JobInfo
-          { jobInfoState,
-            jobInfoPayload,
-            jobInfoPriority,
-            jobInfoFailures,
-            jobInfoTries,
-            jobInfoCreated,
-            jobInfoDue,
-            jobInfoStarted,
-            jobInfoEnded,
-            jobInfoProgress,
-            jobInfoResult,
-            jobInfoError
-          }
+          <$> Decode.field "state" state fields
+          <*> Decode.field "payload" Decode.bytes fields
+          <*> Decode.field "priority" priority fields
+          <*> Decode.field "attempts" Decode.integer fields
+          <*> Decode.field "tries" Decode.integer fields
+          <*> Decode.field "created" Decode.unixMilliseconds fields
+          <*> Decode.optionalField "due" Decode.unixMilliseconds fields
+          <*> Decode.optionalField "started" Decode.unixMilliseconds fields
+          <*> Decode.optionalField "ended" Decode.unixMilliseconds fields
+          <*> (fmap (flip (,) note) <$> Decode.optionalField "progress" Decode.double fields)
+          <*> Decode.optionalField "result" Decode.bytes fields
+          <*> Decode.optionalField "error" Decode.bytes fields
 
 priority :: Decoder Priority
-priority reply =
-  Decode.integer reply >>= \case
-    1 -> Right Urgent
-    2 -> Right Normal
-    3 -> Right Later
-    _ -> Decode.mismatch "a priority" reply
+priority reply = Decode.integer reply >>= maybe (Decode.mismatch "a priority" reply) Right . (`lookup` zip [1 ..] [minBound ..])
 
 state :: Decoder JobState
-state reply =
-  Decode.bytes reply >>= \case
-    "delayed" -> Right JobDelayed
-    "waiting" -> Right JobWaiting
-    "running" -> Right JobRunning
-    "done" -> Right JobDone
-    "failed" -> Right JobFailed
-    "cancelled" -> Right JobCancelled
-    _ -> Decode.mismatch "the state of a job" reply
+state reply = Decode.bytes reply >>= maybe (Decode.mismatch "the state of a job" reply) Right . (`lookup` zip words' [minBound ..])
+  where
+    -- In the order of the constructors.
+    words' = ["delayed", "waiting", "running", "done", "failed", "cancelled"]
 
 -- | Cancels a job; returns its previous state, if there is such a job. A job that is delayed or
 -- waits will not run. A job that runs learns of it when it next reports its progress; if it throws
@@ -134,7 +110,7 @@ retryJob client queue job =
 -- first come first. One round trip, \(O(\log n + m)\) on the server.
 failedJobs :: Client -> Queue -> Int64 -> IO [JobId]
 failedJobs client queue count =
-  map JobId <$> run client (idempotent (callScript queue failuresScript [Char8.pack (show (max 1 count))]) `decodedBy` Decode.list Decode.bytes)
+  map JobId <$> run client (idempotent (callScript queue failuresScript [number (max 1 count)]) `decodedBy` Decode.list Decode.bytes)
 
 -- | The jobs of one priority.
 data PriorityState = PriorityState
@@ -167,23 +143,14 @@ data JobsState = JobsState
 -- \(O(w)\) for \(w\) workers.
 jobsState :: Client -> Queue -> IO JobsState
 jobsState client queue =
-  run client (evalScriptRo stateScript (fixedKeys queue) [jobGroup, recent] `decodedBy` page)
-  where
-    recent = "60000"
+  run client (evalScriptRo stateScript (fixedKeys queue) [jobGroup, "60000"] `decodedBy` page)
 
 page :: Decoder JobsState
 page reply = do
   elements <- Decode.list Decode.value reply
-  stateUrgent <- Decode.element 0 one elements
-  stateNormal <- Decode.element 1 one elements
-  stateLater <- Decode.element 2 one elements
-  stateDelayed <- Decode.element 3 Decode.integer elements
-  stateFailed <- Decode.element 4 Decode.integer elements
-  stateDone <- Decode.element 5 Decode.integer elements
-  stateSchedules <- Decode.element 6 Decode.integer elements
-  stateWorkers <- Decode.element 7 Decode.integer elements
-  pure
-    JobsState {stateUrgent, stateNormal, stateLater, stateDelayed, stateFailed, stateDone, stateSchedules, stateWorkers}
+  let priorityAt position = Decode.element position one elements
+      countAt position = Decode.element position Decode.integer elements
+  JobsState <$> priorityAt 0 <*> priorityAt 1 <*> priorityAt 2 <*> countAt 3 <*> countAt 4 <*> countAt 5 <*> countAt 6 <*> countAt 7
   where
     one found = do
       (stateWaiting, stateRunning, oldest) <- Decode.triple Decode.integer Decode.integer Decode.integer found

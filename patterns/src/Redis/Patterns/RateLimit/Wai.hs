@@ -32,11 +32,11 @@ where
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.IP (IP (..), fromIPv6b, fromSockAddr, makeAddrRange, toIPv4)
-import Data.Int (Int64)
 import Network.HTTP.Types (HeaderName, ResponseHeaders, hContentType, status429, status503)
 import Network.Wai (Application, Middleware, Request, mapResponseHeaders, remoteHost, requestHeaders, responseLBS)
 import Redis
 import Redis.Duration
+import Redis.Patterns.Internal.Token (number)
 import Redis.Patterns.RateLimit
 import Text.Read (readMaybe)
 
@@ -166,6 +166,3 @@ rateLimited client Limiting {limitingRule, limitingKey, limitingWithoutAnswer, l
 
 wholeSeconds :: Duration -> ByteString
 wholeSeconds duration = number ((inMicroseconds duration + 999999) `div` 1000000)
-
-number :: Int64 -> ByteString
-number = Char8.pack . show
