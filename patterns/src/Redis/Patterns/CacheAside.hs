@@ -57,13 +57,15 @@ where
 
 import Control.Concurrent.STM
 import Control.Exception
-import Control.Monad (void, when)
+import Control.Monad (unless, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
+import Data.Either (isRight)
 import Data.IORef
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
+import Data.Maybe (isJust)
 import Redis
 import Redis.Commands qualified as Commands
 import Redis.Decode qualified as Decode
@@ -199,9 +201,7 @@ cached cache@Cache {cacheClient, cacheKeeping, cacheToken, cacheCalls} key compu
 joining :: Cache a -> ByteString -> Duration -> IO (Maybe (Landing a))
 joining Cache {cacheFlights} lease left = do
   found <- waitFor (milliseconds 5) (readTVar cacheFlights >>= maybe retry pure . Map.lookup lease)
-  case found of
-    Nothing -> pure Nothing
-    Just landing -> waitFor (max (milliseconds 1) left) (readTMVar landing)
+  maybe (pure Nothing) (waitFor (max (milliseconds 1) left) . readTMVar) found
 
 -- | Computes the value, hands it to the callers that wait, and stores it. Runs masked, except for
 -- the computation.
@@ -228,13 +228,11 @@ leading Cache {cacheClient, cacheKeeping, cacheFlights} key lease compute = do
         stored <-
           traverse (\kept -> tryRun cacheClient (storing cacheKeeping key lease (pack cacheKeeping value) (kept, cost))) time
             `onException` giveBack
-        when (maybe True (either (const True) (const False)) stored) giveBack
+        unless (any isRight stored) giveBack
         pure value
 
 isAsynchronous :: SomeException -> Bool
-isAsynchronous failure = case fromException failure of
-  Just (SomeAsyncException _) -> True
-  Nothing -> False
+isAsynchronous failure = isJust (fromException failure :: Maybe SomeAsyncException)
 
 timeOf :: Keeping a -> Maybe a -> IO (Maybe Duration)
 timeOf Keeping {keepingTime, keepingAbsentTime, keepingJitter} value = do

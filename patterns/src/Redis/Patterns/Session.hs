@@ -158,12 +158,7 @@ withSessions client kept application request respond = do
 sessionGet :: Session -> ByteString -> IO (Maybe ByteString)
 sessionGet session field = modifyMVar (sessionState session) $ \state -> do
   loaded <- load session state
-  pure
-    ( loaded,
-      case stateSeat loaded of
-        Seated _ fields -> Map.lookup field fields
-        _ -> Nothing
-    )
+  pure (loaded, case stateSeat loaded of Seated _ fields -> Map.lookup field fields; _ -> Nothing)
 
 -- | Stores a field under this name, and creates the session if there is none. 'False': another request
 -- has ended or rotated the session since this one first used it, or in the last five minutes;

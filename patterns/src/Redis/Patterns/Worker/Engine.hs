@@ -1,13 +1,11 @@
 -- | The engine that runs a worker.
 --
--- The thread that has called 'runEngine' takes entries and starts a thread for each. It takes no
--- more entries than it has free hands. From time to time, before it takes new entries, it looks for
--- those whose rest is over and those that other workers left. A second thread tells the server
--- regularly which entries are in hand. The thread that handled an entry also settles it, and its
--- hand is free only after that; so while the server cannot be reached, a worker takes nothing new.
---
--- No entry exists in the worker's memory alone. However a worker ends, the entries that it loses
--- are pending on the server, and other workers find them there.
+-- The thread that has called 'runEngine' takes entries, no more than it has free hands, and starts a
+-- thread for each. From time to time it first looks for those whose rest is over and those that other
+-- workers left. A second thread tells the server regularly which entries are in hand. The thread that
+-- handled an entry also settles it, and its hand is free only after that; so while the server cannot be
+-- reached, a worker takes nothing new. However a worker ends, other workers find its entries pending on
+-- the server.
 module Redis.Patterns.Worker.Engine
   ( Handling (..),
     Settled (..),
@@ -181,9 +179,8 @@ pauseUnless stop time = do
   withAsync (threadDelay time >> atomically (writeTVar over True)) . const . atomically $
     (True <$ stop) `orElse` (readTVar over >>= \isOver -> False <$ check isOver)
 
--- | Looks through the pending entries of all streams, and starts those that should be handled
--- again, at most this many; entries that were given out often enough become dead letters. Returns
--- how many it started.
+-- | Looks through the pending entries of all streams, starts those that should be handled again, at
+-- most this many, and buries those that were given out often enough. Returns how many it started.
 lookThrough :: Engine -> Int -> IO Int
 lookThrough engine hands = do
   cursors <- readIORef (engineCursors engine)
