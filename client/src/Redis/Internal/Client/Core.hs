@@ -57,8 +57,7 @@ data Core = Core
 -- same time; a program needs one client for each server or cluster.
 newtype Client = Client Core
 
--- | Keeps the client alive up to this point. Every action that waits calls it afterwards,
--- so that the client's finaliser does not run while the action waits.
+-- | Keeps the client alive up to this point, so that its finaliser does not run while an action waits.
 keepOpen :: Core -> IO ()
 keepOpen = touch . coreHandle
 {-# INLINE keepOpen #-}

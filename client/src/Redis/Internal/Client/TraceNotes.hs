@@ -1,6 +1,4 @@
--- | The notes about one command's attempts, for observers. They decide nothing.
---
--- Notes are taken off the ordinary path only. For a command whose first attempt succeeds,
+-- | The notes about one command's attempts, for observers. For a command whose first attempt succeeds,
 -- they are taken only if it is traced.
 module Redis.Internal.Client.TraceNotes
   ( TraceNotes,
@@ -61,11 +59,7 @@ readNotes (TraceNotes known) = readIORef known
 
 -- | Notes the node of a first attempt, shortly before or after it is sent.
 noteTarget :: TraceNotes -> Endpoint -> IO ()
-noteTarget notes node = note notes $ \known ->
-  known
-    { notedNode = notedNode known <|> Just node,
-      notedOneNode = notedOneNode known && maybe True (== node) (notedNode known)
-    }
+noteTarget notes node = note notes $ \known -> (atNode node known) {notedNode = notedNode known <|> Just node}
 
 -- | Notes that the command stands in the queue of a connection at this time.
 noteEntered :: TraceNotes -> Nanos -> IO ()
@@ -77,12 +71,10 @@ noteRetried notes = note notes $ \known -> known {notedFlights = notedFlights kn
 
 -- | Notes an attempt at a node, also if it could not be sent.
 noteAttempt :: TraceNotes -> Endpoint -> IO ()
-noteAttempt notes node = note notes $ \known ->
-  known
-    { notedNode = Just node,
-      notedOneNode = notedOneNode known && maybe True (== node) (notedNode known),
-      notedAttempts = notedAttempts known + 1
-    }
+noteAttempt notes node = note notes $ \known -> (atNode node known) {notedNode = Just node, notedAttempts = notedAttempts known + 1}
+
+atNode :: Endpoint -> Noted -> Noted
+atNode node known = known {notedOneNode = notedOneNode known && all (== node) (notedNode known)}
 
 -- | Notes that an attempt failed at this time.
 noteFailed :: TraceNotes -> Nanos -> IO ()
