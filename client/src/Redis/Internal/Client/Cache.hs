@@ -11,28 +11,16 @@
 -- if its placeholder is still there__, and every event that could make a reply stale takes
 -- placeholders away as well as kept replies.
 --
--- +----------------------+---------------------------------------------------------+
--- | Event                | What is dropped                                         |
--- +======================+=========================================================+
--- | 'invalidate'         | what was read of these keys from that node              |
--- +----------------------+---------------------------------------------------------+
--- | 'flush'              | everything from that node: it has forgotten its data,   |
--- |                      | or who reads them (a connection has ended)              |
--- +----------------------+---------------------------------------------------------+
--- | 'moved'              | everything of these slots: other nodes serve them       |
--- +----------------------+---------------------------------------------------------+
--- | 'abandon'            | one placeholder: its result is no reply to keep         |
--- +----------------------+---------------------------------------------------------+
--- | 'supersede'          | the entry of one command: its caller has an answer      |
--- |                      | from elsewhere, which may be newer                      |
--- +----------------------+---------------------------------------------------------+
--- | 'fill'               | the entry of that command, if the reply comes late      |
--- |                      | and its caller has it all the same                      |
--- +----------------------+---------------------------------------------------------+
--- | 'place'              | a reply that is too old for the caller                  |
--- +----------------------+---------------------------------------------------------+
--- | 'evict'              | one reply, for room                                     |
--- +----------------------+---------------------------------------------------------+
+-- | Event | What is dropped |
+-- | --- | --- |
+-- | 'invalidate' | what was read of these keys from that node |
+-- | 'flush' | everything from that node: it has forgotten its data, or who reads them (a connection has ended) |
+-- | 'moved' | everything of these slots: other nodes serve them |
+-- | 'abandon' | one placeholder: its result is no reply to keep |
+-- | 'supersede' | the entry of one command: its caller has an answer from elsewhere, which may be newer |
+-- | 'fill' | the entry of that command, if the reply comes late and its caller has it all the same |
+-- | 'place' | a reply that is too old for the caller |
+-- | 'evict' | one reply, for room |
 --
 -- Each placeholder has a /version/, a number that is used once. So if a placeholder is
 -- taken away and placed again, the reply to the first read does not fill the second.
