@@ -17,8 +17,8 @@
 -- may be later than its time. A server that is frozen, or behind a network that drops everything,
 -- reports nothing: then the age is the only bound.
 --
--- A hit is a look-up in memory: it makes no system call and waits for no other thread. Callers that
--- miss the same reply at the same time share one command.
+-- A hit makes no system call and waits for no other thread. Callers that miss the same reply at the same
+-- time share one command.
 --
 -- Server: <https://valkey.io/topics/client-side-caching/>.
 module Redis.Cache
@@ -117,9 +117,9 @@ cacheGauges (Client core) = maybe (pure noCacheGauges) storeGauges (coreCache co
 
 -- | The result of a look at the cache.
 --
--- A miss sends two commands as one run, CLIENT CACHING YES and the read, to the primary of the key's
--- slot; the reply is kept before any caller has it. A failure goes to the retry engine as usual, once
--- for all callers that wait together. The result of a recovery is not kept.
+-- A miss sends CLIENT CACHING YES and the read as one run to the primary of the key's slot; the reply is
+-- kept before any caller has it. The retry engine recovers a failure once for all callers that wait
+-- together, and its result is not kept.
 data LookUp a
   = Answered (Either Error a)
   | -- | The action that runs the command. Blocks like 'start'.
@@ -254,17 +254,15 @@ joining core asked given missed other =
   where
     again = executeFrom core (askedAt asked) (toPrimary (missedSource missed) given) <* outdo missed
 
--- | A started command with the result of an action that may run the command. The action has one
--- result, however often and by whomever it is awaited. If a caller is interrupted, the next one runs
--- the action.
+-- | A started command with the one result of an action, which the first caller runs that waits for it.
+-- If that caller is interrupted, the next one runs the action.
 once :: IO (Either Error a) -> IO (Pending a)
 once action = do
   known <- newMVar Nothing
   pure . resultOf . modifyMVar known $ fmap (\result -> (Just result, result)) . maybe action pure
 
 -- | Submits the read on behalf of all callers that want it. Runs masked; blocks while there is no
--- connection, or no room on it. If the caller is interrupted then, the retry engine takes the read
--- over for the other callers.
+-- connection, or no room on it. The retry engine takes the read over from a caller that is interrupted.
 lead :: Core -> Missed -> EntryVersion -> Fetch -> Command a -> IO ()
 lead core Missed {missedStore, missedDestination, missedSource} entryVersion mine given = do
   permitted <- newTellingSlot $ \outcome -> unless (isPlainReply outcome) lost

@@ -174,7 +174,6 @@ data State kept fetch
   | -- | The position in the queue, and the bytes.
     Stored Int Int kept
 
--- | The counts of what has happened so far.
 data Counts = Counts
   { -- | Placeholders that were placed.
     countMisses :: Int,
@@ -188,7 +187,6 @@ data Counts = Counts
   }
   deriving stock (Eq, Ord, Show)
 
--- | An empty cache with room for so many bytes.
 newCache :: Int -> Cache kept fetch
 newCache limit =
   Cache
@@ -203,7 +201,6 @@ newCache limit =
 emptyPart :: Part kept fetch
 emptyPart = Part {partEntryMap = IntMap.empty, partKeys = Map.empty, partQueue = IntMap.empty, partBytes = 0, partEntries = 0}
 
--- | How many replies are kept.
 cacheEntries :: Cache kept fetch -> Int
 cacheEntries = foldl' (\sum' part -> sum' + partEntries part) 0 . cacheParts
 
@@ -240,7 +237,6 @@ data Source = Source
     sourceKey :: ByteString
   }
 
--- | The result of a look-up.
 data Found kept fetch
   = Nowhere
   | Here kept
@@ -269,7 +265,6 @@ isGone cache entry = maybe False (entryTicket entry <) (IntMap.lookup (entrySlot
 readsOf :: Endpoint -> [ByteString] -> Cache kept fetch -> Bool
 readsOf from keys cache = any (\part -> any ((`Map.member` partKeys part) . toShort) keys) (Map.lookup from (cacheParts cache))
 
--- | The result of 'place'.
 data Placed kept fetch
   = -- | Another caller has filled it meanwhile.
     Has kept
@@ -302,7 +297,6 @@ place source@Source {sourceNode, sourceHash, sourceRequest, sourceKey} willDo' f
         }
     counted = counting (\counts -> counts {countMisses = countMisses counts + 1})
 
--- | The result of 'fill'.
 data Filled
   = Filled
   | -- | The placeholder is gone, so the reply is not kept.
@@ -335,11 +329,9 @@ fill source@Source {sourceNode, sourceHash} entryVersion bytes reply cache =
         }
     become entry = if isIt entry then entry {entryState = Stored position bytes reply} else entry
 
--- | Takes a placeholder away.
 abandon :: Source -> EntryVersion -> Cache kept fetch -> Cache kept fetch
 abandon Source {sourceNode, sourceHash} entryVersion = dropEntry sourceNode sourceHash ((== entryVersion) . entryTicket)
 
--- | Takes away the entry of a command.
 supersede :: Source -> Cache kept fetch -> Cache kept fetch
 supersede Source {sourceNode, sourceHash, sourceRequest} = dropEntry sourceNode sourceHash ((`requestIs` sourceRequest) . entryArguments)
 
@@ -353,7 +345,6 @@ invalidate from keys cache = foldl' changed cache keys
         counting (\counts -> counts {countInvalidated = countInvalidated counts + IntMap.size entries}) $
           IntMap.foldlWithKey' (\rest entryVersion hash -> dropEntry from hash ((== entryVersion) . entryTicket) rest) before entries
 
--- | Drops everything from a node.
 flush :: Endpoint -> Cache kept fetch -> Cache kept fetch
 flush from cache = case Map.lookup from (cacheParts cache) of
   Nothing -> cache
@@ -389,7 +380,6 @@ oldest cache = do
       [] -> Nothing
       parts -> Just (List.maximumBy (comparing (partBytes . snd)) parts)
 
--- | Evicts a reply, to make room for others.
 evict :: Oldest kept -> Cache kept fetch -> Cache kept fetch
 evict Oldest {oldestFrom, oldestHash, oldestVersion} cache
   | cacheBytes after == cacheBytes cache = cache
@@ -452,7 +442,6 @@ dropEntry from hash unwanted cache = case List.partition unwanted (entriesAt fro
     unlisted keys CacheEntry {entryKey, entryTicket} = Map.update (nonEmpty . IntMap.delete entryTicket) entryKey keys
     nonEmpty entryVersions = if IntMap.null entryVersions then Nothing else Just entryVersions
 
--- | A kept reply.
 data Kept = Kept
   { keptReply :: Compact,
     -- | When the command began: the server has not read earlier than that.
@@ -469,7 +458,6 @@ data Fetch = Fetch
     fetchResult :: MVar (Either Error Value)
   }
 
--- | The cache of a client.
 data CacheStore = CacheStore
   { storeCache :: IORef (Cache Kept Fetch),
     storeTracking :: Tracking,
@@ -480,7 +468,6 @@ data CacheStore = CacheStore
     storeCounters :: CacheCounters
   }
 
--- | An empty cache.
 newCacheStore :: Caching -> IO CacheStore
 newCacheStore Caching {cachingBytes, cachingTracking} = do
   cache <- newIORef (newCache cachingBytes)
@@ -567,7 +554,6 @@ keep store source@Source {sourceRequest} entryVersion fetch value
 mostSpared :: Int
 mostSpared = 16
 
--- | Takes a placeholder away.
 forget :: CacheStore -> Source -> EntryVersion -> IO ()
 forget store source = stepping_ store . abandon source
 
@@ -668,7 +654,6 @@ data CacheGauges = CacheGauges
   }
   deriving stock (Eq, Show)
 
--- | The gauges of a client without a cache.
 noCacheGauges :: CacheGauges
 noCacheGauges = CacheGauges 0 0 0 0 0 0 0 0 0 0
 
@@ -694,7 +679,6 @@ storeGauges CacheStore {storeCache, storeCounters} = do
         cacheKeptBytes = cacheBytes cache
       }
 
--- | A reply as it is kept.
 data Compact
   = -- | A reply without strings, or with a long one.
     AsItIs Value

@@ -28,7 +28,6 @@ import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable (CommandEntry)
 import Redis.Internal.Routing.Cluster (ClusterClient)
 
--- | The parts of a client.
 data Core = Core
   { coreConfig :: Config,
     -- | The time limit of a command that has none of its own, or 'never'.

@@ -34,7 +34,6 @@ data EventDispatcher = EventDispatcher
     dispatcherRuns :: TVar Bool
   }
 
--- | An event dispatcher without events, for these hooks.
 newEventDispatcher :: Hooks -> IO EventDispatcher
 newEventDispatcher hooks = EventDispatcher hooks <$> newTVarIO Seq.empty <*> newTVarIO 0 <*> newTVarIO False
 
@@ -49,7 +48,6 @@ dispatchedHooks dispatcher =
   where
     hooks = dispatcherHooks dispatcher
 
--- | How many events may wait for the hooks.
 maxWaitingEvents :: Int
 maxWaitingEvents = 131072
 
@@ -63,7 +61,6 @@ tell dispatcher event = mask_ $ do
     not <$> swapTVar (dispatcherRuns dispatcher) True
   when silent (void (spawn "redis hooks" (dispatch dispatcher)))
 
--- | Calls the hooks until there is nothing to tell.
 dispatch :: EventDispatcher -> IO ()
 dispatch dispatcher = do
   next <- atomically $ do

@@ -67,7 +67,6 @@ import Redis.Internal.Routing.Target
 import Redis.Value
 import System.Random (randomRIO)
 
--- | The retry engine of one client.
 data RetryEngine = RetryEngine
   { engineConfig :: Config,
     engineCluster :: ClusterClient,
@@ -86,7 +85,6 @@ data RetryEngine = RetryEngine
 
 type ResendKey = (Endpoint, ConnectionRole)
 
--- | A command as it is sent again.
 data Call = Call
   { -- | The requests that go ahead of the command, with nothing in between: MULTI and the
     -- queued commands if this is EXEC.
@@ -289,7 +287,6 @@ policyFor config cluster target closed =
       policyTarget = target
     }
 
--- | The bounds for a command that the retry engine has.
 policyOf :: RetryEngine -> Call -> IO RetryPolicy
 policyOf engine call =
   policyFor (engineConfig engine) (engineCluster engine) (callTarget call) <$> readTVarIO (engineClosed engine)
@@ -358,7 +355,6 @@ conclude engine call result = do
     -- A transaction goes by the name of MULTI.
     begins = fromMaybe (callRequest call) (listToMaybe (callQueue call))
 
--- | Releases the commands that this one has held back.
 releaseHeld :: RetryEngine -> Call -> IO ()
 releaseHeld engine call = do
   held <- atomicModifyIORef' (callHolds call) ((,) False)

@@ -102,7 +102,6 @@ data PubSubConnection = PubSubConnection
 data Duty = ForMessages | ForKeyEvents
   deriving stock (Eq, Ord, Show)
 
--- | The servers, and their roles.
 data Servers = Servers
   { -- | At least one endpoint.
     serversPrimaries :: [Endpoint],
@@ -111,7 +110,6 @@ data Servers = Servers
     serversClustered :: Bool
   }
 
--- | The settings, which do not change.
 data Settings = Settings
   { settingsBackoff :: Backoff,
     -- | How long a pub/sub connection may be silent after a probe.
@@ -153,7 +151,6 @@ data Entry = Entry
     entryMissed :: PendingGap
   }
 
--- | The state of a pub/sub connection.
 data Link = Link
   { linkStage :: LinkStage,
     -- | Failures since the pub/sub connection was last known to be well.
@@ -168,7 +165,6 @@ data LinkStage
   | Opening Int
   | Open Live
 
--- | An open connection.
 data Live = Live
   { liveNumber :: Int,
     liveSince :: Nanos,
@@ -184,7 +180,6 @@ data Live = Live
     liveAnswered :: Bool
   }
 
--- | A question to a server.
 data Question = Question
   { questionAsk :: Ask,
     -- | The topics without an answer.
@@ -193,7 +188,6 @@ data Question = Question
   }
   deriving stock (Eq, Show)
 
--- | The kind of a question.
 data Ask
   = Subscribe Kind
   | Unsubscribe Kind
@@ -201,7 +195,6 @@ data Ask
     Probe
   deriving stock (Eq, Ord, Show)
 
--- | The whole state.
 data State = State
   { stateSettings :: Settings,
     stateServers :: Maybe Servers,
@@ -238,7 +231,6 @@ data Action
   | Tell Trigger
   deriving stock (Eq, Show)
 
--- | The state when no topic is wanted.
 newState :: Settings -> StdGen -> State
 newState stateSettings stateRandom =
   State
@@ -413,7 +405,6 @@ idleUntil state pubSub = case linkStage <$> Map.lookup pubSub (stateLinks state)
   Just (Idle notBefore) -> Just notBefore
   _ -> Nothing
 
--- | An event for the machine.
 data Event
   = Want SubscriberId [Topic]
   | Unwant SubscriberId [Topic]

@@ -55,7 +55,6 @@ import Redis.Internal.Routing.Target
 import Redis.Value
 import System.Random (newStdGen)
 
--- | All subscriptions of one client.
 data Subscriptions = Subscriptions
   { subscriptionsSetup :: ConnectionSetup,
     subscriptionsCluster :: ClusterClient,
@@ -67,7 +66,6 @@ data Subscriptions = Subscriptions
     subscriptionsClosed :: TVar Bool
   }
 
--- | Subscriptions that share connections.
 data Group = Group
   { groupNumber :: Int,
     groupState :: TVar State,
@@ -80,14 +78,12 @@ data Group = Group
     groupOver :: TVar Bool
   }
 
--- | A connection, open or being opened.
 data Connection = Connection
   { -- | Why the connection is not wanted any more.
     connectionUnwanted :: TVar (Maybe ConnectionCause),
     connectionListener :: TVar (Maybe Listener)
   }
 
--- | A subscription.
 data Subscriber = Subscriber
   { subscriberNumber :: SubscriberId,
     subscriberOwner :: Subscriptions,
@@ -118,7 +114,6 @@ moment = Moment <$> preciseNanos <*> getCurrentTime
 atWall :: Moment -> Nanos -> UTCTime
 atWall (Moment now wall) nanos = addUTCTime (realToFrac (secondsFromNanos (nanos - now))) wall
 
--- | No subscriptions.
 newSubscriptions :: ConnectionSetup -> ClusterClient -> IO Subscriptions
 newSubscriptions setup cluster = Subscriptions setup cluster <$> newTVarIO 0 <*> newTVarIO Nothing <*> newTVarIO IntMap.empty <*> newTVarIO False
 

@@ -22,7 +22,6 @@ import Redis.Internal.Network.Runtime (Nanos)
 -- | The notes about a command, or about all commands of a pipeline.
 newtype TraceNotes = TraceNotes (IORef Noted)
 
--- | The notes so far.
 data Noted = Noted
   { -- | The node of the last attempt.
     notedNode :: Maybe Endpoint,
@@ -38,7 +37,6 @@ data Noted = Noted
     notedTrouble :: Maybe Nanos
   }
 
--- | The notes of a command that has not begun.
 newTraceNotes :: IO TraceNotes
 newTraceNotes =
   TraceNotes
@@ -53,7 +51,6 @@ newTraceNotes =
           notedTrouble = Nothing
         }
 
--- | The notes as they are now.
 readNotes :: TraceNotes -> IO Noted
 readNotes (TraceNotes known) = readIORef known
 
@@ -65,7 +62,6 @@ noteTarget notes node = note notes $ \known -> (atNode node known) {notedNode = 
 noteEntered :: TraceNotes -> Nanos -> IO ()
 noteEntered notes now = note notes $ \known -> known {notedEntered = notedEntered known <|> Just now}
 
--- | Notes that the retry engine takes the command over.
 noteRetried :: TraceNotes -> IO ()
 noteRetried notes = note notes $ \known -> known {notedFlights = notedFlights known + 1}
 
@@ -76,11 +72,9 @@ noteAttempt notes node = note notes $ \known -> (atNode node known) {notedNode =
 atNode :: Endpoint -> Noted -> Noted
 atNode node known = known {notedOneNode = notedOneNode known && all (== node) (notedNode known)}
 
--- | Notes that an attempt failed at this time.
 noteFailed :: TraceNotes -> Nanos -> IO ()
 noteFailed notes now = note notes $ \known -> known {notedTrouble = notedTrouble known <|> Just now}
 
--- | Notes that a node redirected the command.
 noteRedirect :: TraceNotes -> IO ()
 noteRedirect notes = note notes $ \known -> known {notedRedirects = notedRedirects known + 1}
 

@@ -106,7 +106,6 @@ data Snapshot = Snapshot
     snapshotOnly :: Maybe ShardNodes
   }
 
--- | The nodes of a shard.
 data ShardNodes = ShardNodes
   { shardOwner :: Destination,
     shardReaders :: [Destination]
@@ -265,7 +264,6 @@ clusterZones cluster = do
 currentSlotMap :: ClusterClient -> IO SlotMap
 currentSlotMap cluster = snapshotMap <$> readIORef (clusterReport cluster)
 
--- | Why the last refresh failed; empty if it did not fail.
 newsReasons :: ClusterClient -> IO [(Endpoint, Error)]
 newsReasons cluster = snd <$> readIORef (clusterReasons cluster)
 

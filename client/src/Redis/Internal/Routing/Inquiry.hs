@@ -173,7 +173,6 @@ askNamed name submit = do
     sentinels <- othersAnswer >>= parsed . parseSentinels
     pure (primary, epoch, sentinels)
 
--- | The report, given the server that was asked.
 reportOf :: ByteString -> Endpoint -> [Endpoint] -> MemberInfo -> TopologyReport
 reportOf reportAsked primary replicas member =
   TopologyReport
@@ -324,7 +323,6 @@ endpointAt Asked {askedEndpoint, askedMapping} named port = fmap (mappedAddress 
   Nothing | TcpEndpoint name _ <- askedEndpoint -> Just (TcpEndpoint name port)
   _ -> Nothing
 
--- | A host. 'Nothing' if the server left it out.
 optionalHost :: Decoder (Maybe ByteString)
 optionalHost = fmap (mfilter (not . ByteString.null)) . Decode.nullable Decode.bytes
 
@@ -351,7 +349,6 @@ data MemberInfo = MemberInfo
   }
   deriving stock (Eq, Show)
 
--- | The role of a server.
 data MemberRole
   = -- | A primary with its replicas that are up to date.
     MemberIsPrimary [Endpoint]

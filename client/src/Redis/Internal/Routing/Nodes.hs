@@ -69,7 +69,6 @@ import Redis.Internal.Network.Runtime (coarseNanos, spawn, spawnWait)
 nodesCounters :: Nodes -> Counters
 nodesCounters = setupCounters . nodesSetup
 
--- | One server.
 data Node = Node
   { nodeEndpoint :: Endpoint,
     nodePool :: MultiplexPool,
@@ -88,7 +87,6 @@ data Node = Node
     nodeLentCounters :: Counters
   }
 
--- | All nodes of one client.
 data Nodes = Nodes
   { nodesSetup :: ConnectionSetup,
     nodesOnTrouble :: Endpoint -> ConnectionCause -> IO (),
@@ -216,7 +214,6 @@ data Destination = Destination
     destinationRole :: ConnectionRole
   }
 
--- | The node as a primary.
 onPrimary :: Node -> Destination
 onPrimary node = Destination {destinationNode = node, destinationRole = ForPrimary}
 
@@ -302,11 +299,9 @@ nodeSnapshot node =
   where
     counted = countOf (nodeCounters node)
 
--- | The errors in counters.
 errorCounts :: Counters -> IO ErrorCounts
 errorCounts counters = ErrorCounts <$> countOf counters ErrorsNotSent <*> countOf counters ErrorsRefused <*> countOf counters ErrorsMaybe
 
--- | The health of one node.
 data Health = Health
   { -- | Failures in a row, of any kind.
     healthFailures :: Int,
@@ -315,7 +310,6 @@ data Health = Health
   }
   deriving stock (Eq, Show)
 
--- | The health of a node without failures.
 healthy :: Health
 healthy = Health {healthFailures = 0, healthTimeouts = 0}
 

@@ -67,7 +67,6 @@ import Redis.Internal.Routing.SlotMap
 import Redis.Value
 import System.Random (randomRIO)
 
--- | A node that could answer a read.
 data Candidate node = Candidate
   { candidateNode :: node,
     candidateIsPrimary :: Bool,
@@ -88,7 +87,6 @@ data NodeStats = NodeStats
   }
   deriving stock (Eq, Show)
 
--- | The node stats of a node that was never asked.
 unseen :: NodeStats
 unseen = NodeStats {sightedZone = Nothing, sightedLatency = Nothing, sightedNear = False}
 
@@ -165,7 +163,6 @@ entersWithin = 200000
 staysWithin :: Nanos
 staysWithin = 500000
 
--- | The latency probe of one client.
 data LatencyProbe = LatencyProbe
   { probeSetup :: ProbeSetup,
     probeWanted :: TVar Wanted,
@@ -362,7 +359,6 @@ awaitNext setup wanted news before current = do
 -- | The slots, each with the time until which it counts as moving.
 newtype MovingSlots = MovingSlots (IORef (Map Slot Nanos))
 
--- | No slots.
 newMovingSlots :: IO MovingSlots
 newMovingSlots = MovingSlots <$> newIORef Map.empty
 

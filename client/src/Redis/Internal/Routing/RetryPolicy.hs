@@ -41,7 +41,6 @@ import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
 import Redis.Internal.Routing.Target
 import Redis.Internal.Routing.Topology (Trigger (..), isPermanent, isPermanentCause)
 
--- | The bounds for a command.
 data RetryPolicy = RetryPolicy
   { -- | How often a command may be sent in total.
     policyMaxAttempts :: Int,
@@ -61,7 +60,6 @@ data RetryPolicy = RetryPolicy
 data Role = Primary | Replica
   deriving stock (Eq, Show, Enum, Bounded)
 
--- | How an attempt failed.
 data FailedAttempt = FailedAttempt
   { failedError :: Error,
     -- | The node that it was sent to; 'Nothing' if no node could be chosen.
@@ -88,7 +86,6 @@ data AttemptsSoFar = AttemptsSoFar
   }
   deriving stock (Eq, Show)
 
--- | No attempt.
 noAttempts :: AttemptsSoFar
 noAttempts =
   AttemptsSoFar
@@ -113,7 +110,6 @@ data RetryDecision = RetryDecision
   }
   deriving stock (Eq, Show)
 
--- | The decision about a failed command.
 data NextStep
   = -- | The caller gets this error.
     GiveUp Error
@@ -122,7 +118,6 @@ data NextStep
     RetryAfter Double Target
   deriving stock (Eq, Show)
 
--- | An effect of a failure on other parts of the client.
 data Effect
   = -- | A trigger for "Redis.Internal.Routing.Topology".
     Tell Trigger

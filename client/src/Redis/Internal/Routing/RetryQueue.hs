@@ -81,10 +81,8 @@ data RetryQueue a = RetryQueue
     retryQueueStopped :: Bool
   }
 
--- | The number of a retry.
 type RetryId = Int
 
--- | A command that is being recovered.
 data RetryState a = RetryState
   { retryPayload :: a,
     retryFacts :: Facts,
@@ -114,7 +112,6 @@ data Search
   | -- | Has the failure that counts if the time is over before a node is found.
     LastSearch FailedAttempt
 
--- | An event for the machine.
 data Event a
   = -- | A command failed, with this decision.
     Enter (RetryState a) NextStep
@@ -134,7 +131,6 @@ data Event a
   | -- | The client is closed.
     Stop
 
--- | An action for the driver.
 data Action a
   = Send RetryId a Target
   | -- | End the command with this error.
@@ -144,7 +140,6 @@ data Action a
     Expire a Error Error
   | Perform a Effect
 
--- | A machine without retries.
 newRetryQueue :: RetryQueue a
 newRetryQueue =
   RetryQueue
@@ -301,7 +296,6 @@ soughtSlot QueuedRetry {queuedRetry, queuedStage} = case queuedStage of
 retrySlot :: RetryState a -> Maybe Slot
 retrySlot = slotOf . policyTarget . retryPolicy
 
--- | When a retry must be looked at.
 wakeOf :: QueuedRetry a -> Maybe Nanos
 wakeOf QueuedRetry {queuedRetry, queuedStage} = case queuedStage of
   Resting at _ -> Just (min at over)

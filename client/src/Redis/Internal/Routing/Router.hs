@@ -168,7 +168,6 @@ reader cluster elsewhere snapshot slot = do
   pure (shardOf snapshot slot >>= drawn)
 {-# NOINLINE reader #-}
 
--- | The error that no node was found.
 nobodyFor :: ClusterClient -> Target -> IO Error
 nobodyFor cluster target = do
   reasons <- newsReasons cluster

@@ -111,7 +111,6 @@ data NodeScan = NodeScan
   }
   deriving stock (Eq, Show)
 
--- | The progress of a walk.
 data KeysWalk = KeysWalk
   { walkCovered :: IntSet,
     walkHalf :: IntMap Half,
@@ -134,11 +133,9 @@ data Half = Half
   }
   deriving stock (Eq, Show)
 
--- | A walk at its beginning.
 newKeysWalk :: KeysWalk
 newKeysWalk = KeysWalk {walkCovered = IntSet.empty, walkHalf = IntMap.empty, walkHalves = 0, walkScans = Map.empty}
 
--- | Whether all slots are covered.
 walkIsOver :: KeysWalk -> Bool
 walkIsOver walk = IntSet.size (walkCovered walk) == slotCount
 
@@ -264,11 +261,9 @@ data Position = Position
   }
   deriving stock (Eq)
 
--- | Shows the position's text.
 instance Show Position where
   showsPrec level = showsPrec level . positionText
 
--- | The progress of a walk.
 data Standing
   = OverKeys KeysWalk
   | OverItems ItemsWalk

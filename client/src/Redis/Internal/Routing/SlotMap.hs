@@ -70,7 +70,6 @@ instance Show SlotMap where
         . showString " by "
         . shows (slotMapShards slotMap)
 
--- | A primary and its replicas.
 data Shard = Shard
   { shardPrimary :: Endpoint,
     -- | Ascending, without duplicates.
@@ -78,7 +77,6 @@ data Shard = Shard
   }
   deriving stock (Eq, Show)
 
--- | A map without any slot.
 emptySlotMap :: SlotMap
 emptySlotMap = slotMapFromClaims []
 
@@ -161,7 +159,6 @@ slotMapUncovered slotMap = listToMaybe [slot | (index, slot) <- zip (ownerIndice
 slotMapZones :: SlotMap -> Map.Map Endpoint ByteString
 slotMapZones = mapZones
 
--- | The map with these availability zones.
 withZones :: Map.Map Endpoint ByteString -> SlotMap -> SlotMap
 withZones zones slotMap = slotMap {mapZones = zones}
 

@@ -19,7 +19,6 @@ import Redis.Error (Endpoint)
 import Redis.Internal.Command (Command, Route (..), routeOf)
 import Redis.Internal.Protocol.Slot (Slot, keySlot)
 
--- | What decides where an attempt goes.
 data Target
   = -- | Any primary.
     TargetAnyNode
@@ -75,7 +74,6 @@ namesNode = \case
   _ -> False
 {-# INLINE namesNode #-}
 
--- | Whether ASKING goes ahead of the command.
 needsAsking :: Target -> Bool
 needsAsking = \case
   AskingNode _ -> True

@@ -97,7 +97,6 @@ import System.Random (StdGen, uniformR)
 -- | A point in time, or a span of it, on a clock that never goes back.
 type Seconds = Double
 
--- | The settings, which do not change.
 data Settings = Settings
   { -- | The kind of servers that are asked.
     settingsRule :: Rule,
@@ -122,7 +121,6 @@ data Settings = Settings
   }
   deriving stock (Eq, Show)
 
--- | The settings for a configuration.
 settingsFromConfig :: Config -> NonEmpty Endpoint -> Settings
 settingsFromConfig config seeds =
   Settings
@@ -177,7 +175,6 @@ data Trigger
 -- | Tells the answers of one refresh from those of an earlier one.
 type RefreshId = Int
 
--- | An event for the step function.
 data Event
   = Triggered Trigger
   | -- | The answer of a node that was asked: its report, or why there is none.
@@ -186,7 +183,6 @@ data Event
     Tick
   deriving stock (Eq, Show)
 
--- | An action for the driver.
 data Action
   = -- | Ask each of these nodes for its report, all at once, over the open connections to it.
     -- Each has so many seconds; after that it counts as failed.
@@ -203,7 +199,6 @@ data Action
     RefreshFailed [(Endpoint, Error)]
   deriving stock (Eq, Show)
 
--- | Nodes that are asked together.
 data Round = KnownRound [Endpoint] | SeedRound [Endpoint]
 
 data Refresh = Refresh
@@ -220,7 +215,6 @@ data Refresh = Refresh
     refreshRounds :: [Round]
   }
 
--- | The whole state.
 data State = State
   { stateSettings :: Settings,
     stateRandom :: StdGen,
@@ -265,11 +259,9 @@ newState settings random now =
       stateUnsettled = now
     }
 
--- | The map last published.
 currentMap :: State -> SlotMap
 currentMap = stateMap
 
--- | The refresh that is waiting for answers.
 refreshInFlight :: State -> Maybe RefreshId
 refreshInFlight = fmap refreshId . stateRefresh
 
@@ -561,11 +553,9 @@ data Accepted = Accepted
   }
   deriving stock (Eq, Show)
 
--- | The state before any report was accepted.
 nothingAccepted :: Accepted
 nothingAccepted = Accepted {acceptedEpoch = Nothing, acceptedPrimary = Nothing, acceptedHistory = ""}
 
--- | The state after this report was accepted.
 acceptedFrom :: TopologyReport -> Accepted
 acceptedFrom TopologyReport {reportEpoch, reportGroup} =
   Accepted
@@ -624,7 +614,6 @@ mostAgree rule asked reports = case rule of
   OfMembers -> any ((> asked) . (* 2) . votes) (alike reports)
   OfSentinels -> False
 
--- | Groups reports that say the same.
 alike :: [TopologyReport] -> [[TopologyReport]]
 alike = List.foldl' place []
   where
