@@ -22,9 +22,8 @@
 -- == What is not promised
 --
 -- Replication is asynchronous: after a fail-over, a value may exist again whose invalidation was
--- lost. If an invalidation fails, the value stays for the rest of its time: 'invalidate' throws,
--- and must be called again. If the caller dies before that, only the value's time ends it. So that
--- time limits how old a value can become when everything goes wrong.
+-- lost. If an invalidation fails, 'invalidate' throws, and must be called again. If the caller dies before
+-- that, only the value's time ends it.
 --
 -- == How
 --
@@ -34,12 +33,11 @@
 --
 -- == When a reply is lost
 --
--- Invalidating twice does no harm, so it is 'idempotent'. An error means that it must be done
--- again: after 'NotSent' readers still get the old value, after 'MaybeExecuted' they may. Other
--- implementations treat a DEL that may not have arrived as done. A store may be repeated, since the
--- first one that runs uses up its lease; if it is lost for good, the next reader finds the value or
--- computes it. A look-up that may have got the lease asks again, and the server answers that it has
--- it. A lease whose owner never received the reply ends by itself.
+-- An invalidation is 'idempotent'. An error means that it must be done again: after 'NotSent' readers
+-- still get the old value, after 'MaybeExecuted' they may. A store may be repeated, since the first one
+-- that runs uses up its lease; if it is lost for good, the next reader finds the value or computes it. A
+-- look-up that may have got the lease asks again, and the server answers that it has it. A lease whose
+-- owner never received the reply ends by itself.
 module Redis.Patterns.CacheAside
   ( -- * Configuration
     Keeping (keepingTime, keepingJitter, keepingAbsentTime, keepingEarly, keepingLease, keepingWait, keepingTimeout, keepingWithoutServer),

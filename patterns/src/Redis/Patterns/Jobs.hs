@@ -14,9 +14,8 @@
 -- unique key, there is only one within that key's time.
 --
 -- __Not guaranteed__: that a job runs only once (its worker may be killed when the job is almost
--- done); that jobs end in the order in which they began; that a delayed job runs on time: if a
--- worker runs, the job is ready at most 'workerPollInterval' late, and begins when a hand is free. If the
--- server loses data, its jobs are lost.
+-- done); any order of their ends; that a delayed job runs on time: if a worker runs, the job is ready at
+-- most 'workerPollInterval' late, and begins when a hand is free. If the server loses data, jobs are lost.
 --
 -- All keys of a queue begin with its name in braces, so they are on one node of a cluster. Each
 -- change of a queue is one script, which uses the server's clock. Servers: since 6.2, and
@@ -90,9 +89,8 @@ data Enqueued
 -- | Puts a job with its payload into a queue. Throws 'Error'. One round trip; \(O(\log n)\) on the
 -- server for \(n\) delayed jobs.
 --
--- A job has its name before it is sent. So if it is unknown whether the request has arrived, it is
--- sent again and creates no second job, unless the first one has ended and been deleted by then
--- ('jobRetention').
+-- A job has its name before it is sent. So a request that is sent again creates no second job, unless
+-- the first one has ended and been deleted by then ('jobRetention').
 enqueue :: Client -> Queue -> JobOptions -> ByteString -> IO Enqueued
 enqueue client queue JobOptions {jobId, jobDue, jobPriority, jobMaxAttempts, jobUnique, jobRetention, jobFailedRetention} payload = do
   call <- newToken 10
@@ -123,8 +121,7 @@ data Schedule = Schedule
     -- next time.
     scheduleFirst :: Maybe UTCTime,
     -- | The options of each job. 'jobId', 'jobDue' and 'jobUnique' are ignored: a job's name is its
-    -- schedule's,
-    -- @\@@ and the time in milliseconds.
+    -- schedule's, @\@@ and the time in milliseconds.
     scheduleOptions :: JobOptions,
     schedulePayload :: ByteString
   }

@@ -19,23 +19,21 @@
 -- * with 'gcra', no more than the burst and, for each further period, the limit: in a time
 --   \(t\), \(burst + limit \cdot t / period\).
 --
--- That holds for a clock that is set back, too; for a window, if it is set back by less than a period.
--- No caller then waits for longer than a full burst takes to come back, or
--- twice the period of a window. If the clock is set back by more than a period, a window begins anew.
+-- That holds for a clock that is set back, too; for a window, if it is set back by less than a period,
+-- or else the window begins anew. No caller then waits for longer than a full burst takes to come back,
+-- or twice the period of a window.
 --
 -- == What is not promised
 --
 -- If a key is lost (by a fail-over before its replica had it, eviction, or FLUSHALL), its count
--- begins anew. A request that is sent several times because its reply was lost counts several
--- times: see below.
+-- begins anew.
 --
 -- == When a reply is lost
 --
--- After 'MaybeExecuted' other implementations guess: to allow the request may be one too many, to
--- refuse it may be for nothing. Asking again errs on one side only: it may count twice, so it never
--- allows too much. So these commands are 'idempotent', and the library asks again while there is
--- time. If an error remains, the server gave no answer at all, and the caller decides; the
--- middleware in "Redis.Patterns.RateLimit.Wai" has a setting for that.
+-- After 'MaybeExecuted' other implementations guess. Asking again errs on one side only: it may count
+-- the request twice, so it never allows too much. So these commands are 'idempotent', and the library
+-- asks again while there is time. If an error remains, the caller decides; the middleware in
+-- "Redis.Patterns.RateLimit.Wai" has a setting for that.
 module Redis.Patterns.RateLimit
   ( -- * Limiters
     RateLimit,
