@@ -17,8 +17,8 @@
 -- may be later than its time. A server that is frozen, or behind a network that drops everything,
 -- reports nothing: then the age is the only bound.
 --
--- A hit is a look-up in memory: it makes no system call and waits for no other thread. Callers that
--- miss the same reply at the same time share one command.
+-- A hit makes no system call and waits for no other thread. Callers that miss the same reply at the same
+-- time share one command.
 --
 -- Server: <https://valkey.io/topics/client-side-caching/>.
 module Redis.Cache
@@ -37,10 +37,9 @@ import Control.Concurrent.MVar
 import Control.Exception (mask_, onException, throwIO)
 import Control.Monad (unless, void, when)
 import Data.ByteString (ByteString)
-import Data.Foldable (for_)
+import Data.Foldable (for_, toList)
 import Data.IORef
 import Data.List.NonEmpty (NonEmpty ((:|)))
-import Data.List.NonEmpty qualified as NonEmpty
 import Redis.Command
 import Redis.Duration (Duration)
 import Redis.Error
@@ -87,33 +86,30 @@ runCached client age command = tryRunCached client age command >>= either throwI
 
 -- | Like 'runCached', but returns the result or the 'Error'.
 tryRunCached :: Client -> Duration -> Command a -> IO (Either Error a)
-tryRunCached (Client core) age command = case hookCommand (configHooks (coreConfig core)) of
-  Nothing ->
-    lookUp core (nanosFromDuration age) command >>= \case
-      Answered result -> pure result
-      Unanswered begin -> (begin >>= awaitStarted) <* keepOpen core
-  Just hook -> do
-    notes <- newTraceNotes
-    lookUp core {coreNotes = Just notes} (nanosFromDuration age) command >>= \case
-      Answered result -> pure result
-      Unanswered begin -> do
-        trace <- beginTraceOf core hook (oneCommand (commandArguments command)) notes
-        awaitTraced trace (const begin) <* keepOpen core
+tryRunCached (Client core) age command = cached core age command id $ \trace begin ->
+  maybe (begin >>= awaitStarted) (\begun -> awaitTraced begun (const begin)) trace <* keepOpen core
 
 -- | Like 'runCached', but does not wait for the reply. Blocks on a miss like 'Redis.Client.submit'.
 submitCached :: Client -> Duration -> Command a -> IO (Pending a)
-submitCached (Client core) age command = case hookCommand (configHooks (coreConfig core)) of
+submitCached (Client core) age command = cached core age command settled $ \trace begin ->
+  heldOpen core <$> maybe begin (\begun -> startTraced begun (const begin)) trace
+
+-- | Makes something of a result from the cache, or else of the action that runs the command and, if the
+-- user has a hook, of the command's trace.
+cached :: Core -> Duration -> Command a -> (Either Error a -> b) -> (Maybe Trace -> IO (Pending a) -> IO b) -> IO b
+cached core age command found missed = case hookCommand (configHooks (coreConfig core)) of
   Nothing ->
     lookUp core (nanosFromDuration age) command >>= \case
-      Answered result -> pure (settled result)
-      Unanswered begin -> heldOpen core <$> begin
+      Answered result -> pure (found result)
+      Unanswered begin -> missed Nothing begin
   Just hook -> do
     notes <- newTraceNotes
     lookUp core {coreNotes = Just notes} (nanosFromDuration age) command >>= \case
-      Answered result -> pure (settled result)
+      Answered result -> pure (found result)
       Unanswered begin -> do
         trace <- beginTraceOf core hook (oneCommand (commandArguments command)) notes
-        heldOpen core <$> startTraced trace (const begin)
+        missed (Just trace) begin
+{-# INLINE cached #-}
 
 -- | What the cache holds now, and how reads have gone so far. Never blocks.
 cacheGauges :: Client -> IO CacheGauges
@@ -121,9 +117,9 @@ cacheGauges (Client core) = maybe (pure noCacheGauges) storeGauges (coreCache co
 
 -- | The result of a look at the cache.
 --
--- A miss sends two commands as one run, CLIENT CACHING YES and the read, to the primary of the key's
--- slot; the reply is kept before any caller has it. A failure goes to the retry engine as usual, once
--- for all callers that wait together. The result of a recovery is not kept.
+-- A miss sends CLIENT CACHING YES and the read as one run to the primary of the key's slot; the reply is
+-- kept before any caller has it. The retry engine recovers a failure once for all callers that wait
+-- together, and its result is not kept.
 data LookUp a
   = Answered (Either Error a)
   | -- | The action that runs the command. Blocks like 'start'.
@@ -186,7 +182,7 @@ lookUpAt core asked given (store, key) miss =
 -- | Looks for the reply to a read of several keys. Each key is read and kept by itself.
 lookUpParts :: Core -> Asked -> Command a -> NonEmpty ByteString -> IO (LookUp a)
 lookUpParts core asked given keys = do
-  looks <- traverse (\part -> (,) part <$> lookUpFrom (untraced core) asked (partCommand part)) (NonEmpty.toList (NonEmpty.zipWith ofKey (0 :| [1 ..]) keys))
+  looks <- traverse (\part -> (,) part <$> lookUpFrom (untraced core) asked (partCommand part)) (zipWith ofKey [0 ..] (toList keys))
   case sequence [(,) part <$> answered look | (part, look) <- looks] of
     Just results -> pure (Answered (together results))
     Nothing -> pure . Unanswered $ do
@@ -200,18 +196,7 @@ lookUpParts core asked given keys = do
       Answered result -> pure (settled result)
       Unanswered begin -> begin
     together results = decodedFrom given (aggregateParts (commandFacts given) results)
-    name = take 1 (commandArguments given)
-    ofKey position key =
-      Part
-        { partPositions = position :| [],
-          partCommand =
-            Command
-              { commandRequest = request (name <> [key]),
-                commandRoute = OneKey key,
-                commandFacts = commandFacts given,
-                commandDecode = Right
-              }
-        }
+    ofKey position key = partOf given ((position, [key]) :| [])
 
 -- | Reads a key, or joins the caller that reads it.
 fetch :: Core -> Asked -> Command a -> Missed -> IO (Pending a)
@@ -269,19 +254,15 @@ joining core asked given missed other =
   where
     again = executeFrom core (askedAt asked) (toPrimary (missedSource missed) given) <* outdo missed
 
--- | A started command with the result of an action that may run the command. The action has one
--- result, however often and by whomever it is awaited. If a caller is interrupted, the next one runs
--- the action.
+-- | A started command with the one result of an action, which the first caller runs that waits for it.
+-- If that caller is interrupted, the next one runs the action.
 once :: IO (Either Error a) -> IO (Pending a)
 once action = do
   known <- newMVar Nothing
-  pure . resultOf . modifyMVar known $ \case
-    Just result -> pure (Just result, result)
-    Nothing -> (\result -> (Just result, result)) <$> action
+  pure . resultOf . modifyMVar known $ fmap (\result -> (Just result, result)) . maybe action pure
 
 -- | Submits the read on behalf of all callers that want it. Runs masked; blocks while there is no
--- connection, or no room on it. If the caller is interrupted then, the retry engine takes the read
--- over for the other callers.
+-- connection, or no room on it. The retry engine takes the read over from a caller that is interrupted.
 lead :: Core -> Missed -> EntryVersion -> Fetch -> Command a -> IO ()
 lead core Missed {missedStore, missedDestination, missedSource} entryVersion mine given = do
   permitted <- newTellingSlot $ \outcome -> unless (isPlainReply outcome) lost

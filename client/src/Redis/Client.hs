@@ -105,9 +105,8 @@ newCheckedClient config = bracketOnError (newClient config) closeClient $ \clien
 -- that it names cannot be used. Does not wait for any server: the first command shows whether there
 -- is one ('newCheckedClient' waits).
 --
--- When nothing refers to a client any more, the garbage collector closes it, which may happen late
--- or never. A caller that waits for a command keeps the client open, and so does a 'Pending'. A
--- program that makes clients and drops them should use 'withClient' or 'closeClient'.
+-- When nothing refers to a client any more, neither a caller that waits nor a 'Pending', the garbage
+-- collector closes it, which may happen late or never: see 'withClient' and 'closeClient'.
 newClient :: Config -> IO Client
 newClient unchecked = do
   config <- either (throwIO :: ConfigError -> IO a) pure (validateConfig unchecked)
@@ -167,16 +166,13 @@ closeClient (Client core) = void (closeCore (usualGrace core) core) <* keepOpen 
 
 -- | Closes a client: takes no more commands, waits for the commands in flight for at most this long,
 -- and closes every connection. A command that is still in flight when the time is over fails, and
--- its error says whether the command was sent. So every caller has a result, or an error that tells
--- the truth, when this function returns or soon after.
+-- its error says whether the command was sent.
 --
--- Commands that wait for room or for a connection, and commands that would have to be sent again,
--- are not waited for. They fail at once, as do all later commands: with 'ClientClosed' if they were
--- not sent. Subscriptions end. A command that the server keeps waiting (BLPOP) and a connection that
--- is lent are waited for like any command in flight.
---
--- The hooks have one more second for the events that still wait for them. Closing a client a second
--- time does nothing.
+-- Commands that wait for room or for a connection, and commands that would have to be sent again, fail
+-- at once, as do all later commands: with 'ClientClosed' if they were not sent. Subscriptions end. A
+-- command that the server keeps waiting (BLPOP) and a connection that is lent are waited for like any
+-- command in flight. The hooks have one more second for the events that still wait for them. Closing a
+-- client a second time does nothing.
 closeClientWithin :: Duration -> Client -> IO CloseReport
 closeClientWithin grace (Client core) = closeCore (max 0 (inSeconds grace)) core <* keepOpen core
 
@@ -211,12 +207,11 @@ closeCore grace core = do
 
 -- | Runs the action of 'Redis.Config.setCredentialsFrom' now, for a password that was replaced. The
 -- open shared connections authenticate again, in line with the commands on them, and connections
--- that are opened later use the new credentials. Returns the nodes at which a connection keeps its
--- old credentials, and why. The list is empty if all is well, or if the credentials come from no
--- action.
+-- that are opened later use the new credentials; a lent one keeps its own. Returns the nodes at which a
+-- shared connection keeps its old credentials, and why; none if the credentials come from no action.
 --
 -- Blocks until each shared connection has answered or ended: at most about the connect timeout plus
--- the command timeout. A lent connection keeps the credentials that it was opened with.
+-- the command timeout.
 reauthenticate :: Client -> IO [(Endpoint, ConnectionCause)]
 reauthenticate (Client core) = renewAll (coreCredentials core)
 
@@ -226,10 +221,9 @@ reauthenticate (Client core) = renewAll (coreCredentials core)
 run :: Client -> Command a -> IO a
 run client command = tryRun client command >>= either throwIO pure
 
--- | Runs a command and waits for its result. Blocks for at most the command
--- timeout, whatever it waits for, or the command's own 'Redis.Command.timeLimit';
--- longer for a command that the server may keep waiting. Costs one round trip,
--- and one more for each redirect or retry.
+-- | Runs a command and waits for its result. Blocks for at most the command timeout, whatever it waits
+-- for, or the command's own 'Redis.Command.timeLimit'; longer for a command that the server may keep
+-- waiting. Costs one round trip, and one more for each redirect or retry.
 tryRun :: Client -> Command a -> IO (Either Error a)
 tryRun (Client core) command = case hookCommand (configHooks (coreConfig core)) of
   Nothing -> execute core command <* keepOpen core
@@ -237,9 +231,8 @@ tryRun (Client core) command = case hookCommand (configHooks (coreConfig core)) 
     trace <- beginTrace core hook (oneCommand (commandArguments command))
     executeTraced trace command <* keepOpen core
 
--- | Submits a command without waiting for its reply. Blocks only while its
--- connection is opened or its queue is full (at most the command timeout). Never
--- throws an 'Error': 'awaitReply' does.
+-- | Submits a command without waiting for its reply. Blocks only while its connection is opened or its
+-- queue is full (at most the command timeout). Never throws an 'Error': 'awaitReply' does.
 --
 -- The commands that one thread submits to one node run in that order, as long as the node takes each
 -- of them at the first attempt: a command that is redirected or retried runs later. Redirects and
@@ -251,8 +244,7 @@ tryRun (Client core) command = case hookCommand (configHooks (coreConfig core)) 
 submit :: Client -> Command a -> IO (Pending a)
 submit (Client core) command = traced core (oneCommand (commandArguments command)) (`start` command)
 
--- | Waits for the result of a submitted command. Throws 'Error'. May be called again and from
--- several threads: all get the same result.
+-- | Like 'tryAwaitReply', but throws the 'Error'.
 awaitReply :: Pending a -> IO a
 awaitReply pending = tryAwaitReply pending >>= either throwIO pure
 
@@ -268,11 +260,10 @@ pendingFrom :: Either Error a -> Pending a
 pendingFrom = settled
 
 -- | Lends a connection to the action. No other caller uses it meanwhile. Afterwards the connection
--- goes back to the pool if its state is as before: after EXEC, DISCARD or UNWATCH, after a SELECT
--- that was undone, and when no command left anything behind. Otherwise, and if the action threw, the
--- connection is closed. Blocks while all dedicated connections of the node are lent out and while one
--- is opened, for at most the command timeout; callers are served in the order in which they came.
--- Throws 'Error' if there is no connection.
+-- goes back to the pool if its state is as before, for example after EXEC, DISCARD or UNWATCH, or a
+-- SELECT that was undone. Otherwise, and if the action threw, it is closed. Blocks while all dedicated
+-- connections of the node are lent out and while one is opened, for at most the command timeout; callers
+-- are served in the order in which they came. Throws 'Error' if there is no connection.
 --
 -- > withDedicated client (AtKey "balance") $ \\connection -> do
 -- >   runOn connection (raw ["WATCH", "balance"])
@@ -293,17 +284,16 @@ tryWithDedicated (Client core) place action = lease core place action <* keepOpe
 runOn :: Dedicated s -> Command a -> IO a
 runOn dedicated command = tryRunOn dedicated command >>= either throwIO pure
 
--- | Submits a command to a dedicated connection without waiting for its reply.
--- Blocks only while the connection's queue is full. Commands run in the order in which they are
--- submitted, with no command of another caller in between. Like 'runOn', it retries nothing.
+-- | Submits a command to a dedicated connection without waiting for its reply. Blocks only while the
+-- connection's queue is full. Commands run in the order in which they are submitted. Like 'runOn', it
+-- retries nothing.
 submitOn :: Dedicated s -> Command a -> IO (Pending a)
 submitOn = startOn
 
 -- | The nodes of the cluster's slot map, in the order of their endpoints; a single server counts as
 -- one primary. Empty while no map is known. Never blocks.
 --
--- The hook for connection events reports when nodes come and go, and when their roles
--- change ('NodeAdded', 'NodeRemoved', 'TopologyChanged').
+-- The hook for connection events reports changes ('NodeAdded', 'NodeRemoved', 'TopologyChanged').
 --
 -- > nodes <- clientNodes client
 -- > traverse (\\node -> tryRun client (onNode (clientNodeEndpoint node) (Redis.slowlogGet 10))) nodes

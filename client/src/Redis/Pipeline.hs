@@ -59,12 +59,8 @@ instance Applicative Pipeline where
   Pipeline beginF <*> Pipeline beginA = Pipeline $ \pass -> do
     finishF <- beginF pass
     finishA <- beginA pass
-    pure $ do
-      f <- finishF
-      -- Also if the first failed: when the pipeline returns, all its commands have
-      -- ended.
-      a <- finishA
-      pure (f <*> a)
+    -- Both are awaited: when the pipeline returns, all its commands have ended.
+    pure ((<*>) <$> finishF <*> finishA)
 
 -- | One command. If it fails, the pipeline fails, when all its commands have ended.
 pipelined :: Command a -> Pipeline a

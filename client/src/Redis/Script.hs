@@ -7,16 +7,14 @@
 --
 -- The client computes the digest once, when the script is first used, and sends EVALSHA. A server
 -- that does not know the script (it is new, was restarted, or ran SCRIPT FLUSH) says so and has done
--- nothing; then the client sends EVAL with the text, which the server remembers. So a program need
--- not load its scripts first, and cannot forget a node of a cluster.
+-- nothing; then the client sends EVAL with the text, which the server remembers.
 --
--- Calls of scripts are commands like others: they can be run, submitted and pipelined, and they have
--- keys, which must share a slot in a cluster. In a pipeline a script that the server does not know
--- runs after the commands behind it, like every command that is sent again; and if there are many
--- calls of it, each sends the text. Running 'Redis.Commands.scriptLoad' first avoids both. A call
--- that is sent again for another reason, or that was run before a node for it was known, carries the
--- text. In a transaction and on a dedicated connection the client always sends the text: there the
--- server's answer would come too late.
+-- Calls of scripts can be run, submitted and pipelined, and have keys, which must share a slot in a
+-- cluster. In a pipeline a script that the server does not know runs after the commands behind it, like
+-- every command that is sent again; and if there are many calls of it, each sends the text. Running
+-- 'Redis.Commands.scriptLoad' first avoids both. A call that is sent again for another reason, or that was
+-- run before a node for it was known, carries the text. In a transaction and on a dedicated connection the
+-- client always sends the text: there the server's answer would come too late.
 module Redis.Script
   ( Script,
     script,

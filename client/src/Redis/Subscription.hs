@@ -12,19 +12,17 @@
 -- several topics of a subscription is delivered once for each.
 --
 -- The nodes of a cluster pass messages on to each other, each at its own pace. So only the messages
--- that are published at one node are in order. When a subscription goes from one node to another, a
--- message that was on its way between them may come again, or may have been published just before
--- the gap begins.
+-- that are published at one node are in order. When a subscription goes to another node, a message that
+-- was on its way between them may come again, or may have been published just before the gap begins.
 --
 -- A lost connection, a fail-over and a slot that moves do not end a subscription: the client
 -- subscribes again, and delivers a gap. A subscription ends early only if a server refuses, if its
 -- queue is full ('EndWhenFull'), or if the client is closed.
 --
--- Subscriptions have connections of their own, one for each node that is needed. The subscriptions
--- of a client share them (but see 'BackPressure'). The client listens to an ordinary channel or pattern
--- at one node of a cluster, to a shard channel at the primary of its slot, and to 'keyspace' and
--- 'keyevent' at every primary. It probes each connection at least twice within the silence limit of
--- the configuration.
+-- Subscriptions have connections of their own, one for each node that is needed, which all share (but
+-- see 'BackPressure'). The client listens to an ordinary channel or pattern at one node of a cluster, to a
+-- shard channel at the primary of its slot, and to 'keyspace' and 'keyevent' at every primary. It probes
+-- each connection at least twice within the silence limit of the configuration.
 --
 -- A publisher learns from the server how many clients received its message
 -- ('Redis.Commands.publish').
@@ -95,10 +93,9 @@ shardChannel :: ByteString -> Topics
 shardChannel = topic . ShardChannel
 
 -- | Events of the keys of this database that match the glob. Each message carries, on channel
--- @__keyspace\@0__:key@, the name of the event (see 'keyEventOf'). Every primary of a
--- cluster is listened to, whichever nodes those are: a node that joins, from when this client knows
--- of it, at the latest after the refresh interval of the configuration. A gap covers the time before
--- that.
+-- @__keyspace\@0__:key@, the name of the event (see 'keyEventOf'). The client listens to every primary
+-- of a cluster: to one that joins at the latest after the refresh interval of the configuration. A gap
+-- covers the time before that.
 --
 -- Servers send these messages only if configured to: @notify-keyspace-events@ needs @K@, and @A@ or
 -- the letters of the events.

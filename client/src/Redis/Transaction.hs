@@ -145,20 +145,18 @@ data WatchResult a
 -- >   pure (if enough balance then Commit (queued (decrby "balance" 5)) else Abandon)
 --
 -- In a cluster the watched keys and the keys of the transaction must share a slot. Takes a dedicated
--- connection meanwhile, and gives it back clean; blocks like 'withDedicated'. Throws 'Error', and
--- whatever the action throws.
+-- connection meanwhile; blocks like 'withDedicated'. Throws 'Error', and whatever the action throws.
 --
--- What 'runTransaction' follows or repeats makes 'watching' begin again, too: a connection that is
--- lost before EXEC was sent, also while the action reads, and a server that is not ready or no longer
--- serves the keys. It does so for the time and the attempts of one command ('Redis.Config.setCommandTimeout',
--- 'Redis.Config.setMaxAttempts'). 'MaybeExecuted' means that EXEC may have run, or a write of the action itself.
+-- A connection that is lost before EXEC was sent, also while the action reads, and a server that is not
+-- ready or no longer serves the keys make 'watching' begin again, too, for the time and the attempts of
+-- one command ('Redis.Config.setCommandTimeout', 'Redis.Config.setMaxAttempts'). 'MaybeExecuted' means that
+-- EXEC may have run, or a write of the action itself.
 watching :: Client -> NonEmpty ByteString -> (forall s. Dedicated s -> IO (Decision a)) -> IO (WatchResult a)
 watching = watchingWith watchDefaults
 
 -- | How often 'watching' tries.
 newtype WatchOptions = WatchOptions
-  { -- | How often the action runs at most: again if another client has changed a watched key, if
-    -- the keys are moving to another node, or if the connection was lost before EXEC. At least 1.
+  { -- | How often the action runs at most. At least 1.
     watchAttempts :: Int
   }
   deriving stock (Eq, Show)
@@ -240,9 +238,8 @@ undone = \case
   TimeoutError late -> TimeoutError late {timeoutDelivery = NotSent}
   failed -> failed
 
--- | Submits MULTI, the queued commands, and EXEC as one run, with nothing in between. A
--- transaction that fails is recovered like every command ("Redis.Internal.Client.RetryEngine"),
--- as a whole. Blocks only while there is no room for it or no connection.
+-- | Submits MULTI, the queued commands, and EXEC as one run, which is recovered as a whole
+-- ("Redis.Internal.Client.RetryEngine"). Blocks only while there is no room for it or no connection.
 startTransaction :: Core -> Transaction a -> IO (Pending a)
 startTransaction core transaction = startConcluding core transaction (>>= maybe (Left unwatched) Right)
   where
@@ -257,9 +254,8 @@ startConditioned core conditions plain
   where
     transaction = conditioned (toList conditions) plain
 
--- | Fails with the reason if the server knows no conditions of EXEC: only it must never get some. It
--- would not run the transaction; but before Redis 6.0.6 it would also go on queueing, and so what others
--- send on the connection. A server that knows them tells it by the arity of EXEC.
+-- | Fails with the reason if the server knows no conditions of EXEC, which it tells by the arity of EXEC.
+-- It must never get some: before Redis 6.0.6 it would go on queueing what others send on the connection.
 knowsConditions :: Core -> Transaction a -> IO (Either Error ())
 knowsConditions core transaction = do
   known <- Map.lookup "EXEC" <$> readIORef (coreLearnt core)

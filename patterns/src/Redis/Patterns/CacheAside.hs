@@ -22,9 +22,8 @@
 -- == What is not promised
 --
 -- Replication is asynchronous: after a fail-over, a value may exist again whose invalidation was
--- lost. If an invalidation fails, the value stays for the rest of its time: 'invalidate' throws,
--- and must be called again. If the caller dies before that, only the value's time ends it. So that
--- time limits how old a value can become when everything goes wrong.
+-- lost. If an invalidation fails, 'invalidate' throws, and must be called again. If the caller dies before
+-- that, only the value's time ends it.
 --
 -- == How
 --
@@ -34,12 +33,11 @@
 --
 -- == When a reply is lost
 --
--- Invalidating twice does no harm, so it is 'idempotent'. An error means that it must be done
--- again: after 'NotSent' readers still get the old value, after 'MaybeExecuted' they may. Other
--- implementations treat a DEL that may not have arrived as done. A store may be repeated, since the
--- first one that runs uses up its lease; if it is lost for good, the next reader finds the value or
--- computes it. A look-up that may have got the lease asks again, and the server answers that it has
--- it. A lease whose owner never received the reply ends by itself.
+-- An invalidation is 'idempotent'. An error means that it must be done again: after 'NotSent' readers
+-- still get the old value, after 'MaybeExecuted' they may. A store may be repeated, since the first one
+-- that runs uses up its lease; if it is lost for good, the next reader finds the value or computes it. A
+-- look-up that may have got the lease asks again, and the server answers that it has it. A lease whose
+-- owner never received the reply ends by itself.
 module Redis.Patterns.CacheAside
   ( -- * Configuration
     Keeping (keepingTime, keepingJitter, keepingAbsentTime, keepingEarly, keepingLease, keepingWait, keepingTimeout, keepingWithoutServer),
@@ -57,14 +55,15 @@ where
 
 import Control.Concurrent.STM
 import Control.Exception
-import Control.Monad (void, when)
+import Control.Monad (unless, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
+import Data.Either (isRight)
 import Data.IORef
-import Data.Int (Int64)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
+import Data.Maybe (isJust)
 import Redis
 import Redis.Commands qualified as Commands
 import Redis.Decode qualified as Decode
@@ -200,9 +199,7 @@ cached cache@Cache {cacheClient, cacheKeeping, cacheToken, cacheCalls} key compu
 joining :: Cache a -> ByteString -> Duration -> IO (Maybe (Landing a))
 joining Cache {cacheFlights} lease left = do
   found <- waitFor (milliseconds 5) (readTVar cacheFlights >>= maybe retry pure . Map.lookup lease)
-  case found of
-    Nothing -> pure Nothing
-    Just landing -> waitFor (max (milliseconds 1) left) (readTMVar landing)
+  maybe (pure Nothing) (waitFor (max (milliseconds 1) left) . readTMVar) found
 
 -- | Computes the value, hands it to the callers that wait, and stores it. Runs masked, except for
 -- the computation.
@@ -229,13 +226,11 @@ leading Cache {cacheClient, cacheKeeping, cacheFlights} key lease compute = do
         stored <-
           traverse (\kept -> tryRun cacheClient (storing cacheKeeping key lease (pack cacheKeeping value) (kept, cost))) time
             `onException` giveBack
-        when (maybe True (either (const True) (const False)) stored) giveBack
+        unless (any isRight stored) giveBack
         pure value
 
 isAsynchronous :: SomeException -> Bool
-isAsynchronous failure = case fromException failure of
-  Just (SomeAsyncException _) -> True
-  Nothing -> False
+isAsynchronous failure = isJust (fromException failure :: Maybe SomeAsyncException)
 
 timeOf :: Keeping a -> Maybe a -> IO (Maybe Duration)
 timeOf Keeping {keepingTime, keepingAbsentTime, keepingJitter} value = do
@@ -346,6 +341,3 @@ giveBackScript =
 -- | Adds the time limit, and marks the command as repeatable: each of the scripts may run twice.
 patient :: Keeping a -> Command b -> Command b
 patient Keeping {keepingTimeout} = timeLimit keepingTimeout . idempotent
-
-number :: Int64 -> ByteString
-number = Char8.pack . show

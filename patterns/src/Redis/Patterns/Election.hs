@@ -22,9 +22,8 @@
 --
 -- == When a reply is lost
 --
--- If the reply to a candidate's request is lost, the lock finds out whether the candidate was
--- elected by asking again with the same token. Other implementations make the candidate stand
--- against itself, and there is no leader for a lease.
+-- The lock finds out whether the candidate was elected by asking again with the same token. Other
+-- implementations make the candidate stand against itself, and there is no leader for a lease.
 module Redis.Patterns.Election
   ( Election (electionName, electionLease, electionCandidate),
     election,
@@ -102,10 +101,9 @@ standFor client Election {electionName, electionLease, electionCandidate} Candid
     over = readTVar done >>= check
     round' = do
       led <- try (withLock client seat serve)
-      rest <- case led of
+      rest <- case led :: Either Error (Maybe ()) of
         Right (Just ()) -> pure electionLease
-        Right Nothing -> jittered (milliseconds 50)
-        Left (_ :: Error) -> jittered (milliseconds 50)
+        _ -> jittered (milliseconds 50)
       ended <- waitFor rest over
       maybe round' pure ended
     serve hold = do

@@ -16,10 +16,9 @@
 -- == What is not promised
 --
 -- That the action runs alone. Between a call of 'isHeld' and the work that follows it, a process
--- can stand still for longer than the lease: because of its garbage collector, its machine, or a
--- slow disk. Replication is asynchronous, too: if a primary is lost before its replica has received
--- the lock, the replica gives the lock to another caller. Asking several servers, as Redlock does,
--- does not change the first of these. So work that must not happen twice needs a resource that
+-- can stand still for longer than the lease; asking several servers, as Redlock does, does not change
+-- that. Replication is asynchronous, too: if a primary is lost before its replica has received the lock,
+-- the replica gives the lock to another caller. So work that must not happen twice needs a resource that
 -- remembers the greatest 'lockFence' it has seen, and refuses smaller ones. Without such a resource
 -- a lock saves work; it does not make anything correct.
 --
@@ -33,8 +32,7 @@
 -- longer.
 --
 -- Callers that wait are not in a queue: the first to ask when the lock is free gets it. While the
--- lock's slot moves between nodes of a cluster, a caller may have to wait for a free lock until the
--- slot has moved.
+-- lock's slot moves between nodes of a cluster, a caller may have to wait until it has moved.
 --
 -- == When a reply is lost
 --
@@ -42,8 +40,7 @@
 -- they wait for a lease that they hold themselves, or believe that they hold one that they do not.
 -- Here each call of 'withLock' has a random token of its own, and asking again with that token
 -- settles it: the server answers that the caller holds the lock already, with the same fencing
--- token. So the request may be repeated, and both the library and the waiting caller repeat it. A
--- caller that gives up gives back the lock that it may have taken.
+-- token. A caller that gives up gives back the lock that it may have taken.
 module Redis.Patterns.Lock
   ( -- * Configuration
     Lock (lockName, lockLease, lockTimeout, lockOwner),
@@ -112,8 +109,7 @@ data LockGrant = LockGrant
 -- take a free lock, one to give it back, and one for each third of the lease.
 --
 -- The action is not interrupted when the lock may be lost: it can call 'isHeld', or combine
--- 'awaitLeaseLost' with whatever else it waits for. When the action ends or throws, the lock is given
--- back.
+-- 'awaitLeaseLost' with whatever else it waits for.
 --
 -- Throws 'Error' if the last attempt within 'lockTimeout' failed, or at once if the server
 -- refuses. The lock was not taken then, or, if the error is 'MaybeExecuted', for at most one lease.
@@ -139,9 +135,6 @@ keysOf Lock {lockName} = [key, key <> ":fence"]
 
 lockKey :: ByteString -> ByteString
 lockKey name = "{lock:" <> name <> "}"
-
-number :: Int64 -> ByteString
-number = Char8.pack . show
 
 -- The value is the token's 32 digits, the fencing token, a colon, and the owner.
 taking :: Lock -> ByteString -> Command (Answer Int64)

@@ -19,23 +19,21 @@
 -- * with 'gcra', no more than the burst and, for each further period, the limit: in a time
 --   \(t\), \(burst + limit \cdot t / period\).
 --
--- That holds for a clock that is set back, too; for a window, if it is set back by less than a period.
--- No caller then waits for longer than a full burst takes to come back, or
--- twice the period of a window. If the clock is set back by more than a period, a window begins anew.
+-- That holds for a clock that is set back, too; for a window, if it is set back by less than a period,
+-- or else the window begins anew. No caller then waits for longer than a full burst takes to come back,
+-- or twice the period of a window.
 --
 -- == What is not promised
 --
 -- If a key is lost (by a fail-over before its replica had it, eviction, or FLUSHALL), its count
--- begins anew. A request that is sent several times because its reply was lost counts several
--- times: see below.
+-- begins anew.
 --
 -- == When a reply is lost
 --
--- After 'MaybeExecuted' other implementations guess: to allow the request may be one too many, to
--- refuse it may be for nothing. Asking again errs on one side only: it may count twice, so it never
--- allows too much. So these commands are 'idempotent', and the library asks again while there is
--- time. If an error remains, the server gave no answer at all, and the caller decides; the
--- middleware in "Redis.Patterns.RateLimit.Wai" has a setting for that.
+-- After 'MaybeExecuted' other implementations guess. Asking again errs on one side only: it may count
+-- the request twice, so it never allows too much. So these commands are 'idempotent', and the library
+-- asks again while there is time. If an error remains, the caller decides; the middleware in
+-- "Redis.Patterns.RateLimit.Wai" has a setting for that.
 module Redis.Patterns.RateLimit
   ( -- * Limiters
     RateLimit,
@@ -54,12 +52,12 @@ module Redis.Patterns.RateLimit
 where
 
 import Data.ByteString (ByteString)
-import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
 import Redis
 import Redis.Commands qualified as Commands
 import Redis.Decode qualified as Decode
 import Redis.Duration
+import Redis.Patterns.Internal.Token (number)
 import Redis.Script
 
 -- | A limit: how many requests in which period, and the way of counting.
@@ -149,9 +147,6 @@ asked now RateLimit {limitCounting, limitCount, limitPeriod} key amount =
       Looking -> (lookingScript, [cost, period, min greatest limitCount])
     -- Half of the range of a script's reply: differences of the script's numbers fit into it.
     greatest = 4611686018427387904
-
-number :: Int64 -> ByteString
-number = Char8.pack . show
 
 -- The key holds the time at which all allowed requests have been spaced out. A double holds
 -- microseconds of this millennium exactly; as text it does so only with this format. A time further

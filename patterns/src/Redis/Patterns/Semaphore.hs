@@ -10,18 +10,16 @@
 --
 -- == What is not promised
 --
--- Fairness: the first to ask when a permit is free gets it; callers that wait are not in a queue.
--- Nor that at most this many holders work at a time: what "Redis.Patterns.Lock" says about
--- processes that stand still and about replicas holds here, too, and there is no fencing token,
--- since holders have no order. All users of a semaphore should agree on its number: a caller gets a
--- permit while fewer are taken than that caller's own number.
+-- Fairness: the first to ask when a permit is free gets it. Nor that at most this many holders work at a
+-- time: what "Redis.Patterns.Lock" says about processes that stand still and about replicas holds here,
+-- too, and there is no fencing token, since holders have no order. All users of a semaphore should agree
+-- on its number: a caller gets a permit while fewer are taken than that caller's own number.
 --
 -- == When a reply is lost
 --
 -- Each call of 'withPermit' has a random token, which names its permit. Asking again with the same
--- token renews a permit that may have been given, and never takes a second one. So 'MaybeExecuted'
--- loses no permit; other implementations guess, and leave permits that have no holder until they
--- expire. A caller that gives up gives back the permit that it may have.
+-- token renews a permit that may have been given, and never takes a second one; other implementations
+-- leave permits that have no holder. A caller that gives up gives back the permit that it may have.
 module Redis.Patterns.Semaphore
   ( Semaphore (semaphoreName, semaphorePermits, semaphoreLease, semaphoreTimeout),
     semaphore,
@@ -35,7 +33,6 @@ module Redis.Patterns.Semaphore
 where
 
 import Data.ByteString (ByteString)
-import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
 import Redis
 import Redis.Decode qualified as Decode
@@ -137,6 +134,3 @@ releasing which token = evalScript releaseScript [keyOf which] [token] `decodedB
 
 releaseScript :: Script
 releaseScript = script "return redis.call('ZREM', KEYS[1], ARGV[1])"
-
-number :: Int64 -> ByteString
-number = Char8.pack . show

@@ -16,9 +16,8 @@
 --
 -- An id that this library did not create, or whose session has ended, is never accepted. So an
 -- attacker cannot plant a session id that he knows in another user's browser. 'sessionRotate' makes
--- the old id worthless before the application can store anything more in the session. A session
--- that has ended stays so: a late write by another request does not bring it back ('sessionPut'
--- returns 'False').
+-- the old id worthless before the application can store anything more in the session. A late write by
+-- another request does not bring a session back that has ended ('sessionPut' returns 'False').
 --
 -- The cookie has HttpOnly, Secure, SameSite=Lax and the prefix @__Host-@ by default.
 --
@@ -34,11 +33,10 @@
 --
 -- == When a reply is lost
 --
--- Each step may run again, since new ids are unique and ended ids lead to nothing, so the library
--- repeats it. An error that is 'MaybeExecuted' matters in two places, where other implementations
--- set a cookie and go on. If 'sessionRotate' throws, the browser has the old session or none, and
--- never a login under an old id. If 'sessionEnd' throws, even with 'NotSent', the session may not
--- have ended, and the application should tell this to the user, who believes that he is logged out.
+-- Each step may run again, since new ids are unique and ended ids lead to nothing. An error matters in
+-- two places, where other implementations set a cookie and go on. If 'sessionRotate' throws, the browser
+-- has the old session or none, and never a login under an old id. If 'sessionEnd' throws, the session may
+-- not have ended, and the application should tell the user, who believes that he is logged out.
 module Redis.Patterns.Session
   ( -- * Configuration
     Sessions (sessionName, sessionIdle, sessionLifetime, sessionSecure, sessionSameSite, sessionRemembered),
@@ -61,7 +59,6 @@ import Control.Monad (void)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.Int (Int64)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, listToMaybe)
@@ -159,12 +156,7 @@ withSessions client kept application request respond = do
 sessionGet :: Session -> ByteString -> IO (Maybe ByteString)
 sessionGet session field = modifyMVar (sessionState session) $ \state -> do
   loaded <- load session state
-  pure
-    ( loaded,
-      case stateSeat loaded of
-        Seated _ fields -> Map.lookup field fields
-        _ -> Nothing
-    )
+  pure (loaded, case stateSeat loaded of Seated _ fields -> Map.lookup field fields; _ -> Nothing)
 
 -- | Stores a field under this name, and creates the session if there is none. 'False': another request
 -- has ended or rotated the session since this one first used it, or in the last five minutes;
@@ -192,11 +184,10 @@ sessionDelete session field = change session $ \case
 -- | Gives the session a new id, and ends the session of the old one, for every request that uses
 -- it. Call this when the session's user changes: at login, before you store who the user is.
 -- Creates a session if there is none. Three round trips, and one more if this request has not used
--- the session yet.
+-- the session yet. If this throws, the session may have ended.
 --
 -- Fields that were stored before are in the new session. A write by another request at the same
--- time is either refused ('sessionPut' returns 'False') or is in the new session. If this throws,
--- the session may have ended.
+-- time is either refused ('sessionPut' returns 'False') or is in the new session.
 sessionRotate :: Session -> IO ()
 sessionRotate session@Session {sessionClient, sessionKept} = void . change session $ \seat -> do
   new <- newToken 32
@@ -368,6 +359,3 @@ makeScript =
 -- | Remembers that the session is over.
 over :: ByteString
 over = "redis.call('HSET', KEYS[1], 'm', 1)\nredis.call('PEXPIRE', KEYS[1], 300000)\n"
-
-number :: Int64 -> ByteString
-number = Char8.pack . show

@@ -20,9 +20,8 @@
 --   (so at most 524280 fields). If the server refuses a letter, its entry stays pending, the worker reports
 --   that, and goes on.
 -- * What a worker leaves that is killed, others take over after 'workerClaimAfter'. An entry that
---   kills its worker each time becomes a dead letter, too.
--- * A handler may take as long as it likes: the worker says three times in 'workerClaimAfter' that
---   it still handles the entry.
+--   kills its worker each time becomes a dead letter, too. A handler may take as long as it likes: the
+--   worker says three times in that time that it still handles the entry.
 -- * A server that is away is asked again, with pauses of up to 2 s. A group that is lost is made
 --   again, and begins at 'workerFrom'.
 -- * Of several streams the first that has something is read.

@@ -11,35 +11,22 @@
 -- if its placeholder is still there__, and every event that could make a reply stale takes
 -- placeholders away as well as kept replies.
 --
--- +----------------------+---------------------------------------------------------+
--- | Event                | What is dropped                                         |
--- +======================+=========================================================+
--- | 'invalidate'         | what was read of these keys from that node              |
--- +----------------------+---------------------------------------------------------+
--- | 'flush'              | everything from that node: it has forgotten its data,   |
--- |                      | or who reads them (a connection has ended)              |
--- +----------------------+---------------------------------------------------------+
--- | 'moved'              | everything of these slots: other nodes serve them       |
--- +----------------------+---------------------------------------------------------+
--- | 'abandon'            | one placeholder: its result is no reply to keep         |
--- +----------------------+---------------------------------------------------------+
--- | 'supersede'          | the entry of one command: its caller has an answer      |
--- |                      | from elsewhere, which may be newer                      |
--- +----------------------+---------------------------------------------------------+
--- | 'fill'               | the entry of that command, if the reply comes late      |
--- |                      | and its caller has it all the same                      |
--- +----------------------+---------------------------------------------------------+
--- | 'place'              | a reply that is too old for the caller                  |
--- +----------------------+---------------------------------------------------------+
--- | 'evict'              | one reply, for room                                     |
--- +----------------------+---------------------------------------------------------+
+-- | Event | What is dropped |
+-- | --- | --- |
+-- | 'invalidate' | what was read of these keys from that node |
+-- | 'flush' | everything from that node: it has forgotten its data, or who reads them (a connection has ended) |
+-- | 'moved' | everything of these slots: other nodes serve them |
+-- | 'abandon' | one placeholder: its result is no reply to keep |
+-- | 'supersede' | the entry of one command: its caller has an answer from elsewhere, which may be newer |
+-- | 'fill' | the entry of that command, if the reply comes late and its caller has it all the same |
+-- | 'place' | a reply that is too old for the caller |
+-- | 'evict' | one reply, for room |
 --
 -- Each placeholder has a /version/, a number that is used once. So if a placeholder is
 -- taken away and placed again, the reply to the first read does not fill the second.
 --
--- A node has several connections, and their messages come in no order. While the message
--- about a change is on its way, the kept reply may be older than an answer that a caller
--- got without the cache. That caller must not get the older reply next: so an answer that
+-- While the message about a change is on its way, the kept reply may be older than an answer that a
+-- caller got without the cache. That caller must not get the older reply next: so an answer that
 -- was not kept takes the kept one away.
 --
 -- Every step takes at most \(O(\log n)\) in what is kept, except that 'invalidate' visits
@@ -51,13 +38,10 @@
 -- used since the last look at it, it becomes the youngest instead ('spare').
 --
 -- A hit reads the cell, the clock and the reply's mark, and adds to a count that few threads share.
--- It waits for no thread and makes no system call.
 --
 -- A string that comes from a connection is pinned: it keeps alive the block of memory in
--- which it was allocated, with everything else in that block. For a moment that does not
--- matter, but every string that is kept could hold 4 KiB. So short strings are kept where
--- the collector can move them, and copied at each use. Long strings have memory of their own
--- anyway.
+-- which it was allocated, so every string that is kept could hold 4 KiB. So short strings are kept
+-- where the collector can move them, and copied at each use. Long strings have memory of their own.
 module Redis.Internal.Client.Cache
   ( -- * The machine
     Cache,
@@ -132,6 +116,7 @@ import Data.IntMap.Strict qualified as IntMap
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe)
 import Data.Ord (comparing)
 import Data.Primitive.ByteArray
 import GHC.Exts (Int (I#), fetchAddIntArray#)
@@ -175,8 +160,7 @@ data Part kept fetch = Part
     partEntries :: Int
   }
 
--- | One command that was read. Its words are unpinned memory, which the collector can
--- move: a small pinned string would keep alive everything that was allocated around it.
+-- | One command that was read.
 data CacheEntry kept fetch = CacheEntry
   { entryTicket :: EntryVersion,
     entryArguments :: ShortByteString,
@@ -190,7 +174,6 @@ data State kept fetch
   | -- | The position in the queue, and the bytes.
     Stored Int Int kept
 
--- | The counts of what has happened so far.
 data Counts = Counts
   { -- | Placeholders that were placed.
     countMisses :: Int,
@@ -204,7 +187,6 @@ data Counts = Counts
   }
   deriving stock (Eq, Ord, Show)
 
--- | An empty cache with room for so many bytes.
 newCache :: Int -> Cache kept fetch
 newCache limit =
   Cache
@@ -219,12 +201,10 @@ newCache limit =
 emptyPart :: Part kept fetch
 emptyPart = Part {partEntryMap = IntMap.empty, partKeys = Map.empty, partQueue = IntMap.empty, partBytes = 0, partEntries = 0}
 
--- | How many replies are kept.
 cacheEntries :: Cache kept fetch -> Int
 cacheEntries = foldl' (\sum' part -> sum' + partEntries part) 0 . cacheParts
 
--- | Everything that further steps depend on, for one command: two caches with equal states
--- behave alike.
+-- | Everything that further steps depend on, for one command.
 data CacheState kept fetch = CacheState
   { stateEntryMap :: [(Endpoint, EntryVersion, Either fetch (Int, kept))],
     stateMinimalVersions :: [(Int, EntryVersion)],
@@ -257,7 +237,6 @@ data Source = Source
     sourceKey :: ByteString
   }
 
--- | The result of a look-up.
 data Found kept fetch
   = Nowhere
   | Here kept
@@ -265,36 +244,27 @@ data Found kept fetch
 
 -- | Looks up the entry of a command from a node.
 find :: Source -> Cache kept fetch -> Found kept fetch
-find Source {sourceNode, sourceHash, sourceRequest} cache = case Map.lookup sourceNode (cacheParts cache) of
-  Nothing -> Nowhere
-  Just part -> maybe Nowhere go (IntMap.lookup sourceHash (partEntryMap part))
+find Source {sourceNode, sourceHash, sourceRequest} cache = go (entriesAt sourceNode sourceHash cache)
   where
     go = \case
       [] -> Nowhere
       entry : rest
-        | requestIs (entryArguments entry) sourceRequest ->
-          if isGone cache entry
-            then Nowhere
-            else case entryState entry of
-              Stored _ _ kept -> Here kept
-              Fetching fetch -> OnItsWay fetch
-        | otherwise -> go rest
+        | not (requestIs (entryArguments entry) sourceRequest) -> go rest
+        | isGone cache entry -> Nowhere
+        | otherwise -> case entryState entry of
+          Stored _ _ kept -> Here kept
+          Fetching fetch -> OnItsWay fetch
 {-# INLINE find #-}
 
 -- | Whether the entry's slot has moved since it was placed.
 isGone :: Cache kept fetch -> CacheEntry kept fetch -> Bool
-isGone cache entry
-  | IntMap.null (cacheMinimalVersions cache) = False
-  | otherwise = maybe False (entryTicket entry <) (IntMap.lookup (entrySlot entry) (cacheMinimalVersions cache))
+isGone cache entry = maybe False (entryTicket entry <) (IntMap.lookup (entrySlot entry) (cacheMinimalVersions cache))
 {-# INLINE isGone #-}
 
 -- | Whether there is any reading of these keys from a node.
 readsOf :: Endpoint -> [ByteString] -> Cache kept fetch -> Bool
-readsOf from keys cache = case Map.lookup from (cacheParts cache) of
-  Nothing -> False
-  Just part -> any ((`Map.member` partKeys part) . toShort) keys
+readsOf from keys cache = any (\part -> any ((`Map.member` partKeys part) . toShort) keys) (Map.lookup from (cacheParts cache))
 
--- | The result of 'place'.
 data Placed kept fetch
   = -- | Another caller has filled it meanwhile.
     Has kept
@@ -327,7 +297,6 @@ place source@Source {sourceNode, sourceHash, sourceRequest, sourceKey} willDo' f
         }
     counted = counting (\counts -> counts {countMisses = countMisses counts + 1})
 
--- | The result of 'fill'.
 data Filled
   = Filled
   | -- | The placeholder is gone, so the reply is not kept.
@@ -336,8 +305,8 @@ data Filled
     NoRoom
   deriving stock (Eq, Show)
 
--- | Keeps a reply of so many bytes, including the overhead of keeping it, if the placeholder with this
--- version stands and there is room.
+-- | Keeps a reply of so many bytes, overhead included, if the placeholder with this version stands and
+-- there is room.
 fill :: Source -> EntryVersion -> Int -> kept -> Cache kept fetch -> (Cache kept fetch, Filled)
 fill source@Source {sourceNode, sourceHash} entryVersion bytes reply cache =
   case List.find isFetching (entriesAt sourceNode sourceHash cache) of
@@ -349,10 +318,7 @@ fill source@Source {sourceNode, sourceHash} entryVersion bytes reply cache =
   where
     position = cacheNext cache
     isIt entry = entryTicket entry == entryVersion
-    isFetching entry =
-      isIt entry && case entryState entry of
-        Fetching _ -> True
-        Stored {} -> False
+    isFetching entry = isIt entry && not (isKept entry)
     late = counting (\counts -> counts {countLate = countLate counts + 1}) (supersede source cache)
     kept part =
       part
@@ -361,15 +327,11 @@ fill source@Source {sourceNode, sourceHash} entryVersion bytes reply cache =
           partBytes = partBytes part + bytes,
           partEntries = partEntries part + 1
         }
-    become entry
-      | isIt entry = entry {entryState = Stored position bytes reply}
-      | otherwise = entry
+    become entry = if isIt entry then entry {entryState = Stored position bytes reply} else entry
 
--- | Takes a placeholder away.
 abandon :: Source -> EntryVersion -> Cache kept fetch -> Cache kept fetch
 abandon Source {sourceNode, sourceHash} entryVersion = dropEntry sourceNode sourceHash ((== entryVersion) . entryTicket)
 
--- | Takes away the entry of a command.
 supersede :: Source -> Cache kept fetch -> Cache kept fetch
 supersede Source {sourceNode, sourceHash, sourceRequest} = dropEntry sourceNode sourceHash ((`requestIs` sourceRequest) . entryArguments)
 
@@ -383,7 +345,6 @@ invalidate from keys cache = foldl' changed cache keys
         counting (\counts -> counts {countInvalidated = countInvalidated counts + IntMap.size entries}) $
           IntMap.foldlWithKey' (\rest entryVersion hash -> dropEntry from hash ((== entryVersion) . entryTicket) rest) before entries
 
--- | Drops everything from a node: all of it has changed, or may have.
 flush :: Endpoint -> Cache kept fetch -> Cache kept fetch
 flush from cache = case Map.lookup from (cacheParts cache) of
   Nothing -> cache
@@ -410,7 +371,7 @@ oldest :: Cache kept fetch -> Maybe (Oldest kept)
 oldest cache = do
   (from, part) <- largest
   ((hash, entryVersion), _) <- IntMap.minView (partQueue part)
-  let kept = case List.find ((== entryVersion) . entryTicket) (IntMap.findWithDefault [] hash (partEntryMap part)) of
+  let kept = case List.find ((== entryVersion) . entryTicket) (entriesAt from hash cache) of
         Just entry | not (isGone cache entry), Stored _ _ one <- entryState entry -> Just one
         _ -> Nothing
   pure Oldest {oldestFrom = from, oldestHash = hash, oldestVersion = entryVersion, oldestKept = kept}
@@ -419,7 +380,6 @@ oldest cache = do
       [] -> Nothing
       parts -> Just (List.maximumBy (comparing (partBytes . snd)) parts)
 
--- | Evicts a reply, to make room for others.
 evict :: Oldest kept -> Cache kept fetch -> Cache kept fetch
 evict Oldest {oldestFrom, oldestHash, oldestVersion} cache
   | cacheBytes after == cacheBytes cache = cache
@@ -445,8 +405,8 @@ spare Oldest {oldestFrom, oldestHash, oldestVersion} cache =
       _ -> entry
 
 -- | Maps over a list and evaluates every element at once: an unevaluated element would hold
--- the fetch, and with it the reply as it came.
-eachNow :: (a -> a) -> [a] -> [a]
+-- the fetch, or the reply as it came.
+eachNow :: (a -> b) -> [a] -> [b]
 eachNow change = foldr (\one rest -> let one' = change one in one' `seq` rest `seq` (one' : rest)) []
 
 isKept :: CacheEntry kept fetch -> Bool
@@ -461,11 +421,7 @@ counting :: (Counts -> Counts) -> Cache kept fetch -> Cache kept fetch
 counting change cache = cache {cacheCounts = change (cacheCounts cache)}
 
 onPart :: Endpoint -> (Part kept fetch -> Part kept fetch) -> Cache kept fetch -> Cache kept fetch
-onPart from change cache = cache {cacheParts = Map.alter (Just . change . fromPart) from (cacheParts cache)}
-  where
-    fromPart = \case
-      Just part -> part
-      Nothing -> emptyPart
+onPart from change cache = cache {cacheParts = Map.alter (Just . change . fromMaybe emptyPart) from (cacheParts cache)}
 
 -- | Drops the entries at a hash that satisfy the predicate, and all references to them.
 dropEntry :: Endpoint -> Hash -> (CacheEntry kept fetch -> Bool) -> Cache kept fetch -> Cache kept fetch
@@ -486,7 +442,6 @@ dropEntry from hash unwanted cache = case List.partition unwanted (entriesAt fro
     unlisted keys CacheEntry {entryKey, entryTicket} = Map.update (nonEmpty . IntMap.delete entryTicket) entryKey keys
     nonEmpty entryVersions = if IntMap.null entryVersions then Nothing else Just entryVersions
 
--- | A kept reply.
 data Kept = Kept
   { keptReply :: Compact,
     -- | When the command began: the server has not read earlier than that.
@@ -503,7 +458,6 @@ data Fetch = Fetch
     fetchResult :: MVar (Either Error Value)
   }
 
--- | The cache of a client.
 data CacheStore = CacheStore
   { storeCache :: IORef (Cache Kept Fetch),
     storeTracking :: Tracking,
@@ -514,14 +468,10 @@ data CacheStore = CacheStore
     storeCounters :: CacheCounters
   }
 
--- | An empty cache.
 newCacheStore :: Caching -> IO CacheStore
 newCacheStore Caching {cachingBytes, cachingTracking} = do
-  storeCache <- newIORef (newCache cachingBytes)
-  storeSeed <- randomIO
-  storeOwners <- newIORef emptySlotMap
-  storeCounters <- newCacheCounters
-  pure CacheStore {storeCache, storeTracking = cachingTracking, storeLimit = cachingBytes, storeSeed, storeOwners, storeCounters}
+  cache <- newIORef (newCache cachingBytes)
+  CacheStore cache cachingTracking cachingBytes <$> randomIO <*> newIORef emptySlotMap <*> newCacheCounters
 
 stepping :: CacheStore -> (Cache Kept Fetch -> (Cache Kept Fetch, a)) -> IO a
 stepping = atomicModifyIORef' . storeCache
@@ -563,15 +513,13 @@ lookFor store source asked = do
 placeFor :: CacheStore -> Source -> Asked -> Fetch -> IO (Placed Kept Fetch)
 placeFor store source asked fetch = do
   placed <- stepping store (place source (willDo asked) fetch)
-  case placed of
+  placed <$ case placed of
     Joins _ -> count (storeCounters store) countersWaits
     Has _ -> count (storeCounters store) countersHits
     Leads _ -> pure ()
-  pure placed
 
 -- | Keeps the reply to the read behind a placeholder, if the placeholder still stands. The
--- connection's reader calls it, in the order in which replies and pushes come. Takes at
--- most a few evictions' time.
+-- connection's reader calls it, in the order in which replies and pushes come.
 keep :: CacheStore -> Source -> EntryVersion -> Fetch -> Value -> IO ()
 keep store source@Source {sourceRequest} entryVersion fetch value
   | bytes > storeLimit store = forgetAll store source
@@ -581,8 +529,7 @@ keep store source@Source {sourceRequest} entryVersion fetch value
         go spares =
           stepping store (fill source entryVersion bytes kept) >>= \case
             NoRoom -> makeRoom spares >>= go
-            Filled -> pure ()
-            Late -> pure ()
+            _ -> pure ()
     go mostSpared
   where
     compact = compacted value
@@ -607,7 +554,6 @@ keep store source@Source {sourceRequest} entryVersion fetch value
 mostSpared :: Int
 mostSpared = 16
 
--- | Takes a placeholder away.
 forget :: CacheStore -> Source -> EntryVersion -> IO ()
 forget store source = stepping_ store . abandon source
 
@@ -628,17 +574,14 @@ entryBytes = 420
 -- | Handles a push of a server: drops the entries that it invalidates. Quick, never blocks.
 heardPush :: CacheStore -> Endpoint -> Value -> IO ()
 heardPush store from = \case
-  Push [kind, what]
-    | isInvalidate kind -> case what of
-      Array names -> do
-        let keys = [name | BulkString name <- names]
-        -- A placeholder placed after this look belongs to a read behind this change.
-        concerned <- readsOf from keys <$> readIORef (storeCache store)
-        when concerned (stepping_ store (invalidate from keys))
-      _ -> stepping_ store (flush from)
+  Push [kind, what] | kind `elem` [BulkString "invalidate", SimpleString "invalidate"] -> case what of
+    Array names -> do
+      let keys = [name | BulkString name <- names]
+      -- A placeholder placed after this look belongs to a read behind this change.
+      concerned <- readsOf from keys <$> readIORef (storeCache store)
+      when concerned (stepping_ store (invalidate from keys))
+    _ -> stepping_ store (flush from)
   _ -> pure ()
-  where
-    isInvalidate kind = kind == BulkString "invalidate" || kind == SimpleString "invalidate"
 
 -- | Drops everything from a node, because a connection on which it reported changes has ended.
 lostConnection :: CacheStore -> Endpoint -> IO ()
@@ -711,21 +654,8 @@ data CacheGauges = CacheGauges
   }
   deriving stock (Eq, Show)
 
--- | The gauges of a client without a cache.
 noCacheGauges :: CacheGauges
-noCacheGauges =
-  CacheGauges
-    { cacheHits = 0,
-      cacheMisses = 0,
-      cacheWaits = 0,
-      cacheUncached = 0,
-      cacheInvalidated = 0,
-      cacheFlushes = 0,
-      cacheEvicted = 0,
-      cacheLate = 0,
-      cacheKept = 0,
-      cacheKeptBytes = 0
-    }
+noCacheGauges = CacheGauges 0 0 0 0 0 0 0 0 0 0
 
 -- | The gauges and counters now. \(O(nodes)\), never blocks.
 storeGauges :: CacheStore -> IO CacheGauges
@@ -749,7 +679,6 @@ storeGauges CacheStore {storeCache, storeCounters} = do
         cacheKeptBytes = cacheBytes cache
       }
 
--- | A reply as it is kept.
 data Compact
   = -- | A reply without strings, or with a long one.
     AsItIs Value
@@ -766,15 +695,12 @@ compacted value = case value of
   BulkString bytes | isShort bytes -> CompactBulk (toShort bytes)
   SimpleString bytes | isShort bytes -> CompactSimple (toShort bytes)
   VerbatimString format bytes -> CompactVerbatim (toShort format) (compacted (BulkString bytes))
-  Array elements -> CompactArray (compact elements)
-  Set elements -> CompactSet (compact elements)
-  Map pairs -> CompactMap (compactPairs pairs)
+  Array elements -> CompactArray (eachNow compacted elements)
+  Set elements -> CompactSet (eachNow compacted elements)
+  Map pairs -> CompactMap (eachNow (\(key, element) -> let !one = compacted key; !other = compacted element in (one, other)) pairs)
   _ -> AsItIs value
   where
     isShort bytes = ByteString.length bytes < ownMemory
-    -- Evaluates everything now: an unevaluated part would hold the whole reply.
-    compact = foldr (\element rest -> let one = compacted element in one `seq` rest `seq` (one : rest)) []
-    compactPairs = foldr (\(key, element) rest -> let one = compacted key; other = compacted element in one `seq` other `seq` rest `seq` ((one, other) : rest)) []
 
 -- | The bytes from which an object has memory of its own.
 ownMemory :: Int
@@ -786,15 +712,10 @@ expanded = \case
   AsItIs value -> value
   CompactBulk bytes -> BulkString (fromShort bytes)
   CompactSimple bytes -> SimpleString (fromShort bytes)
-  CompactVerbatim format text -> VerbatimString (fromShort format) (bytesOf (expanded text))
+  CompactVerbatim format text -> VerbatimString (fromShort format) (case expanded text of BulkString bytes -> bytes; _ -> "")
   CompactArray elements -> Array (map expanded elements)
   CompactSet elements -> Set (map expanded elements)
   CompactMap pairs -> Map [(expanded key, expanded element) | (key, element) <- pairs]
-  where
-    bytesOf :: Value -> ByteString
-    bytesOf = \case
-      BulkString bytes -> bytes
-      _ -> ByteString.empty
 
 -- | The memory that a kept reply takes on a 64-bit heap. \(O(n)\) in its elements.
 compactBytes :: Compact -> Int

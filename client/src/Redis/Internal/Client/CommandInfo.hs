@@ -6,6 +6,7 @@ module Redis.Internal.Client.CommandInfo
 where
 
 import Control.Applicative ((<|>))
+import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
 import Data.IORef
 import Data.Map.Strict qualified as Map
@@ -24,10 +25,9 @@ import Redis.Value
 -- The server is asked for the name, if that has not been done, and for the keys only where
 -- they decide where the command goes. The second argument runs a command.
 --
--- A command may do anything if the server does not know it either, or says nothing of it
--- (a user may not be allowed to ask; before 7.0 a server does not describe subcommands): see
--- 'unknownFacts'. It goes to any node, which runs it, reports the mistake, or names the node
--- that the command is for.
+-- A command that the server does not know either, or says nothing of (a user may not be allowed to
+-- ask; before 7.0 a server does not describe subcommands), may do anything: see 'unknownFacts'. It goes
+-- to any node, which runs it, reports the mistake, or names the node that the command is for.
 learn :: Core -> (Command Value -> IO (Either Error Value)) -> [ByteString] -> Maybe [ByteString] -> IO (Either Error (Facts, Route a))
 learn core ask words' given = case words' of
   [] -> pure (Left (RefusedError EmptyCommand))
@@ -46,12 +46,9 @@ learn core ask words' given = case words' of
       Right Nothing -> pure (Right (unknownFacts, routeOfUnknown (concat given)))
       Right (Just entry) -> fmap ((,) (factsFromEntry entry words') . routeOfKeys entry (drop 1 words')) <$> keysOf entry
   where
-    keysOf entry = case (given, commandKeys entry words') of
-      (Just keys, _) -> pure (Right keys)
-      (Nothing, Just keys) -> pure (Right keys)
-      (Nothing, Nothing)
-        | isClustered (coreCluster core) -> askKeys
-        | otherwise -> pure (Right [])
+    keysOf entry = case given <|> commandKeys entry words' of
+      Just keys -> pure (Right keys)
+      Nothing -> if isClustered (coreCluster core) then askKeys else pure (Right [])
 
     askEntry title inner name =
       ask (fromArguments ["COMMAND", "INFO", name]) >>= \case
@@ -80,11 +77,10 @@ learn core ask words' given = case words' of
       Untold _ -> False
 
     askKeys =
-      ask (fromArguments (["COMMAND", "GETKEYS"] <> words')) >>= \case
-        Right reply -> pure (either (Left . UnexpectedReply) Right (Decode.list Decode.bytes reply))
+      ask (fromArguments (["COMMAND", "GETKEYS"] <> words')) >>= \answer -> pure $ case answer of
         -- "The command has no key arguments" and similar errors.
-        Left (ReplyError _) -> pure (Right [])
-        Left failed -> pure (Left failed)
+        Left (ReplyError _) -> Right []
+        _ -> answer >>= first UnexpectedReply . Decode.list Decode.bytes
 
 -- | Seconds until a server that gave no description is asked again.
 forgetAfter :: Double

@@ -28,7 +28,6 @@ import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable (CommandEntry)
 import Redis.Internal.Routing.Cluster (ClusterClient)
 
--- | The parts of a client.
 data Core = Core
   { coreConfig :: Config,
     -- | The time limit of a command that has none of its own, or 'never'.
@@ -57,8 +56,7 @@ data Core = Core
 -- same time; a program needs one client for each server or cluster.
 newtype Client = Client Core
 
--- | Keeps the client alive up to this point. Every action that waits calls it afterwards,
--- so that the client's finaliser does not run while the action waits.
+-- | Keeps the client alive up to this point, so that its finaliser does not run while an action waits.
 keepOpen :: Core -> IO ()
 keepOpen = touch . coreHandle
 {-# INLINE keepOpen #-}

@@ -1,15 +1,11 @@
 -- | Calls a user's hooks on a thread of its own.
 --
--- Events come from threads that must not wait: a connection's reader, the driver that
--- learns a cluster's map, an attempt to connect. None of them runs foreign code. They put
--- the event into a queue, which never blocks, and one thread calls the hooks, one event
--- after the other, in the order in which they came. A slow hook delays only the events
--- behind it; a hook that throws loses only its own event.
+-- Events come from threads that must not wait. They put the event into a queue, which never blocks, and
+-- one thread calls the hooks, one event after the other, in the order in which they came. A hook that
+-- throws loses only its own event.
 --
 -- The queue is bounded. Events that find it full are dropped, and the hook for connections
--- is told how many when the queue is empty again.
---
--- The thread ends when the queue is empty. So nothing has to be stopped.
+-- is told how many when the queue is empty again. Then the thread ends.
 module Redis.Internal.Client.EventDispatcher
   ( EventDispatcher,
     newEventDispatcher,
@@ -38,13 +34,8 @@ data EventDispatcher = EventDispatcher
     dispatcherRuns :: TVar Bool
   }
 
--- | An event dispatcher without events, for these hooks.
 newEventDispatcher :: Hooks -> IO EventDispatcher
-newEventDispatcher dispatcherHooks = do
-  dispatcherQueue <- newTVarIO Seq.empty
-  dispatcherDropped <- newTVarIO 0
-  dispatcherRuns <- newTVarIO False
-  pure EventDispatcher {dispatcherHooks, dispatcherQueue, dispatcherDropped, dispatcherRuns}
+newEventDispatcher hooks = EventDispatcher hooks <$> newTVarIO Seq.empty <*> newTVarIO 0 <*> newTVarIO False
 
 -- | The hooks as the library calls them: they never block and never throw. The hook
 -- for commands stays as it is, because it runs on the thread that waits for the result.
@@ -57,7 +48,6 @@ dispatchedHooks dispatcher =
   where
     hooks = dispatcherHooks dispatcher
 
--- | How many events may wait for the hooks.
 maxWaitingEvents :: Int
 maxWaitingEvents = 131072
 
@@ -71,7 +61,6 @@ tell dispatcher event = mask_ $ do
     not <$> swapTVar (dispatcherRuns dispatcher) True
   when silent (void (spawn "redis hooks" (dispatch dispatcher)))
 
--- | Calls the hooks until there is nothing to tell.
 dispatch :: EventDispatcher -> IO ()
 dispatch dispatcher = do
   next <- atomically $ do

@@ -1,9 +1,8 @@
 -- | The topics of subscriptions, and the events that came for a subscription and were not taken yet:
 -- bounded, in order, and usable from STM.
 --
--- Events are put in by batches, one transaction for everything that one read brought; they
--- are taken one by one. The two sides use different variables: the front counts the events
--- that were taken, the back those that came, and the difference waits.
+-- One transaction puts in everything that one read brought; events are taken one by one. The two sides
+-- use different variables: the front counts the events that were taken, the back those that came.
 module Redis.Internal.Client.EventQueue
   ( -- * Topics
     Topic (..),
@@ -41,7 +40,7 @@ where
 
 import Control.Applicative ((<|>))
 import Control.Concurrent.STM
-import Control.Monad (unless)
+import Control.Monad (unless, when)
 import Data.ByteString (ByteString)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Maybe (isJust)
@@ -147,9 +146,7 @@ data GapReason
 
 -- | One gap for both, if they have the same reason. \(O(n)\) in the topics.
 joinGaps :: Gap -> Gap -> Maybe Gap
-joinGaps one other
-  | gapReason one == gapReason other = Just (spanning one other)
-  | otherwise = Nothing
+joinGaps one other = if gapReason one == gapReason other then Just (spanning one other) else Nothing
 
 -- | One gap for both, with the reason of the first.
 spanning :: Gap -> Gap -> Gap
@@ -198,11 +195,8 @@ data Back = Back Int [Batch]
 
 -- | An empty event queue for so many events, at least two.
 newEventQueue :: WhenFull -> Int -> UTCTime -> IO EventQueue
-newEventQueue eventQueueWhenFull capacity now = do
-  eventQueueFront <- newTVarIO (Front 0 (Batch now []) [])
-  eventQueueBack <- newTVarIO (Back 0 [])
-  eventQueueEnd <- newTVarIO Nothing
-  pure EventQueue {eventQueueWhenFull, eventQueueCapacity = max 2 capacity, eventQueueFront, eventQueueBack, eventQueueEnd}
+newEventQueue whenFull capacity now =
+  EventQueue whenFull (max 2 capacity) <$> newTVarIO (Front 0 (Batch now []) []) <*> newTVarIO (Back 0 []) <*> newTVarIO Nothing
 
 -- | How many events came and were not taken. \(O(1)\).
 eventQueueWaiting :: EventQueue -> STM Int
@@ -222,10 +216,11 @@ putBatch queue now batch = do
   ended <- readTVar (eventQueueEnd queue)
   unless (null (batchEvents batch) || isJust ended) $ do
     front@(Front taken _ _) <- readTVar (eventQueueFront queue)
-    back@(Back put batches) <- readTVar (eventQueueBack queue)
+    Back put batches <- readTVar (eventQueueBack queue)
     let count = length (batchEvents batch)
         room = eventQueueCapacity queue - (put - taken)
-        append more = writeTVar (eventQueueBack queue) (Back (put + length (batchEvents more)) (more : batches))
+        after more = Back (put + length (batchEvents more)) (more : batches)
+        append = writeTVar (eventQueueBack queue) . after
     if count <= room || eventQueueWhenFull queue == BackPressure
       then append batch
       else case eventQueueWhenFull queue of
@@ -233,11 +228,9 @@ putBatch queue now batch = do
           append batch {batchEvents = take room (batchEvents batch)}
           endEventQueue queue (SubscriberTooSlow (eventQueueCapacity queue))
         _ -> do
-          let (front', back') = dropOldest (eventQueueCapacity queue) now front (after back)
+          let (front', back') = dropOldest (eventQueueCapacity queue) now front (after batch)
           writeTVar (eventQueueFront queue) front'
           writeTVar (eventQueueBack queue) back'
-  where
-    after (Back put batches) = Back (put + length (batchEvents batch)) (batch : batches)
 
 -- | Drops the oldest events down to so many, with a gap in their place.
 dropOldest :: Int -> UTCTime -> Front -> Back -> (Front, Back)
@@ -251,19 +244,17 @@ dropOldest capacity now (Front taken current batches) (Back put newest) =
     go left found batch rest
       | left == 0 = (found, batch, rest)
       | otherwise = case (batchEvents batch, rest) of
-        (event : events, _) -> let found' = lost found (batchProven batch) event in found' `seq` go (left - 1) (Just found') batch {batchEvents = events} rest
+        (event : events, _) -> let !found' = lost found (batchProven batch) event in go (left - 1) (Just found') batch {batchEvents = events} rest
         ([], next : behind) -> go left found next behind
         ([], []) -> (found, batch, [])
 
     lost found proven = \case
       Message MessageOf {messageTopic} -> case found of
-        Just so
-          | messageTopic `elem` topicList' so -> so
+        -- Looks at one topic only: mostly one topic floods.
+        Just so | messageTopic `elem` take 1 (topicList (gapTopics so)) -> so
         _ -> missing found GapOf {gapSince = proven, gapUntil = now, gapTopics = topic messageTopic, gapReason = NotTaken}
       Gap before -> missing found before {gapReason = NotTaken, gapUntil = now}
 
-    -- Looks at one topic only: mostly one topic floods.
-    topicList' so = take 1 (topicList (gapTopics so))
     missing found one = maybe one (spanning one) found
 
 -- | The next event; waits for one. Once all events are taken, throws the 'Error' that the
@@ -275,7 +266,10 @@ takeEvent queue = do
     (event : events, _) -> event <$ writeTVar (eventQueueFront queue) (Front (taken + 1) batch {batchEvents = events} batches)
     ([], next : others) -> writeTVar (eventQueueFront queue) (Front taken next others) *> takeEvent queue
     ([], []) -> do
-      refill queue
+      Back put newest <- readTVar (eventQueueBack queue)
+      when (null newest) (nothingThere queue)
+      writeTVar (eventQueueBack queue) (Back put [])
+      writeTVar (eventQueueFront queue) (Front taken batch (reverse newest))
       takeEvent queue
 
 -- | All events that wait; waits for at least one. Throws like 'takeEvent'.
@@ -289,17 +283,6 @@ takeEvents queue = do
       writeTVar (eventQueueBack queue) (Back put [])
       pure (event :| events)
     [] -> nothingThere queue
-
--- | Moves the events of the back to the front, which is empty.
-refill :: EventQueue -> STM ()
-refill queue = do
-  Back put newest <- readTVar (eventQueueBack queue)
-  Front taken batch _ <- readTVar (eventQueueFront queue)
-  case reverse newest of
-    [] -> nothingThere queue
-    batches -> do
-      writeTVar (eventQueueBack queue) (Back put [])
-      writeTVar (eventQueueFront queue) (Front taken batch batches)
 
 -- | Waits, or throws the reason why no more events come.
 nothingThere :: EventQueue -> STM a

@@ -3,10 +3,9 @@
 -- | Runs one command to its end.
 --
 -- The ordinary path is short: one look-up, one submit, one decode. A command that fails is
--- handed to "Redis.Internal.Client.RetryEngine", and a caller that waits for the command then
--- waits for the result of the recovery. Commands that need more than a destination and a reply
--- (several nodes, connections of their own, a server that must be asked for their keys)
--- are kept off the ordinary path.
+-- handed to "Redis.Internal.Client.RetryEngine", for whose result its caller then waits. Commands that
+-- need more (several nodes, connections of their own, a server that must be asked for their keys) are
+-- kept off this path.
 module Redis.Internal.Client.Execute
   ( execute,
     executeFrom,
@@ -124,8 +123,7 @@ observed started note = do
     isFirst <- atomicModifyIORef' unnoted ((,) False)
     result <$ when isFirst (note result)
 
--- | Starts a command, and tells the user's hook, if there is one, of the start and of the
--- result.
+-- | Starts a command, and tells the user's hook, if there is one, of the start and of the result.
 traced :: Core -> Subject -> (Core -> IO (Pending a)) -> IO (Pending a)
 traced core subject begin = case hookCommand (configHooks (coreConfig core)) of
   Nothing -> begin core
@@ -214,9 +212,8 @@ arrivedAt core given destination began = \case
     decodedFrom given <$> readMVar result
 {-# INLINE arrivedAt #-}
 
--- | Submits a command without waiting for its reply. Blocks only while there is no room for
--- it or no connection, and while no map of the cluster is known if the command is for
--- several nodes or for a named one.
+-- | Submits a command without waiting for its reply. Blocks only while there is no room for it or no
+-- connection, and, if it is for several nodes or a named one, while no map of the cluster is known.
 start :: Core -> Command a -> IO (Pending a)
 start core command = coarseNanos >>= \began -> startFrom core began command
 
@@ -351,8 +348,7 @@ startUnnamed caller core began given
     SameSlot keys | not (sameSlot keys) -> refused CrossSlot
     Splittable stride keys | not (sameSlot keys) -> startParts core began given (partsOf given stride keys)
     Everywhere nodeSet how -> do
-      -- An aggregated result needs every primary: without one it would cover only part of the
-      -- keys. A command that one primary runs on behalf of all does not wait for the others.
+      -- An aggregated result needs every primary, to cover all keys.
       let covered deadline
             | nodeSet == Primaries && not (oneIsEnough how) = coverEventually (coreCluster core) deadline
             | otherwise = pure (Right ())
@@ -424,8 +420,8 @@ startParts core began given parts = do
 untraced :: Core -> Core
 untraced core = core {coreNotes = Nothing}
 
--- | Starts a command on every node of a node set, each on a thread of its own: a node that
--- is down must not delay the others. The node set is given the deadline.
+-- | Starts a command on every node of a node set, which is given the deadline, each on a thread of its
+-- own: a node that is down must not delay the others.
 startTogether :: Core -> Nanos -> Command a -> (Nanos -> IO (Either Error [(Endpoint, Route Value)])) -> ([(Endpoint, Either Error Value)] -> Either Error a) -> IO (Pending a)
 startTogether core began given nodeSet conclude =
   startAfter core began given nodeSet $ \members -> do

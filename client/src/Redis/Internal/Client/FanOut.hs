@@ -4,6 +4,7 @@ module Redis.Internal.Client.FanOut
   ( -- * Parts by slot
     Part (..),
     partsOf,
+    partOf,
     aggregateParts,
 
     -- * Several nodes
@@ -38,27 +39,24 @@ data Part = Part
 -- parts have the facts of the whole command. \(O(n \log n)\).
 partsOf :: Command a -> Int -> NonEmpty ByteString -> [Part]
 partsOf given stride keys =
-  [ Part
-      { partPositions = NonEmpty.map fst group,
-        partCommand =
-          Command
-            { commandRequest = request (name <> concatMap snd (NonEmpty.toList group)),
-              commandRoute = routeOfUnknown (concatMap (take 1 . snd) (NonEmpty.toList group)),
-              commandFacts = commandFacts given,
-              commandDecode = Right
-            }
-      }
-    | group <- Map.elems bySlot
-  ]
+  map (partOf given . NonEmpty.reverse) (Map.elems bySlot)
   where
-    (name, arguments) = List.splitAt 1 (commandArguments given)
-    things = zip [0 ..] (chunksOf stride arguments)
-    bySlot =
-      Map.map NonEmpty.reverse $
-        List.foldl'
-          (\slots (key, thing) -> Map.insertWith (<>) (keySlot key) (thing :| []) slots)
-          Map.empty
-          (zip (NonEmpty.toList keys) things)
+    things = zip [0 ..] (chunksOf stride (drop 1 (commandArguments given)))
+    bySlot = Map.fromListWith (<>) [(keySlot key, thing :| []) | (key, thing) <- zip (NonEmpty.toList keys) things]
+
+-- | The part for these keys, each with its position and its words, which begin with the key.
+partOf :: Command a -> NonEmpty (Int, [ByteString]) -> Part
+partOf given group =
+  Part
+    { partPositions = NonEmpty.map fst group,
+      partCommand =
+        Command
+          { commandRequest = request (take 1 (commandArguments given) <> concatMap snd group),
+            commandRoute = routeOfUnknown (concatMap (take 1 . snd) group),
+            commandFacts = commandFacts given,
+            commandDecode = Right
+          }
+    }
 
 chunksOf :: Int -> [a] -> [[a]]
 chunksOf size = \case

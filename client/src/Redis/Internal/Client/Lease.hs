@@ -1,8 +1,7 @@
 -- | A dedicated connection in the hands of a user.
 --
--- The state that the server holds for the connection is followed command by command, in the
--- order of the replies ("Redis.Internal.Protocol.Session"). So a connection can be lent
--- again after a transaction, and is closed if a command left any state behind.
+-- "Redis.Internal.Protocol.Session" follows the state that the server holds for the connection, in the
+-- order of the replies. A connection is closed if a command left any state behind.
 module Redis.Internal.Client.Lease
   ( Dedicated (dedicatedCore),
     LeaseTarget (..),
@@ -47,8 +46,7 @@ data Dedicated s = Dedicated
   { dedicatedMux :: Multiplexer,
     dedicatedCore :: Core,
     dedicatedNode :: Endpoint,
-    -- | Reports an error to the router. Commands here are not sent again, but the rest of the
-    -- client, and the next lease, need not make the same mistake.
+    -- | Reports an error to the router.
     dedicatedLearn :: Maybe Slot -> Facts -> Error -> IO (),
     dedicatedLoan :: IORef Loan
   }
@@ -158,8 +156,7 @@ beginTraceOn dedicated hook subject = do
   session <- loanSession <$> readIORef (dedicatedLoan dedicated)
   beginTrace (dedicatedCore dedicated) hook (atNode (sessionDatabase session) (dedicatedNode dedicated) subject)
 
--- | Notes that the command stands in the queue of the connection. A command that is refused never
--- does.
+-- | Notes that the command stands in the queue of the connection.
 enteredOn :: Dedicated s -> Trace -> IO ()
 enteredOn dedicated trace = sentTo trace (dedicatedNode dedicated) *> enteredQueue trace
 
@@ -171,7 +168,7 @@ runUntracedOn dedicated given entered
     answered <-
       (submitOnLoan dedicated given >>= \slot -> entered *> waitSlotResult slot)
         -- The user may catch the exception and go on using the connection.
-        `onException` abandon dedicated
+        `onException` change dedicated (\loan -> loan {loanAbandoned = True})
     case answered of
       Reply value -> either failed (pure . decoded given) (fromReply info (commandRequest given) value)
       -- A timeout shows nothing about the node.
@@ -214,9 +211,6 @@ refusedOn Dedicated {dedicatedCore} given
   where
     severalNodes = Just (NeedsSeveralNodes (commandName given))
 
-abandon :: Dedicated s -> IO ()
-abandon dedicated = change dedicated (\loan -> loan {loanAbandoned = True})
-
 change :: Dedicated s -> (Loan -> Loan) -> IO ()
 change dedicated f = atomicModifyIORef' (dedicatedLoan dedicated) (\loan -> (f loan, ()))
 
@@ -249,7 +243,6 @@ submitOnLoan dedicated given = mask_ $ do
         | factReadOnly (commandFacts given) || connectionDelivery == NotSent -> Just (naming given failure)
       _ -> Nothing
 
--- | Whether this is the error of a command on this connection that changed nothing, because the
--- connection was lost before it was sent, or because it only reads.
+-- | Whether this is the error of a command on this connection that certainly changed nothing.
 wasLostReading :: Dedicated s -> Error -> IO Bool
 wasLostReading dedicated failure = (== Just failure) . loanLoss <$> readIORef (dedicatedLoan dedicated)

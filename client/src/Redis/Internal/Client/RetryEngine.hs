@@ -3,13 +3,12 @@
 -- thread that sends them, so a dead node does not delay the commands for other nodes.
 --
 -- Commands that failed together are sent again together, in the order in which they
--- failed. A caller that waits for a command only waits for its result. Recovery goes the
--- same way whether or not a caller waits.
+-- failed, whether or not a caller waits for them.
 --
 -- Commands that need connections of their own (the server may keep them waiting, or their effect on
--- their connection is not known) go the same way. But a thread waits for each of them, and when its
--- turn has come, that thread makes the attempt: it holds the connection, so if it is interrupted, the
--- connection is closed and the server forgets the command.
+-- their connection is not known) go the same way. But a thread waits for each of them, and makes the
+-- attempt itself: it holds the connection, so if it is interrupted, the connection is closed and the
+-- server forgets the command.
 module Redis.Internal.Client.RetryEngine
   ( RetryEngine,
     newRetryEngine,
@@ -33,6 +32,7 @@ import Control.Concurrent.MVar
 import Control.Concurrent.STM
 import Control.Exception (SomeException, displayException, mask_, onException, try)
 import Control.Monad (unless, void, when, (>=>))
+import Data.Bifunctor (first)
 import Data.Foldable (for_, traverse_)
 import Data.IORef
 import Data.List qualified as List
@@ -67,7 +67,6 @@ import Redis.Internal.Routing.Target
 import Redis.Value
 import System.Random (randomRIO)
 
--- | The retry engine of one client.
 data RetryEngine = RetryEngine
   { engineConfig :: Config,
     engineCluster :: ClusterClient,
@@ -86,7 +85,6 @@ data RetryEngine = RetryEngine
 
 type ResendKey = (Endpoint, ConnectionRole)
 
--- | A command as it is sent again.
 data Call = Call
   { -- | The requests that go ahead of the command, with nothing in between: MULTI and the
     -- queued commands if this is EXEC.
@@ -178,13 +176,8 @@ data Resend = Resend
 
 -- | Starts the worker, which sleeps until there is a command to recover.
 newRetryEngine :: Config -> ClusterClient -> TVar Bool -> IO RetryEngine
-newRetryEngine engineConfig engineCluster engineClosed = mask_ $ do
-  engineMail <- newTQueueIO
-  engineEnded <- newTVarIO False
-  engineResendQueues <- newIORef Map.empty
-  engineUnplaced <- newIORef 0
-  engineJitter <- newIORef (minBound, 0)
-  let engine = RetryEngine {engineConfig, engineCluster, engineClosed, engineMail, engineEnded, engineResendQueues, engineUnplaced, engineJitter}
+newRetryEngine config cluster closed = mask_ $ do
+  engine <- RetryEngine config cluster closed <$> newTQueueIO <*> newTVarIO False <*> newIORef Map.empty <*> newIORef 0 <*> newIORef (minBound, 0)
   engine <$ spawn "redis recovery" (drive engine)
 
 -- | Stops sending. Commands that have not left yet fail; commands on their way may still
@@ -201,7 +194,7 @@ onFailure engine call destination outcome =
     Left failed -> do
       now <- coarseNanos
       policy <- policyOf engine call
-      attempted <- failureAt engine destination failed
+      attempted <- failureAt engine (Just destination) failed
       let RetryDecision {decisionNext, decisionEffects, decisionSoFar} =
             decide policy (callFacts call) noAttempts attempted {failedRemaining = secondsLeft now (callDeadline call)}
       traverse_ (carryOut (engineCluster engine) (deadlineBegan (callDeadline call))) decisionEffects
@@ -244,7 +237,7 @@ awaitDestination engine call = mask_ $ do
     writeIORef (callHolds call) True
     atomicModifyIORef' (engineUnplaced engine) (\count -> (count + 1, ()))
   policy <- policyOf engine call
-  failed <- nobodyFor (engineCluster engine) (callTarget call) >>= failureNowhere engine
+  failed <- nobodyFor (engineCluster engine) (callTarget call) >>= failureAt engine Nothing
   enter engine call (EnterUnplaced (retryStateOf engine policy call) failed)
 
 -- | Whether commands wait for a node to be known, so that a later command might overtake
@@ -294,7 +287,6 @@ policyFor config cluster target closed =
       policyTarget = target
     }
 
--- | The bounds for a command that the retry engine has.
 policyOf :: RetryEngine -> Call -> IO RetryPolicy
 policyOf engine call =
   policyFor (engineConfig engine) (engineCluster engine) (callTarget call) <$> readTVarIO (engineClosed engine)
@@ -319,14 +311,15 @@ understood engine call destination outcome = do
         when redirected (noteRedirect notes)
         preciseNanos >>= noteFailed notes
 
-failureAt :: RetryEngine -> Destination -> Error -> IO FailedAttempt
-failureAt engine destination failedError = do
+-- | A failure at this destination, if one was found.
+failureAt :: RetryEngine -> Maybe Destination -> Error -> IO FailedAttempt
+failureAt engine found failedError = do
   failedRandom <- jitter engine
   pure
     FailedAttempt
       { failedError,
-        failedNode = Just (nodeEndpoint (destinationNode destination)),
-        failedRole = destinationTakenFor destination,
+        failedNode = nodeEndpoint . destinationNode <$> found,
+        failedRole = maybe Primary destinationTakenFor found,
         failedRemaining = Nothing,
         failedRandom
       }
@@ -340,21 +333,16 @@ jitter engine = do
   atomicModifyIORef' (engineJitter engine) $ \(drawn, known) ->
     if drawn + 10000000 > now then ((drawn, known), known) else ((now, fresh), fresh)
 
--- | Releases the commands that this one has held back, then fills the result. In this
--- order, because a caller that has the result and submits its next command must find
--- nothing held back.
+-- | Releases the commands that this one has held back, then fills the result: a caller that has it
+-- and submits its next command must find nothing held back.
 conclude :: RetryEngine -> Call -> Either Error Value -> IO ()
 conclude engine call result = do
   closed <- readTVarIO (engineClosed engine)
-  let final = case result of
-        Left failed
-          | closed && errorDelivery failed == NotSent -> Left ClientClosed
-          | otherwise -> Left (named failed)
-        Right value -> Right value
+  let final = first (\failed -> if closed && errorDelivery failed == NotSent then ClientClosed else named failed) result
   tried <- readIORef (callTried call)
   releaseHeld engine call
-  first <- tryPutMVar (callResult call) final
-  when first (either (countFailure (engineCluster engine) tried) (\_ -> pure ()) final)
+  isFirst <- tryPutMVar (callResult call) final
+  when isFirst (either (countFailure (engineCluster engine) tried) (\_ -> pure ()) final)
   writeIORef (callPhase call) Cancelled
   for_ (callTurn call) $ \turn -> atomically (writeTVar turn Ended)
   where
@@ -367,7 +355,6 @@ conclude engine call result = do
     -- A transaction goes by the name of MULTI.
     begins = fromMaybe (callRequest call) (listToMaybe (callQueue call))
 
--- | Releases the commands that this one has held back.
 releaseHeld :: RetryEngine -> Call -> IO ()
 releaseHeld engine call = do
   held <- atomicModifyIORef' (callHolds call) ((,) False)
@@ -380,9 +367,7 @@ changePhase call from to =
 
 -- | The worker's thread: waits for events or until a retry is due, steps, acts.
 drive :: RetryEngine -> IO ()
-drive engine = do
-  seen <- readTVarIO (clusterNews cluster)
-  loop seen newRetryQueue
+drive engine = readTVarIO (clusterNews cluster) >>= (`loop` newRetryQueue)
   where
     cluster = engineCluster engine
 
@@ -446,7 +431,7 @@ perform engine actions = do
         Nothing -> do
           permanent <- newsIsPermanent cluster
           unless permanent (missedNode cluster target)
-          Just . Left . (if permanent then Failed else Unplaced) number <$> (nobodyFor cluster target >>= failureNowhere engine)
+          Just . Left . (if permanent then Failed else Unplaced) number <$> (nobodyFor cluster target >>= failureAt engine Nothing)
 
     handOver resend turn =
       atomically $
@@ -456,18 +441,11 @@ perform engine actions = do
 
     resendKeyOf resend = (nodeEndpoint (destinationNode (resendDestination resend)), destinationRole (resendDestination resend))
 
-failureNowhere :: RetryEngine -> Error -> IO FailedAttempt
-failureNowhere engine failedError = do
-  failedRandom <- jitter engine
-  pure FailedAttempt {failedError, failedNode = Nothing, failedRole = Primary, failedRemaining = Nothing, failedRandom}
-
 -- | Adds commands to a node's resend queue, and starts a thread for it if none runs.
 launch :: RetryEngine -> ResendKey -> Seq Resend -> IO ()
 launch engine key resends = do
-  first <- atomicModifyIORef' outboxes $ \known -> case Map.lookup key known of
-    Nothing -> (Map.insert key resends known, True)
-    Just waiting -> (Map.insert key (waiting <> resends) known, False)
-  when first . void $ spawn ("redis resend " <> renderEndpoint (fst key)) work
+  isFirst <- atomicModifyIORef' outboxes (\known -> (Map.insertWith (flip (<>)) key resends known, Map.notMember key known))
+  when isFirst . void $ spawn ("redis resend " <> renderEndpoint (fst key)) work
   where
     outboxes = engineResendQueues engine
 
@@ -478,14 +456,12 @@ launch engine key resends = do
       unless (Seq.null batch) $ do
         for_ (Seq.lookup 0 batch) $ \resend -> do
           connected <- try (connectNode (destinationPool (resendDestination resend)))
-          case connected of
-            Right (Right ()) -> traverse_ (submit engine) batch
-            Right (Left failed) -> traverse_ (unsent failed) batch
-            Left (problem :: SomeException) ->
-              traverse_ (unsent (ConnectionError (ConnectionFailure "" NotSent (fst key) (ConnectFailed (displayException problem))))) batch
+          case either (Left . thrown) id connected of
+            Right () -> traverse_ (submit engine) batch
+            Left failed -> for_ batch $ \one -> arrived engine one (Failure failed)
         work
 
-    unsent failed resend = arrived engine resend (Failure failed)
+    thrown (problem :: SomeException) = ConnectionError (ConnectionFailure "" NotSent (fst key) (ConnectFailed (displayException problem)))
 
 -- | Submits a command once more, unless its caller has been told that it was not sent.
 submit :: RetryEngine -> Resend -> IO ()
@@ -498,8 +474,7 @@ submit engine resend = do
   where
     call = resendCall resend
 
--- | Whether a command is still to be sent: not if its caller has been told that it was not. From now on
--- it counts as sent.
+-- | Whether a command is still to be sent. From now on it counts as sent.
 isWanted :: Call -> Destination -> IO Bool
 isWanted call destination = do
   wanted <- changePhase call Unsent Sent
@@ -560,7 +535,7 @@ arrived engine Resend {resendRetry, resendCall, resendDestination} outcome =
       conclude engine resendCall (Right value)
       void (post engine (Answered resendRetry))
     Left failed -> do
-      taken <- failureAt engine resendDestination failed >>= post engine . Failed resendRetry
+      taken <- failureAt engine (Just resendDestination) failed >>= post engine . Failed resendRetry
       unless taken (conclude engine resendCall (Left failed))
 
 -- | Runs a command on connections of its own, given the request of the first attempt, those of later
@@ -571,7 +546,7 @@ runOnOwn engine called firstRequest laterRequest destination = do
   turn <- newTVarIO NoTurn
   let call = called {callTurn = Just turn}
       attempts =
-        atomically (readTVar turn >>= \next -> next <$ check (isTurn next)) >>= \case
+        atomically (readTVar turn >>= \case NoTurn -> retry; next -> pure next) >>= \case
           Attempt resend -> do
             outcome <- attemptOn engine call laterRequest (resendDestination resend) (resendAsking resend)
             mask_ (atomically (modifyTVar' turn made) *> arrived engine resend outcome)
@@ -583,9 +558,6 @@ runOnOwn engine called firstRequest laterRequest destination = do
       Nothing -> awaitDestination engine call
     attempts
   where
-    isTurn = \case
-      NoTurn -> False
-      _ -> True
     -- Its time may be over meanwhile.
     made = \case
       Attempt _ -> NoTurn

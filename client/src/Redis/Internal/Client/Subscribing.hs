@@ -1,6 +1,5 @@
 -- | Compares the topics that the program wants to hear with the topics that servers have
--- confirmed, and acts on the difference: one state, one pure step.
--- "Redis.Internal.Client.Subscriptions" drives it.
+-- confirmed, and acts on the difference. "Redis.Internal.Client.Subscriptions" drives it.
 --
 -- A /subscriber/ is a subscription of the program. A /pub/sub connection/ is a connection for subscriptions to
 -- one node. A topic has a stage on each pub/sub connection on which it should be heard:
@@ -24,13 +23,11 @@
 -- | @Tick@ | pub/sub connections are tried again, probed, and given up when silent |
 --
 -- __The pending gap.__ A topic that was confirmed and is not any more owes its subscribers a gap. The
--- gap begins at the last moment before which everything published has certainly come. On a
--- pub/sub connection that is when the last answered question was sent: what was published before that
--- stands before the answer in the stream. The time of the last bytes would be too late,
--- because messages published by then may have been on their way still. That is why a pub/sub connection is
--- probed even while messages come. A topic that is moved because of the map owes more: its
--- old node may have been the wrong one for some time, and all that is known is that the map
--- in use is no older than the horizon.
+-- gap begins at the last moment before which everything published has certainly come: when the last
+-- answered question was sent on the pub/sub connection. At the time of the last bytes, messages published
+-- by then may have been on their way still. That is why a pub/sub connection is probed even while
+-- messages come. A topic that is moved because of the map owes more: its old node may have been the wrong
+-- one for as long as the map in use may be old, the horizon.
 module Redis.Internal.Client.Subscribing
   ( -- * Steps
     State (..),
@@ -100,13 +97,11 @@ data PubSubConnection = PubSubConnection
   }
   deriving stock (Eq, Ord, Show)
 
--- | The kind of topics that a pub/sub connection carries. Key events have pub/sub connections of their own: the program
--- may also want one of their patterns as an ordinary one, and a server knows a pattern only
--- once for each connection.
+-- | The kind of topics that a pub/sub connection carries. Key events have their own: the program may also
+-- want one of their patterns as an ordinary one, and a server knows a pattern only once for each connection.
 data Duty = ForMessages | ForKeyEvents
   deriving stock (Eq, Ord, Show)
 
--- | The servers, and their roles.
 data Servers = Servers
   { -- | At least one endpoint.
     serversPrimaries :: [Endpoint],
@@ -115,7 +110,6 @@ data Servers = Servers
     serversClustered :: Bool
   }
 
--- | The settings, which do not change.
 data Settings = Settings
   { settingsBackoff :: Backoff,
     -- | How long a pub/sub connection may be silent after a probe.
@@ -157,7 +151,6 @@ data Entry = Entry
     entryMissed :: PendingGap
   }
 
--- | The state of a pub/sub connection.
 data Link = Link
   { linkStage :: LinkStage,
     -- | Failures since the pub/sub connection was last known to be well.
@@ -172,7 +165,6 @@ data LinkStage
   | Opening Int
   | Open Live
 
--- | An open connection.
 data Live = Live
   { liveNumber :: Int,
     liveSince :: Nanos,
@@ -188,7 +180,6 @@ data Live = Live
     liveAnswered :: Bool
   }
 
--- | A question to a server.
 data Question = Question
   { questionAsk :: Ask,
     -- | The topics without an answer.
@@ -197,7 +188,6 @@ data Question = Question
   }
   deriving stock (Eq, Show)
 
--- | The kind of a question.
 data Ask
   = Subscribe Kind
   | Unsubscribe Kind
@@ -205,7 +195,6 @@ data Ask
     Probe
   deriving stock (Eq, Ord, Show)
 
--- | The whole state.
 data State = State
   { stateSettings :: Settings,
     stateServers :: Maybe Servers,
@@ -242,7 +231,6 @@ data Action
   | Tell Trigger
   deriving stock (Eq, Show)
 
--- | The state when no topic is wanted.
 newState :: Settings -> StdGen -> State
 newState stateSettings stateRandom =
   State
@@ -417,7 +405,6 @@ idleUntil state pubSub = case linkStage <$> Map.lookup pubSub (stateLinks state)
   Just (Idle notBefore) -> Just notBefore
   _ -> Nothing
 
--- | An event for the machine.
 data Event
   = Want SubscriberId [Topic]
   | Unwant SubscriberId [Topic]
@@ -449,16 +436,11 @@ handle :: Nanos -> Event -> State -> State
 handle now event state = case event of
   Want subscriber topics -> foldl' (want subscriber) state topics
   Unwant subscriber topics -> foldl' (unwant subscriber) state topics
-  ServersChanged servers -> settleAll now (rehome (const False) state {stateServers = Just servers})
-  Opened pubSub number -> case Map.lookup pubSub (stateLinks state) of
-    Just link@Link {linkStage = Opening expected}
-      | expected == number ->
-        settleAt now pubSub (putLink pubSub link {linkStage = Open (newLive number)} state)
-    _ -> emit (HangUp number ClosedLocally) state
-  NotOpened pubSub number cause -> case Map.lookup pubSub (stateLinks state) of
-    Just link@Link {linkStage = Opening expected}
-      | expected == number -> notOpened pubSub link cause state
-    _ -> state
+  ServersChanged servers -> foldl' (flip (settle now)) (rehome (const False) state {stateServers = Just servers}) (Map.keys (stateTopics state))
+  Opened pubSub number -> case opening pubSub number of
+    Just link -> settleAt now pubSub (putLink pubSub link {linkStage = Open (newLive number)} state)
+    Nothing -> emit (HangUp number ClosedLocally) state
+  NotOpened pubSub number cause -> maybe state (\link -> notOpened pubSub link cause state) (opening pubSub number)
   Lost pubSub number cause -> onLive pubSub number (\live -> lose now pubSub live cause) state
   Said pubSub number answer -> onLive pubSub number (\live -> said now pubSub live answer) state
   Tick heard -> tick now heard state
@@ -466,6 +448,7 @@ handle now event state = case event of
     want subscriber st name = settle now name st {stateTopics = Map.alter (Just . wanting subscriber . fromMaybe noEntry) name (stateTopics st)}
     wanting subscriber entry = entry {entrySubscribers = IntMap.insertWith (\_ old -> old) subscriber New (entrySubscribers entry)}
     noEntry = Entry {entrySubscribers = IntMap.empty, entryStages = Map.empty, entryMissed = Nothing}
+    opening pubSub number = listToMaybe [link | Just link@Link {linkStage = Opening expected} <- [Map.lookup pubSub (stateLinks state)], expected == number]
     unwant subscriber st name = settle now name (changeEntry name (\entry -> entry {entrySubscribers = IntMap.delete subscriber (entrySubscribers entry)}) st)
 
     newLive number =
@@ -484,11 +467,9 @@ handle now event state = case event of
       let failures = linkFailures link + 1
           (delay, st1) = delayAfter failures st0
           st2 = putLink pubSub link {linkStage = Idle (now + delay), linkFailures = failures, linkTrouble = Just cause} st1
-          refused = if isPermanentCause cause then foldl' (\st name -> refuse now pubSub name (unreachable pubSub cause) st) st2 (topicsAt pubSub st2) else st2
+          unreachable = ConnectionError (ConnectionFailure "" NotSent (pubSubEndpoint pubSub) cause)
+          refused = foldl' (\st name -> refuse now pubSub name unreachable st) st2 (if isPermanentCause cause then topicsAt pubSub st2 else [])
        in settleAt now pubSub (elsewhere pubSub (emit (Tell (LostNode (pubSubEndpoint pubSub))) refused))
-
-unreachable :: PubSubConnection -> ConnectionCause -> Error
-unreachable pubSub = ConnectionError . ConnectionFailure "" NotSent (pubSubEndpoint pubSub)
 
 -- | Acts on a connection if it is still the pub/sub connection's.
 onLive :: PubSubConnection -> Int -> (Live -> State -> State) -> State -> State
@@ -504,11 +485,8 @@ lose now pubSub live cause state = settleAt now pubSub (elsewhere pubSub (emit (
         let count = maybe 0 linkFailures (Map.lookup pubSub (stateLinks state)) + 1
             (delay, state') = delayAfter count state
          in (count, delay, state')
-    fallen =
-      foldl'
-        fall
-        (putLink pubSub Link {linkStage = Idle (now + pause), linkFailures = failures, linkTrouble = Just cause} drawn)
-        (topicsAt pubSub drawn)
+    link = Link {linkStage = Idle (now + pause), linkFailures = failures, linkTrouble = Just cause}
+    fallen = foldl' fall (putLink pubSub link drawn) (topicsAt pubSub drawn)
     fall st name = case stageAt pubSub name st of
       Just (Asked pending) -> putStage name pubSub (Waiting pending now) st
       Just (Confirmed _) -> putStage name pubSub (Waiting (Just (liveProven live)) now) st
@@ -524,15 +502,14 @@ elsewhere pubSub state
 -- | Chooses the node for ordinary channels, if there is none or it is to be avoided. The
 -- caller settles the topics that have to move for it.
 rehome :: (Endpoint -> Bool) -> State -> State
-rehome avoided state = case stateServers state of
-  Nothing -> state
-  Just servers -> case stateHome state of
-    Just home | home `Set.member` serversMembers servers, not (avoided home) -> state
-    _ -> case filter (not . avoided) (serversPrimaries servers) of
-      [] -> state {stateHome = List.find (const True) (serversPrimaries servers)}
-      candidates ->
-        let (index, random) = randomR (0, length candidates - 1) (stateRandom state)
-         in state {stateHome = List.find (const True) (drop index candidates), stateRandom = random}
+rehome avoided state = case (stateServers state, stateHome state) of
+  (Nothing, _) -> state
+  (Just servers, Just home) | home `Set.member` serversMembers servers, not (avoided home) -> state
+  (Just servers, _) -> case filter (not . avoided) (serversPrimaries servers) of
+    [] -> state {stateHome = listToMaybe (serversPrimaries servers)}
+    candidates ->
+      let (index, random) = randomR (0, length candidates - 1) (stateRandom state)
+       in state {stateHome = listToMaybe (drop index candidates), stateRandom = random}
 
 said :: Nanos -> PubSubConnection -> Live -> Answer -> State -> State
 said now pubSub live answer state = case answer of
@@ -574,8 +551,7 @@ said now pubSub live answer state = case answer of
       _ -> st
 
     -- The failures that each delay is computed for. A server that ended a topic usually knows
-    -- by now which node has it. A server that refuses one topic refuses many, so it is asked
-    -- again much later.
+    -- by now which node has it. A server that refuses one topic refuses many.
     (soon, longest) = (3, 40)
     later failures pending name st =
       let (delay, st') = delayAfter failures st
@@ -679,8 +655,8 @@ forget name = onEntry name $ \entry state ->
     then state {stateTopics = Map.delete name (stateTopics state), stateUnplaced = Set.delete name (stateUnplaced state)}
     else state
 
--- | Gives a topic a stage on each pub/sub connection where it should be heard, and takes it off all other
--- pub/sub connections. The pending gaps of those pub/sub connections are passed on.
+-- | Gives a topic a stage on each pub/sub connection where it should be heard, and takes it off all
+-- others, whose pending gaps are passed on.
 placed :: Nanos -> Topic -> Entry -> State -> State
 placed now name entry state = settled {stateUnplaced = (if null wanted then Set.insert else Set.delete) name (stateUnplaced settled)}
   where
@@ -700,9 +676,8 @@ placed now name entry state = settled {stateUnplaced = (if null wanted then Set.
       Confirmed since -> (leave pubSub name st, earliest (Just (max since (missedSince pubSub))) owed)
       Leaving -> (st, owed)
 
-    -- What is on its way from a pub/sub connection that is left is not heard any more. A topic may also have been
-    -- elsewhere for as long as the map is old, but a node that is no primary any more has no newer key
-    -- events.
+    -- A topic may have been elsewhere for as long as the map is old, but a node that is no primary any more
+    -- has no newer key events.
     missedSince pubSub = if everywhere then proven else min horizon proven
       where
         proven = case linkStage <$> Map.lookup pubSub (stateLinks state) of
@@ -751,9 +726,6 @@ promote now name = onEntry name $ \entry state ->
 
 leave :: PubSubConnection -> Topic -> State -> State
 leave pubSub name = ask pubSub Unsubscribe name . putStage name pubSub Leaving
-
-settleAll :: Nanos -> State -> State
-settleAll now state = foldl' (flip (settle now)) state (Map.keys (stateTopics state))
 
 settleAt :: Nanos -> PubSubConnection -> State -> State
 settleAt now pubSub state = foldl' (flip (settle now)) state (topicsAt pubSub state)

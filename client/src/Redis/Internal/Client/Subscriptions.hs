@@ -1,11 +1,10 @@
 -- | The subscriptions of a client, and the connections that carry them.
 --
 -- Subscriptions that never press back share a /group/: one connection for each node that one
--- of them needs. A subscription that presses back is a group by itself. Each group has its
--- "Redis.Internal.Client.Subscribing", which any thread steps in a transaction. A gap is put
--- in its place in the same transaction; all other actions are left to the group's driver.
--- The thread that reads a connection sorts what comes, messages and answers, and hands messages to
--- the subscribers. RESP3 sends pushes and RESP2 sends arrays; both look the same here.
+-- of them needs. A subscription that presses back is a group by itself. Any thread steps a group's
+-- "Redis.Internal.Client.Subscribing" in a transaction, which also puts gaps in their places; all other
+-- actions are left to the group's driver. The thread that reads a connection sorts what comes and hands
+-- messages to the subscribers. RESP3 sends pushes and RESP2 sends arrays; both look the same here.
 module Redis.Internal.Client.Subscriptions
   ( Subscriptions,
     newSubscriptions,
@@ -35,6 +34,7 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (catMaybes, fromMaybe, isJust, isNothing, mapMaybe)
 import Data.Set qualified as Set
 import Data.Time.Clock (UTCTime, addUTCTime, getCurrentTime)
+import Data.Tuple (swap)
 import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Client.EventQueue hiding (Event)
@@ -49,14 +49,12 @@ import Redis.Internal.Network.Stream
 import Redis.Internal.Protocol.Encode (Request, request, requestBytes)
 import Redis.Internal.Protocol.Repeated
 import Redis.Internal.Routing.Cluster
-import Redis.Internal.Routing.RetryPolicy qualified as Retry
 import Redis.Internal.Routing.Router
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Target
 import Redis.Value
 import System.Random (newStdGen)
 
--- | All subscriptions of one client.
 data Subscriptions = Subscriptions
   { subscriptionsSetup :: ConnectionSetup,
     subscriptionsCluster :: ClusterClient,
@@ -68,7 +66,6 @@ data Subscriptions = Subscriptions
     subscriptionsClosed :: TVar Bool
   }
 
--- | Subscriptions that share connections.
 data Group = Group
   { groupNumber :: Int,
     groupState :: TVar State,
@@ -81,14 +78,12 @@ data Group = Group
     groupOver :: TVar Bool
   }
 
--- | A connection, open or being opened.
 data Connection = Connection
   { -- | Why the connection is not wanted any more.
     connectionUnwanted :: TVar (Maybe ConnectionCause),
     connectionListener :: TVar (Maybe Listener)
   }
 
--- | A subscription.
 data Subscriber = Subscriber
   { subscriberNumber :: SubscriberId,
     subscriberOwner :: Subscriptions,
@@ -119,14 +114,8 @@ moment = Moment <$> preciseNanos <*> getCurrentTime
 atWall :: Moment -> Nanos -> UTCTime
 atWall (Moment now wall) nanos = addUTCTime (realToFrac (secondsFromNanos (nanos - now))) wall
 
--- | No subscriptions.
 newSubscriptions :: ConnectionSetup -> ClusterClient -> IO Subscriptions
-newSubscriptions subscriptionsSetup subscriptionsCluster = do
-  subscriptionsNumber <- newTVarIO 0
-  subscriptionsShared <- newTVarIO Nothing
-  subscriptionsGroups <- newTVarIO IntMap.empty
-  subscriptionsClosed <- newTVarIO False
-  pure Subscriptions {subscriptionsSetup, subscriptionsCluster, subscriptionsNumber, subscriptionsShared, subscriptionsGroups, subscriptionsClosed}
+newSubscriptions setup cluster = Subscriptions setup cluster <$> newTVarIO 0 <*> newTVarIO Nothing <*> newTVarIO IntMap.empty <*> newTVarIO False
 
 -- | Ends every subscription, and returns when their connections are closed.
 closeSubscriptions :: Subscriptions -> IO ()
@@ -150,8 +139,7 @@ data SubscriptionGauges = SubscriptionGauges
   }
   deriving stock (Eq, Show)
 
--- | The gauges now. \(O(n)\) in the subscriptions and their connections. The gauges of one
--- group are of the same moment.
+-- | The gauges now. \(O(n)\) in the subscriptions and their connections.
 subscriptionGauges :: Subscriptions -> IO SubscriptionGauges
 subscriptionGauges subscriptions = readTVarIO (subscriptionsGroups subscriptions) >>= fmap (foldl' plus (SubscriptionGauges 0 0 0)) . traverse (atomically . groupGauges)
   where
@@ -167,16 +155,13 @@ subscriptionGauges subscriptions = readTVarIO (subscriptionsGroups subscriptions
 openSubscriber :: Subscriptions -> WhenFull -> Int -> IO Subscriber
 openSubscriber subscriptions whenFull capacity = mask_ $ do
   queue <- getCurrentTime >>= newEventQueue whenFull capacity
-  topics <- newTVarIO mempty
-  refused <- newTVarIO Map.empty
-  awaited <- newTVarIO Map.empty
   fresh <- newGroup subscriptions
   (subscriber, begun) <- atomically $ do
     closed <- readTVar (subscriptionsClosed subscriptions)
     when closed (throwSTM ClientClosed)
     number <- nextNumber subscriptions
     (group, begun) <- groupFor fresh
-    let subscriber = Subscriber {subscriberNumber = number, subscriberOwner = subscriptions, subscriberGroup = group, subscriberQueue = queue, subscriberTopics = topics, subscriberRefused = refused, subscriberAwaited = awaited}
+    subscriber <- Subscriber number subscriptions group queue <$> newTVar mempty <*> newTVar Map.empty <*> newTVar Map.empty
     modifyTVar' (groupSubscribers group) (IntMap.insert number subscriber)
     pure (subscriber, begun)
   when begun . void $ spawn "redis subscriptions" (drive subscriptions (subscriberGroup subscriber))
@@ -198,14 +183,9 @@ nextNumber subscriptions = stateTVar (subscriptionsNumber subscriptions) (\numbe
 
 newGroup :: Subscriptions -> IO Group
 newGroup subscriptions = do
-  random <- newStdGen
-  groupNumber <- atomically (nextNumber subscriptions)
-  groupState <- newTVarIO (newState (settingsOf (setupConfig (subscriptionsSetup subscriptions))) random)
-  groupSubscribers <- newTVarIO IntMap.empty
-  groupActions <- newTQueueIO
-  groupConnections <- newTVarIO IntMap.empty
-  groupOver <- newTVarIO False
-  pure Group {groupNumber, groupState, groupSubscribers, groupActions, groupConnections, groupOver}
+  state <- newState (settingsOf (setupConfig (subscriptionsSetup subscriptions))) <$> newStdGen
+  number <- atomically (nextNumber subscriptions)
+  Group number <$> newTVarIO state <*> newTVarIO IntMap.empty <*> newTQueueIO <*> newTVarIO IntMap.empty <*> newTVarIO False
 
 settingsOf :: Config -> Settings
 settingsOf config =
@@ -310,12 +290,13 @@ addTopics subscriber topics = mask $ \restore -> do
     -- No server is known, and asking again would bring the same answer.
     hopeless = do
       lasts <- newsIsPermanent (subscriptionsCluster subscriptions)
-      if lasts then Just <$> nobodyFor (subscriptionsCluster subscriptions) TargetAnyNode else pure Nothing
+      if lasts then Just <$> nobody else pure Nothing
+    nobody = nobodyFor (subscriptionsCluster subscriptions) TargetAnyNode
 
     whyNot = do
       state <- readTVarIO (groupState group)
       case (stateServers state, lastTrouble (filter (not . isHeard state number) (topicList topics)) state) of
-        (Nothing, _) -> nobodyFor (subscriptionsCluster subscriptions) TargetAnyNode
+        (Nothing, _) -> nobody
         (_, Just (endpoint, cause)) -> pure (ConnectionError (ConnectionFailure "" NotSent endpoint cause))
         _ -> pure (TimeoutError (TimeoutFailure "" NotSent (seconds (fromMaybe 0 limit)) Nothing))
 
@@ -327,26 +308,22 @@ removeTopics subscriber topics = do
 
 -- | Steps the machine and does everything that can be done in the same transaction.
 stepGroup :: Moment -> Group -> Event -> STM ()
-stepGroup now@(Moment nanos _) group event = do
-  actions <- stateTVar (groupState group) (swapped . step nanos event)
+stepGroup now@(Moment nanos wall) group event = do
+  actions <- stateTVar (groupState group) (swap . step nanos event)
   subscribers <- readTVar (groupSubscribers group)
   let gaps = IntMap.fromListWith (flip (<>)) [(number, [(name, since)]) | Missed number name since <- actions]
   for_ (IntMap.toList gaps) $ \(number, missed) ->
     for_ (IntMap.lookup number subscribers) $ \subscriber ->
-      putBatch (subscriberQueue subscriber) wall (Batch wall (joined (map (gapOf now) missed)))
+      putBatch (subscriberQueue subscriber) wall (Batch wall (foldr (joining . gapOf now) [] missed))
   follow now group subscribers actions
-  where
-    Moment _ wall = now
-    swapped (state, actions) = (actions, state)
 
 gapOf :: Moment -> (Topic, Nanos) -> EventQueue.Event
 gapOf now@(Moment _ wall) (name, since) = Gap GapOf {gapSince = atWall now since, gapUntil = wall, gapTopics = topic name, gapReason = NotHeard}
 
-joined :: [EventQueue.Event] -> [EventQueue.Event]
-joined = foldr join' []
-  where
-    join' (Gap one) (Gap other : others) | Just both <- joinGaps one other = Gap both : others
-    join' event others = event : others
+-- | Puts an event before others; joins consecutive gaps.
+joining :: EventQueue.Event -> [EventQueue.Event] -> [EventQueue.Event]
+joining (Gap one) (Gap other : others) | Just both <- joinGaps one other = Gap both : others
+joining event others = event : others
 
 -- | Does the other actions of a step: tells subscribers at once, or leaves them to the driver.
 follow :: Moment -> Group -> IntMap Subscriber -> [Action] -> STM ()
@@ -422,10 +399,7 @@ drive subscriptions group = loop Nothing
 
     -- A step has set an earlier time.
     sooner due = readTVar (groupState group) >>= \state -> check (earlier (nextDue state) due)
-    earlier next due = case (next, due) of
-      (Just one, Just other) -> one < other
-      (Just _, Nothing) -> True
-      _ -> False
+    earlier next due = any (\at -> all (at <) due) next
 
     tickNow = do
       connections <- readTVarIO (groupConnections group)
@@ -459,8 +433,7 @@ lookAround subscriptions group known = do
         then pure (Just (news, known >>= snd))
         else do
           now <- moment
-          atomically (stepGroup now group (ServersChanged (servers slotMap)))
-          pure (Just (news, Just slotMap))
+          Just (news, Just slotMap) <$ atomically (stepGroup now group (ServersChanged (servers slotMap)))
   where
     cluster = subscriptionsCluster subscriptions
     servers slotMap =
@@ -481,9 +454,7 @@ carry subscriptions group = \case
   Send number questions -> onConnection number $ \connection ->
     readTVarIO (connectionListener connection) >>= traverse_ (\listener -> traverse_ (say listener . requestBytes . questionRequest) questions)
   HangUp number cause -> onConnection number (`dropConnection` cause)
-  Tell trigger -> do
-    now <- preciseNanos
-    carryOut (subscriptionsCluster subscriptions) now (Retry.Tell trigger)
+  Tell trigger -> tellCluster (subscriptionsCluster subscriptions) trigger
   _ -> pure ()
   where
     onConnection number act = readTVarIO (groupConnections group) >>= traverse_ act . IntMap.lookup number
@@ -639,11 +610,5 @@ sortOut (Sorter now@(Moment nanos _) pubSub number) = \room state came -> go roo
       Just (Run _ _ subscribers events) -> sorted {sortedEvents = foldr (\subscriber -> IntMap.insertWith (<>) subscriber events) (sortedEvents sorted) subscribers}
 
     act sorted = \case
-      Missed subscriber name since -> sorted {sortedEvents = IntMap.alter (Just . afterGap (gapOf now (name, since))) subscriber (sortedEvents sorted)}
+      Missed subscriber name since -> sorted {sortedEvents = IntMap.alter (Just . joining (gapOf now (name, since)) . fromMaybe []) subscriber (sortedEvents sorted)}
       action -> sorted {sortedActions = action : sortedActions sorted}
-
-    -- Joins consecutive gaps.
-    afterGap event = \case
-      Just (Gap one : others) | Gap other <- event, Just both <- joinGaps one other -> Gap both : others
-      Just events -> event : events
-      Nothing -> [event]

@@ -47,7 +47,6 @@ data Subject = Subject
 data Extent = Alone | Scattered
   deriving stock (Eq)
 
--- | One command with these words.
 oneCommand :: [ByteString] -> Subject
 oneCommand given = described Alone (nameFromArguments given) [given]
 
@@ -57,7 +56,6 @@ pipelineOf = \case
   [only] -> oneCommand only
   given -> described Scattered (named "PIPELINE" given) given
 
--- | A transaction of these commands.
 transactionOf :: [[ByteString]] -> Subject
 transactionOf given = described Alone (named "MULTI" given) given
 
@@ -142,7 +140,6 @@ traceCore trace = (traceClient trace) {coreNotes = Just (traceNotes trace)}
 enteredQueue :: Trace -> IO ()
 enteredQueue trace = preciseNanos >>= noteEntered (traceNotes trace)
 
--- | Notes the node of the first attempt.
 sentTo :: Trace -> Endpoint -> IO ()
 sentTo = noteTarget . traceNotes
 

@@ -1,6 +1,4 @@
--- | The notes about one command's attempts, for observers. They decide nothing.
---
--- Notes are taken off the ordinary path only. For a command whose first attempt succeeds,
+-- | The notes about one command's attempts, for observers. For a command whose first attempt succeeds,
 -- they are taken only if it is traced.
 module Redis.Internal.Client.TraceNotes
   ( TraceNotes,
@@ -24,7 +22,6 @@ import Redis.Internal.Network.Runtime (Nanos)
 -- | The notes about a command, or about all commands of a pipeline.
 newtype TraceNotes = TraceNotes (IORef Noted)
 
--- | The notes so far.
 data Noted = Noted
   { -- | The node of the last attempt.
     notedNode :: Maybe Endpoint,
@@ -40,7 +37,6 @@ data Noted = Noted
     notedTrouble :: Maybe Nanos
   }
 
--- | The notes of a command that has not begun.
 newTraceNotes :: IO TraceNotes
 newTraceNotes =
   TraceNotes
@@ -55,40 +51,30 @@ newTraceNotes =
           notedTrouble = Nothing
         }
 
--- | The notes as they are now.
 readNotes :: TraceNotes -> IO Noted
 readNotes (TraceNotes known) = readIORef known
 
 -- | Notes the node of a first attempt, shortly before or after it is sent.
 noteTarget :: TraceNotes -> Endpoint -> IO ()
-noteTarget notes node = note notes $ \known ->
-  known
-    { notedNode = notedNode known <|> Just node,
-      notedOneNode = notedOneNode known && maybe True (== node) (notedNode known)
-    }
+noteTarget notes node = note notes $ \known -> (atNode node known) {notedNode = notedNode known <|> Just node}
 
 -- | Notes that the command stands in the queue of a connection at this time.
 noteEntered :: TraceNotes -> Nanos -> IO ()
 noteEntered notes now = note notes $ \known -> known {notedEntered = notedEntered known <|> Just now}
 
--- | Notes that the retry engine takes the command over.
 noteRetried :: TraceNotes -> IO ()
 noteRetried notes = note notes $ \known -> known {notedFlights = notedFlights known + 1}
 
 -- | Notes an attempt at a node, also if it could not be sent.
 noteAttempt :: TraceNotes -> Endpoint -> IO ()
-noteAttempt notes node = note notes $ \known ->
-  known
-    { notedNode = Just node,
-      notedOneNode = notedOneNode known && maybe True (== node) (notedNode known),
-      notedAttempts = notedAttempts known + 1
-    }
+noteAttempt notes node = note notes $ \known -> (atNode node known) {notedNode = Just node, notedAttempts = notedAttempts known + 1}
 
--- | Notes that an attempt failed at this time.
+atNode :: Endpoint -> Noted -> Noted
+atNode node known = known {notedOneNode = notedOneNode known && all (== node) (notedNode known)}
+
 noteFailed :: TraceNotes -> Nanos -> IO ()
 noteFailed notes now = note notes $ \known -> known {notedTrouble = notedTrouble known <|> Just now}
 
--- | Notes that a node redirected the command.
 noteRedirect :: TraceNotes -> IO ()
 noteRedirect notes = note notes $ \known -> known {notedRedirects = notedRedirects known + 1}
 

@@ -1,12 +1,11 @@
 -- | The servers as a client sees them: the published map that commands are routed by, and the
 -- thread that carries out the decisions of "Redis.Internal.Routing.Topology".
 --
--- Commands read one immutable snapshot and never wait for a refresh, unless no node is known
--- to serve their slot. What they learn on the way (a MOVED, a lost connection) they put into
--- a mailbox.
+-- Commands read one immutable snapshot. What they learn on the way (a MOVED, a lost connection) they put
+-- into a mailbox.
 --
--- The map of a standalone server has one shard and is fixed: it is published at once, and there
--- is no thread. Only a redirect puts another server into it ('fixedStep').
+-- The map of a standalone server has one shard and is published at once; there is no thread. Only a
+-- redirect puts another server into it ('fixedStep').
 module Redis.Internal.Routing.Cluster
   ( ClusterClient (..),
     newClusterClient,
@@ -107,7 +106,6 @@ data Snapshot = Snapshot
     snapshotOnly :: Maybe ShardNodes
   }
 
--- | The nodes of a shard.
 data ShardNodes = ShardNodes
   { shardOwner :: Destination,
     shardReaders :: [Destination]
@@ -123,9 +121,8 @@ isClustered cluster = case configTopology (clusterConfig cluster) of
 isFollowed :: ClusterClient -> Bool
 isFollowed = isJust . clusterReads
 
--- | Makes a client's map. Opens no connection to a standalone server. Otherwise starts the driver,
--- which asks the seeds at once; the first commands wait for them. 'Left' if files for TLS to the
--- sentinels cannot be used.
+-- | Makes a client's map. Unless the server is a standalone one, starts the driver, which asks the seeds
+-- at once. 'Left' if files for TLS to the sentinels cannot be used.
 newClusterClient :: ConnectionSetup -> IO (Either Error ClusterClient)
 newClusterClient setup = mask_ $ case configTopology (setupConfig setup) of
   Standalone endpoint -> do
@@ -209,8 +206,7 @@ endsShardChannel = \case
   Push (BulkString "sunsubscribe" : _) -> True
   _ -> False
 
--- | The most events that may wait. More would tell the driver nothing new: the actions that
--- they lead to are already due.
+-- | The most events that may wait. More would tell the driver nothing new.
 mailboxSize :: Num n => n
 mailboxSize = 4096
 
@@ -240,12 +236,10 @@ tellCluster cluster trigger = case configTopology (clusterConfig cluster) of
     let next snapshot = snapshotOnly snapshot >>= \shard -> fixedStep configured (nodeEndpoint (destinationNode (shardOwner shard))) trigger
     other <- next <$> readIORef (clusterReport cluster)
     for_ other $ \endpoint ->
-      snapshotOf cluster (groupMap endpoint [])
-        >>= traverse_
-          ( \after -> do
-              isNews <- atomicModifyIORef' (clusterReport cluster) (\current -> if next current == other then (after, True) else (current, False))
-              when isNews (announce cluster)
-          )
+      snapshotOf cluster (groupMap endpoint []) >>= \made ->
+        for_ made $ \after -> do
+          isNews <- atomicModifyIORef' (clusterReport cluster) (\current -> if next current == other then (after, True) else (current, False))
+          when isNews (announce cluster)
   _ -> void (offer (clusterMail cluster) (Triggered trigger))
 
 -- | Records how a command ended. \(O(\log n)\), and only one read if a healthy node answered.
@@ -270,7 +264,6 @@ clusterZones cluster = do
 currentSlotMap :: ClusterClient -> IO SlotMap
 currentSlotMap cluster = snapshotMap <$> readIORef (clusterReport cluster)
 
--- | Why the last refresh failed; empty if it did not fail.
 newsReasons :: ClusterClient -> IO [(Endpoint, Error)]
 newsReasons cluster = snd <$> readIORef (clusterReasons cluster)
 
@@ -287,9 +280,7 @@ secondsNow = secondsFromNanos <$> preciseNanos
 
 -- | The driver: waits for an event or for the time, steps, acts.
 --
--- Without the driver no map would be learnt again, so only closing the client ends it. If an
--- action throws (a user's hook may throw anything), the driver reports a failed refresh and
--- goes on.
+-- Only closing the client ends it. If an action throws, the driver reports a failed refresh and goes on.
 drive :: ClusterClient -> State -> IO ()
 drive cluster = loop
   where
@@ -341,12 +332,10 @@ act cluster = \case
     publish cluster slotMap
     unless (isClustered cluster) (demote before slotMap)
     announce cluster
-    -- Nodes that the map has no more, and nodes that no map ever had: a redirect named them, or a
-    -- command asked for a node that had just been removed.
+    -- Nodes that the map has no more, and nodes that only a redirect named.
     strays <- filter (`Set.notMember` slotMapNodes slotMap) . map nodeEndpoint <$> knownNodes (clusterNodes cluster)
     removeNodes removalGrace (clusterNodes cluster) (Set.fromList strays)
-    -- Drops the records of removed nodes: a command that was still in flight may have failed
-    -- after its node was removed, and left one.
+    -- A command that was still in flight may have failed after its node was removed, and left a record.
     atomicModifyIORef' (clusterHealth cluster) (\known -> (Map.restrictKeys known (slotMapNodes slotMap), ()))
     observeConnection hooks (TopologyChanged (slotMapCovered slotMap))
   HearSentinels endpoints -> hear endpoints
@@ -496,12 +485,7 @@ reachedAt :: ClusterClient -> Endpoint -> Endpoint
 reachedAt = mappedAddress . configAddressMapping . clusterConfig
 
 askedAt :: ClusterClient -> Endpoint -> Asked
-askedAt cluster endpoint =
-  Asked
-    { askedEndpoint = endpoint,
-      askedByTls = isJust (configTls (clusterConfig cluster)),
-      askedMapping = configAddressMapping (clusterConfig cluster)
-    }
+askedAt cluster endpoint = Asked endpoint (isJust (configTls (clusterConfig cluster))) (configAddressMapping (clusterConfig cluster))
 
 -- | A server's report, with the addresses of other servers as this client reaches them.
 reachMapped :: ClusterClient -> Endpoint -> Question MemberInfo -> IO (Either Error MemberInfo)

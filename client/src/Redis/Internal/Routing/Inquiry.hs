@@ -4,18 +4,15 @@
 --
 -- A node of a cluster answers for itself. It may leave out its own host (then the host is the one
 -- that was asked), may not know an address (@?@, which is never dialled), and may add metadata of
--- any kind, of which the availability zone is read. Slots without a usable primary stay uncovered:
--- part of a map is better than none.
+-- any kind, of which the availability zone is read. Slots without a usable primary stay uncovered.
 --
 -- A sentinel, or a server of a group, only names a primary. That server is then asked itself, and
--- accepted if it says that it is a primary: a sentinel may not have heard of the last fail-over, nor
--- has a server that was down meanwhile.
+-- accepted if it says that it is a primary: who named it may not have heard of the last fail-over.
 --
 -- The client listens to each known sentinel on a plain connection of its own. A message of a
 -- sentinel is a reason to ask all sentinels, not an answer: it may be late, or come from a sentinel
 -- that is cut off from the others. A switch is a reason to ask at once, and not to accept for a
--- moment those that still name the old primary. So a lost connection costs only time, and the other
--- sentinels make up for one that hangs.
+-- moment those that still name the old primary.
 module Redis.Internal.Routing.Inquiry
   ( -- * Asking
     Question,
@@ -42,7 +39,7 @@ where
 import Control.Applicative ((<|>))
 import Control.Concurrent.STM
 import Control.Exception (SomeException, bracket, throwIO, try)
-import Control.Monad (forever, guard, join)
+import Control.Monad (forever, guard, join, mfilter)
 import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
@@ -97,9 +94,9 @@ askClusterNode asked submit = do
 -- | The map that covers more slots; of two errors the second.
 fuller :: Either Error SlotMap -> Either Error SlotMap -> Either Error SlotMap
 fuller one other = case (one, other) of
-  (Right known, Right found) | slotMapCovered found > slotMapCovered known -> other
-  (Right _, _) -> one
-  (Left _, _) -> other
+  (Right known, Right found) | slotMapCovered found <= slotMapCovered known -> one
+  (Right _, Left _) -> one
+  _ -> other
 
 parsed :: Either DecodeError a -> Either Error a
 parsed = either (Left . UnexpectedReply) Right
@@ -121,9 +118,7 @@ askMemberInfo :: Question MemberInfo
 askMemberInfo submit = do
   server <- submit (request ["INFO", "server"])
   replication <- submit (request ["INFO", "replication"])
-  serverAnswer <- answered server
-  replicationAnswer <- answered replication
-  pure ((,) <$> serverAnswer <*> replicationAnswer >>= parsed . uncurry parseMemberInfo)
+  (\one other -> (,) <$> one <*> other >>= parsed . uncurry parseMemberInfo) <$> answered server <*> answered replication
 
 -- | Follows a server of a group to its primary: the server itself, the primary that it
 -- follows, or the primary of that one. The first argument asks the server at an endpoint.
@@ -151,9 +146,9 @@ askSentinel reach consult name sentinel =
   consult (askNamed name) >>= \case
     Left failure -> pure (Left failure)
     Right (primary, epoch, others) ->
-      reach primary askMemberInfo >>= \answer -> pure $ case answer of
-        Left failure -> Left failure
-        Right member -> case memberRole member of
+      reach primary askMemberInfo >>= \answer -> pure $ do
+        member <- answer
+        case memberRole member of
           MemberIsPrimary replicas -> Right (ofSentinels epoch others (reportOf (Char8.pack (renderEndpoint sentinel)) primary replicas member))
           MemberIsReplica other ->
             Left (unlike (renderEndpoint primary <> ", which the sentinel names, to be a primary") ("a replica of " <> renderEndpoint other) "INFO")
@@ -178,7 +173,6 @@ askNamed name submit = do
     sentinels <- othersAnswer >>= parsed . parseSentinels
     pure (primary, epoch, sentinels)
 
--- | The report, given the server that was asked.
 reportOf :: ByteString -> Endpoint -> [Endpoint] -> MemberInfo -> TopologyReport
 reportOf reportAsked primary replicas member =
   TopologyReport
@@ -298,9 +292,7 @@ shardNode asked reply = do
   plainPort <- Decode.optionalField "port" Decode.integer fields
   tlsPort <- Decode.optionalField "tls-port" Decode.integer fields
   nodeZone <- zoneIn fields
-  let port
-        | askedByTls asked = (tlsPort >>= portFromInteger) <|> (plainPort >>= portFromInteger)
-        | otherwise = plainPort >>= portFromInteger
+  let port = (if askedByTls asked then tlsPort >>= portFromInteger else Nothing) <|> (plainPort >>= portFromInteger)
   pure
     ShardNode
       { nodeEndpoint = port >>= endpointAt asked (join (endpoint <|> ip)),
@@ -327,19 +319,12 @@ healthFromWord = \case
 -- | The endpoint of a node. 'Nothing' as the host means the host that was asked.
 endpointAt :: Asked -> Maybe ByteString -> Port -> Maybe Endpoint
 endpointAt Asked {askedEndpoint, askedMapping} named port = fmap (mappedAddress askedMapping) $ case named of
-  Just "?" -> Nothing
-  Just name
-    | isHostName name -> Just (TcpEndpoint name port)
-    | otherwise -> Nothing
-  Nothing -> case askedEndpoint of
-    TcpEndpoint name _ -> Just (TcpEndpoint name port)
-    UnixEndpoint _ -> Nothing
+  Just name | name /= "?", isHostName name -> Just (TcpEndpoint name port)
+  Nothing | TcpEndpoint name _ <- askedEndpoint -> Just (TcpEndpoint name port)
+  _ -> Nothing
 
--- | A host. 'Nothing' if the server left it out.
 optionalHost :: Decoder (Maybe ByteString)
-optionalHost = fmap (>>= nonEmpty) . Decode.nullable Decode.bytes
-  where
-    nonEmpty name = if ByteString.null name then Nothing else Just name
+optionalHost = fmap (mfilter (not . ByteString.null)) . Decode.nullable Decode.bytes
 
 portFromInteger :: Int64 -> Maybe Port
 portFromInteger number
@@ -357,17 +342,15 @@ data MemberInfo = MemberInfo
   { memberRole :: MemberRole,
     -- | Changes at each start. Shows whether two addresses are one server.
     memberRun :: ByteString,
-    -- | The data set of which the server has the newest state. A replica that is promoted begins a
-    -- history of its own, and remembers the history that it continues.
+    -- | Names the data. A replica that is promoted begins a history of its own, and remembers the
+    -- one that it continues.
     memberHistory :: ByteString,
     memberHistoryBefore :: ByteString
   }
   deriving stock (Eq, Show)
 
--- | The role of a server.
 data MemberRole
-  = -- | A primary with its replicas that are up to date. Replicas that still load what it
-    -- sends them are left out.
+  = -- | A primary with its replicas that are up to date.
     MemberIsPrimary [Endpoint]
   | -- | A replica of the server at this endpoint.
     MemberIsReplica Endpoint
@@ -434,8 +417,7 @@ endpointFrom host port = do
   guard (isHostName host && host /= "?")
   guard (ByteString.length port <= 5 && Char8.all isDigit port)
   (number, "") <- Char8.readInt port
-  guard (number >= 1 && number <= 65535)
-  pure (TcpEndpoint host (fromIntegral number))
+  TcpEndpoint host <$> portFromInteger (fromIntegral number)
 
 -- | The configuration of connections to a sentinel, given that of the client. Sentinels do
 -- not get the password of the servers.
@@ -464,8 +446,8 @@ data Hearing = Hearing
     hearingOver :: STM ()
   }
 
--- | Listens to a sentinel for as long as it is wanted; connects again when the connection is
--- lost. Must run masked, on a thread of its own.
+-- | Listens to a sentinel for as long as it is wanted, on connections one after the other. Must run
+-- masked, on a thread of its own.
 hearSentinel :: Hearing -> Endpoint -> IO ()
 hearSentinel Hearing {hearingSetup, hearingName, hearingTell, hearingOver} endpoint = go (1 :: Int)
   where

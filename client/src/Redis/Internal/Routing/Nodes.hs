@@ -4,11 +4,10 @@
 -- A node exists from when a slot map, a redirect or a seed first names it until a slot map
 -- no longer has it. Looking one up is one read of an immutable map.
 --
--- A node's health is judged by how its last commands ended. One timeout may be one slow command.
--- Several in a row, with no answer in between, mean a node that hangs while its connection stays up.
--- No lost connection will ever show that, so they ask for a refresh as a lost connection does. A node
--- counts as down after several failures in a row: reads then prefer other nodes. No command is
--- refused because of it: the next answer makes the node healthy.
+-- A node's health is judged by how its last commands ended. Several timeouts in a row mean a node that
+-- hangs while its connection stays up: they ask for a refresh as a lost connection does. A node counts as
+-- down after several failures in a row: reads then prefer other nodes. No command is refused because of
+-- it: the next answer makes the node healthy.
 module Redis.Internal.Routing.Nodes
   ( Node (..),
     Nodes,
@@ -70,7 +69,6 @@ import Redis.Internal.Network.Runtime (coarseNanos, spawn, spawnWait)
 nodesCounters :: Nodes -> Counters
 nodesCounters = setupCounters . nodesSetup
 
--- | One server.
 data Node = Node
   { nodeEndpoint :: Endpoint,
     nodePool :: MultiplexPool,
@@ -89,7 +87,6 @@ data Node = Node
     nodeLentCounters :: Counters
   }
 
--- | All nodes of one client.
 data Nodes = Nodes
   { nodesSetup :: ConnectionSetup,
     nodesOnTrouble :: Endpoint -> ConnectionCause -> IO (),
@@ -104,11 +101,7 @@ data Nodes = Nodes
 -- | A set without nodes. The action is told of failed attempts to connect and of lost
 -- connections, on the thread of the connection.
 newNodes :: ConnectionSetup -> (Endpoint -> ConnectionCause -> IO ()) -> IO Nodes
-newNodes nodesSetup nodesOnTrouble = do
-  nodesMap <- newIORef Map.empty
-  nodesLeaving <- newIORef Map.empty
-  nodesOpen <- newMVar True
-  pure Nodes {nodesSetup, nodesOnTrouble, nodesMap, nodesLeaving, nodesOpen}
+newNodes setup onTrouble = Nodes setup onTrouble <$> newIORef Map.empty <*> newIORef Map.empty <*> newMVar True
 
 -- | The node at an endpoint, made if it is not known. Opens no connection.
 -- \(O(\log n)\). 'Left' once the client is closed.
@@ -199,12 +192,9 @@ closeNodes grace nodes = mask_ $ do
 
 closeNode :: Double -> Node -> IO ()
 closeNode grace node =
-  atOnce
-    [ closeDedicatedPool grace (nodeDedicated node),
-      closeMultiplexPool grace (nodePool node),
-      closeMultiplexPool grace (nodeReplicaPool node),
-      closeMultiplexPool grace (nodeControlPool node)
-    ]
+  atOnce $
+    closeDedicatedPool grace (nodeDedicated node) :
+      [closeMultiplexPool grace (pool node) | pool <- [nodePool, nodeReplicaPool, nodeControlPool]]
 
 -- | Runs all actions at the same time, because one after another each would take its own
 -- grace. An exception of one does not affect the others.
@@ -224,7 +214,6 @@ data Destination = Destination
     destinationRole :: ConnectionRole
   }
 
--- | The node as a primary.
 onPrimary :: Node -> Destination
 onPrimary node = Destination {destinationNode = node, destinationRole = ForPrimary}
 
@@ -288,57 +277,31 @@ data ErrorCounts = ErrorCounts
 
 -- | The gauges and counts of a node now. Takes each shared connection's lock for a moment.
 nodeSnapshot :: Node -> IO NodeSnapshot
-nodeSnapshot node@Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeControlPool, nodeDedicated} = do
-  gaugeConnections <- poolGauges nodePool
-  gaugeReplicaConnections <- poolGauges nodeReplicaPool
-  gaugeControlConnections <- poolGauges nodeControlPool
-  gaugeDedicated <- dedicatedGauges nodeDedicated
-  roundTrips <- timesSeen (nodeCounters node)
-  roundTripsReplica <- timesSeen (nodeReplicaCounters node)
-  roundTripsControl <- timesSeen (nodeControlCounters node)
-  roundTripsDedicated <- timesSeen (nodeLentCounters node)
-  countOpened <- counted ConnectionsOpened
-  countLost <- counted ConnectionsLost
-  countConnectsFailed <- counted ConnectsFailed
-  countMoved <- counted RedirectsMoved
-  countAsk <- counted RedirectsAsk
-  countResent <- counted CommandsResent
-  countErrors <- errorCounts (nodeCounters node)
-  countCutUnsent <- counted CutUnsent
-  countCutSent <- counted CutSent
-  pure
-    NodeSnapshot
-      { gaugeEndpoint = nodeEndpoint,
-        gaugeConnections,
-        gaugeReplicaConnections,
-        gaugeControlConnections,
-        gaugeDedicated,
-        roundTrips,
-        roundTripsReplica,
-        roundTripsControl,
-        roundTripsDedicated,
-        countOpened,
-        countLost,
-        countConnectsFailed,
-        countMoved,
-        countAsk,
-        countResent,
-        countErrors,
-        countCutUnsent,
-        countCutSent
-      }
+nodeSnapshot node =
+  NodeSnapshot (nodeEndpoint node)
+    <$> poolGauges (nodePool node)
+    <*> poolGauges (nodeReplicaPool node)
+    <*> poolGauges (nodeControlPool node)
+    <*> dedicatedGauges (nodeDedicated node)
+    <*> timesSeen (nodeCounters node)
+    <*> timesSeen (nodeReplicaCounters node)
+    <*> timesSeen (nodeControlCounters node)
+    <*> timesSeen (nodeLentCounters node)
+    <*> counted ConnectionsOpened
+    <*> counted ConnectionsLost
+    <*> counted ConnectsFailed
+    <*> counted RedirectsMoved
+    <*> counted RedirectsAsk
+    <*> counted CommandsResent
+    <*> errorCounts (nodeCounters node)
+    <*> counted CutUnsent
+    <*> counted CutSent
   where
     counted = countOf (nodeCounters node)
 
--- | The errors in counters.
 errorCounts :: Counters -> IO ErrorCounts
-errorCounts counters = do
-  errorsNotSent <- countOf counters ErrorsNotSent
-  errorsRefused <- countOf counters ErrorsRefused
-  errorsMaybeExecuted <- countOf counters ErrorsMaybe
-  pure ErrorCounts {errorsNotSent, errorsRefused, errorsMaybeExecuted}
+errorCounts counters = ErrorCounts <$> countOf counters ErrorsNotSent <*> countOf counters ErrorsRefused <*> countOf counters ErrorsMaybe
 
--- | The health of one node.
 data Health = Health
   { -- | Failures in a row, of any kind.
     healthFailures :: Int,
@@ -347,7 +310,6 @@ data Health = Health
   }
   deriving stock (Eq, Show)
 
--- | The health of a node without failures.
 healthy :: Health
 healthy = Health {healthFailures = 0, healthTimeouts = 0}
 

@@ -2,23 +2,20 @@
 -- it, and the slots for which there is no choice.
 --
 -- A choice is a list of tiers. The node is drawn from the first tier that is not empty. So
--- whatever the preference, a candidate is found if there is one: a node that is down is only
--- the last choice, and is never refused.
+-- a candidate is found if there is one: a node that is down is only the last choice.
 --
--- Which nodes are near is decided once for each round of questions, not for each command
--- ('nodeStats'). Near are the nodes about as quick as the quickest, so that not all reads go
--- to one node. A node that was near stays near a little longer, so that two equally quick
--- nodes do not change places with each round.
+-- Which nodes are near is decided once for each round of questions ('nodeStats'). Near are the nodes
+-- about as quick as the quickest, so that not all reads go to one node. A node that was near stays near
+-- a little longer, so that two equally quick nodes do not change places with each round.
 --
--- The latency probe asks the nodes. Nothing is asked, and there is no thread, before a caller wants a
--- read to stay near. Only what is wanted is asked: PINGs for latencies, and INFO for zones that the
--- slot map does not have. A node is asked over the connections that reads use, so the latency is the
--- one that reads see. A node that hangs delays no other: each node is asked by a thread of its own,
--- and the round goes on without it.
+-- The latency probe asks the nodes, from when a caller first wants a read to stay near: PINGs for
+-- latencies, and INFO for zones that the slot map does not have. A node is asked over the connections
+-- that reads use, so the latency is the one that reads see, and by a thread of its own, so that one that
+-- hangs delays no other.
 --
 -- A replica does not know that a slot of its primary is on the move: it answers a read of a key
--- that has left with nothing, where its primary answers ASK. No map tells of it either. So what
--- redirects say of a slot is kept for some time, and reads of it stay with the primary.
+-- that has left with nothing, where its primary answers ASK. No map tells of it either. So after a
+-- redirect for a slot, reads of it stay with the primary for some time.
 module Redis.Internal.Routing.Replicas
   ( -- * Choosing
     Candidate (..),
@@ -53,9 +50,10 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.Foldable (for_)
 import Data.IORef
+import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (catMaybes, fromMaybe, isJust, isNothing, mapMaybe)
+import Data.Maybe (catMaybes, fromMaybe, isJust, isNothing, listToMaybe, mapMaybe)
 import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Error
@@ -69,7 +67,6 @@ import Redis.Internal.Routing.SlotMap
 import Redis.Value
 import System.Random (randomRIO)
 
--- | A node that could answer a read.
 data Candidate node = Candidate
   { candidateNode :: node,
     candidateIsPrimary :: Bool,
@@ -90,7 +87,6 @@ data NodeStats = NodeStats
   }
   deriving stock (Eq, Show)
 
--- | The node stats of a node that was never asked.
 unseen :: NodeStats
 unseen = NodeStats {sightedZone = Nothing, sightedLatency = Nothing, sightedNear = False}
 
@@ -114,11 +110,9 @@ tiers wanted candidates = case wanted of
 -- | The candidate that is drawn, given any number. 'Nothing' only if there is no candidate,
 -- or no primary where only the primary is allowed.
 chooseReader :: ReadFrom -> Int -> [Candidate node] -> Maybe (Candidate node)
-chooseReader wanted drawn candidates = case filter (not . null) (tiers wanted candidates) of
-  best@(first : _) : _ -> case drop (drawn `mod` length best) best of
-    chosen : _ -> Just chosen
-    [] -> Just first
-  _ -> Nothing
+chooseReader wanted drawn candidates = do
+  best <- List.find (not . null) (tiers wanted candidates)
+  listToMaybe (drop (drawn `mod` length best) best)
 
 -- | A node's answers in one round of questions.
 data Answer = Answer
@@ -169,7 +163,6 @@ entersWithin = 200000
 staysWithin :: Nanos
 staysWithin = 500000
 
--- | The latency probe of one client.
 data LatencyProbe = LatencyProbe
   { probeSetup :: ProbeSetup,
     probeWanted :: TVar Wanted,
@@ -214,11 +207,9 @@ currentNodeStats = readIORef . probeNodeStats
 -- near starts the latency probe's thread. After that it costs one read of a variable. Never blocks.
 want :: LatencyProbe -> ReadFrom -> IO ()
 want probe = \case
-  ReadPrimary -> pure ()
-  PreferReplica -> pure ()
-  ReadAny -> pure ()
   SameZone zone -> asking (Set.member zone . wantedZones) (\wanted -> wanted {wantedZones = Set.insert zone (wantedZones wanted)})
   LowestLatency -> asking wantedLatencies (\wanted -> wanted {wantedLatencies = True})
+  _ -> pure ()
   where
     asking known add = do
       already <- known <$> readTVarIO (probeWanted probe)
@@ -353,12 +344,9 @@ awaitNext setup wanted news before current = do
         latest <- probeNews setup
         now <- readTVar current
         let more = wantedLatencies now /= wantedLatencies wanted || wantedZones now /= wantedZones wanted
-        case () of
-          _
-            | stopped -> pure (Just True)
-            | more -> pure (Just False)
-            | latest /= seen -> pure Nothing
-            | otherwise -> Just False <$ due
+        if stopped || more
+          then pure (Just stopped)
+          else if latest /= seen then pure Nothing else Just False <$ due
       case next of
         Just stopped -> pure stopped
         Nothing -> do
@@ -371,7 +359,6 @@ awaitNext setup wanted news before current = do
 -- | The slots, each with the time until which it counts as moving.
 newtype MovingSlots = MovingSlots (IORef (Map Slot Nanos))
 
--- | No slots.
 newMovingSlots :: IO MovingSlots
 newMovingSlots = MovingSlots <$> newIORef Map.empty
 

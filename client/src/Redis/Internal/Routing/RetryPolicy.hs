@@ -6,10 +6,9 @@
 -- it/, and where? That is a table over the replies of servers and the failures of
 -- connections.
 --
--- A redirect is no execution: a server that answers MOVED or ASK has not run the command, so
--- INCR follows it as GET does. Redirects are bounded twice, by the number of attempts and by
--- the time that is left. The first redirect is followed at once, further ones after a
--- jittered delay, so that two nodes that point at each other cannot keep a core busy.
+-- A server that answers MOVED or ASK has not run the command, so INCR follows a redirect as GET
+-- does. The number of attempts and the time that is left bound redirects. The first is followed at once,
+-- further ones after a jittered delay, so that two nodes that point at each other cannot keep a core busy.
 module Redis.Internal.Routing.RetryPolicy
   ( -- * The question
     RetryPolicy (..),
@@ -42,7 +41,6 @@ import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
 import Redis.Internal.Routing.Target
 import Redis.Internal.Routing.Topology (Trigger (..), isPermanent, isPermanentCause)
 
--- | The bounds for a command.
 data RetryPolicy = RetryPolicy
   { -- | How often a command may be sent in total.
     policyMaxAttempts :: Int,
@@ -62,7 +60,6 @@ data RetryPolicy = RetryPolicy
 data Role = Primary | Replica
   deriving stock (Eq, Show, Enum, Bounded)
 
--- | How an attempt failed.
 data FailedAttempt = FailedAttempt
   { failedError :: Error,
     -- | The node that it was sent to; 'Nothing' if no node could be chosen.
@@ -89,7 +86,6 @@ data AttemptsSoFar = AttemptsSoFar
   }
   deriving stock (Eq, Show)
 
--- | No attempt.
 noAttempts :: AttemptsSoFar
 noAttempts =
   AttemptsSoFar
@@ -114,7 +110,6 @@ data RetryDecision = RetryDecision
   }
   deriving stock (Eq, Show)
 
--- | The decision about a failed command.
 data NextStep
   = -- | The caller gets this error.
     GiveUp Error
@@ -123,7 +118,6 @@ data NextStep
     RetryAfter Double Target
   deriving stock (Eq, Show)
 
--- | An effect of a failure on other parts of the client.
 data Effect
   = -- | A trigger for "Redis.Internal.Routing.Topology".
     Tell Trigger
@@ -234,9 +228,7 @@ noteAttempt FailedAttempt {failedError, failedNode} soFar =
     { soFarAttempts = soFarAttempts soFar + 1,
       soFarReauthenticated = soFarReauthenticated soFar || isUnauthenticated failedError,
       soFarMaybeRan = soFarMaybeRan soFar || errorDelivery failedError == MaybeExecuted,
-      soFarReversedTrail = case failedNode of
-        Just node -> (node, failedError) : soFarReversedTrail soFar
-        Nothing -> soFarReversedTrail soFar
+      soFarReversedTrail = [(node, failedError) | Just node <- [failedNode]] <> soFarReversedTrail soFar
     }
   where
     isUnauthenticated = \case
@@ -254,7 +246,7 @@ adviseOn policy soFar failure = case failedError failure of
   ConnectionError (ConnectionFailure _ _ node cause) -> adviseOnConnection policy failure node cause
   RoutingError RoutingFailure {routingCause = cause} -> case cause of
     UncoveredSlot number
-      | clustered -> (maybe [] (\slot -> [Tell (SawUncovered slot)]) (slotFromInt number), Later (policyTarget policy))
+      | clustered -> ([Tell (SawUncovered slot) | Just slot <- [slotFromInt number]], Later (policyTarget policy))
     NoReachableNode reasons
       | not (null reasons) && all (isPermanent . snd) reasons -> ([], HandOver)
       | clustered -> ([], Later (policyTarget policy))
@@ -264,32 +256,27 @@ adviseOn policy soFar failure = case failedError failure of
   -- The deadline is over, so nobody waits for another attempt. A command that was not even
   -- sent ends with the errors of the nodes that it was waiting for.
   TimeoutError (TimeoutFailure _ NotSent _ _) -> ([], Conclude)
-  TimeoutError _ -> ([], HandOver)
-  UnexpectedReply _ -> ([], HandOver)
-  RefusedError _ -> ([], HandOver)
-  SubscriberTooSlow _ -> ([], HandOver)
-  ClientClosed -> ([], HandOver)
+  _ -> ([], HandOver)
   where
     clustered = isFollowing policy
 
 adviseOnReply :: RetryPolicy -> AttemptsSoFar -> FailedAttempt -> Redirect -> ([Effect], Advice)
 adviseOnReply policy soFar FailedAttempt {failedNode, failedRole} redirect = case redirect of
   Loading
-    | replica && clustered -> ([], Elsewhere (atPrimary (policyTarget policy)))
-    | otherwise -> (aboutNode SawLoading, Later (policyTarget policy))
+    | replica && clustered -> ([], elsewhere)
+    | otherwise -> (aboutNode SawLoading, later)
   Unauthenticated
     -- The server forgot who this connection is, or the user changed: one new handshake
     -- shows which.
     | soFarReauthenticated soFar -> ([], HandOver)
-    | otherwise -> (maybe [] (\node -> [Reconnect node]) failedNode, Later (policyTarget policy))
+    | otherwise -> ([Reconnect node | Just node <- [failedNode]], later)
   Redirected destination
     | Just node <- failedNode,
       Just target <- resolved destination,
       node /= target ->
       ([Tell (LearntRedirect node target)], if isNamed (policyTarget policy) then HandOver else Elsewhere (ToNode target))
     -- The server follows no primary just now.
-    | isNamed (policyTarget policy) -> ([], HandOver)
-    | otherwise -> ([], Later (policyTarget policy))
+    | otherwise -> ([], if isNamed (policyTarget policy) then HandOver else later)
   _ | not clustered -> ([], HandOver)
   Moved slot destination -> case resolved destination of
     Just target
@@ -302,33 +289,27 @@ adviseOnReply policy soFar FailedAttempt {failedNode, failedRole} redirect = cas
         ( Tell (LearntMoved slot target) : [Tell (SawStrayReplica node) | replica, Just node <- [failedNode]],
           Elsewhere (ToNode target)
         )
-    Nothing -> ([Tell (MovedToUnknown slot)], Later (policyTarget policy))
+    Nothing -> ([Tell (MovedToUnknown slot)], later)
   Ask slot destination -> case resolved destination of
-    Just target
-      | Just target == failedNode -> ([], Later (policyTarget policy))
-      | otherwise -> ([], Elsewhere (AskingNode target))
-    Nothing -> ([Tell (MovedToUnknown slot)], Later (policyTarget policy))
+    Just target -> ([], if Just target == failedNode then later else Elsewhere (AskingNode target))
+    Nothing -> ([Tell (MovedToUnknown slot)], later)
   -- Not all keys have arrived at the target of a migration. Only the source knows when they
   -- have, and the map still names the source.
-  TryAgain -> ([], Later (policyTarget policy))
-  ClusterDown -> ([Tell SawClusterDown], Later (policyTarget policy))
-  MasterDown
-    | replica -> (aboutNode SawMasterDown, Elsewhere (atPrimary (policyTarget policy)))
-    | otherwise -> (aboutNode SawMasterDown, Later (policyTarget policy))
-  ReadOnly
-    | replica -> ([], Elsewhere (atPrimary (policyTarget policy)))
-    | otherwise -> (aboutNode SawReadOnly, Later (policyTarget policy))
-  SentAway -> (aboutNode SawReadOnly, Later (policyTarget policy))
+  TryAgain -> ([], later)
+  ClusterDown -> ([Tell SawClusterDown], later)
+  MasterDown -> (aboutNode SawMasterDown, if replica then elsewhere else later)
+  ReadOnly | replica -> ([], elsewhere)
+  ReadOnly -> (aboutNode SawReadOnly, later)
+  SentAway -> (aboutNode SawReadOnly, later)
   where
+    later = Later (policyTarget policy)
+    elsewhere = Elsewhere (atPrimary (policyTarget policy))
     clustered = isFollowing policy
     replica = failedRole == Replica
     resolved destination = failedNode >>= \node -> redirectEndpoint (policyMapping policy) node destination
-    aboutNode trigger
-      | clustered = maybe [] (\node -> [Tell (trigger node)]) failedNode
-      | otherwise = []
+    aboutNode trigger = [Tell (trigger node) | clustered, Just node <- [failedNode]]
 
--- | The advice after a lost connection or a failed attempt to connect. Whether the command
--- may have run is known from the delivery; what would help, from the cause.
+-- | The advice after a lost connection or a failed attempt to connect.
 adviseOnConnection :: RetryPolicy -> FailedAttempt -> Endpoint -> ConnectionCause -> ([Effect], Advice)
 adviseOnConnection policy FailedAttempt {failedError, failedRole} node cause
   | suspect = (lost, HandOver)

@@ -26,10 +26,9 @@
 --
 -- An event about a retry that has ended changes nothing: the event came too late.
 --
--- Commands for one slot keep their order. Within the queue, a later one waits behind those that seek
--- a node. While the commands of one batch are placed in turn, 'UncoveredSlots' does the same: another
--- thread may learn of a node between two look-ups, and the second command of a slot would then
--- overtake the first, which found no node.
+-- Commands for one slot keep their order: in the queue, a later one waits behind those that seek a node.
+-- 'UncoveredSlots' does the same while the commands of one batch are placed in turn: another thread may
+-- learn of a node between two look-ups.
 module Redis.Internal.Routing.RetryQueue
   ( RetryQueue,
     newRetryQueue,
@@ -53,6 +52,8 @@ module Redis.Internal.Routing.RetryQueue
   )
 where
 
+import Control.Monad (when)
+import Data.Bifunctor (first)
 import Data.IORef
 import Data.IntMap.Strict (IntMap)
 import Data.IntMap.Strict qualified as IntMap
@@ -80,10 +81,8 @@ data RetryQueue a = RetryQueue
     retryQueueStopped :: Bool
   }
 
--- | The number of a retry.
 type RetryId = Int
 
--- | A command that is being recovered.
 data RetryState a = RetryState
   { retryPayload :: a,
     retryFacts :: Facts,
@@ -113,7 +112,6 @@ data Search
   | -- | Has the failure that counts if the time is over before a node is found.
     LastSearch FailedAttempt
 
--- | An event for the machine.
 data Event a
   = -- | A command failed, with this decision.
     Enter (RetryState a) NextStep
@@ -133,7 +131,6 @@ data Event a
   | -- | The client is closed.
     Stop
 
--- | An action for the driver.
 data Action a
   = Send RetryId a Target
   | -- | End the command with this error.
@@ -143,7 +140,6 @@ data Action a
     Expire a Error Error
   | Perform a Effect
 
--- | A machine without retries.
 newRetryQueue :: RetryQueue a
 newRetryQueue =
   RetryQueue
@@ -191,9 +187,7 @@ step now event queue = case event of
     Seeking _ target failure -> leave (LastSearch failure) number (queuedRetry queued) target current
     _ -> (current, [])
   Tick -> foldRetries (map snd (Set.toAscList (dueBy now))) (due now)
-  Stop ->
-    foldRetries (IntMap.keys (retryQueueStates queue)) stopped
-      `andThen` (\current -> current {retryQueueStopped = True})
+  Stop -> first (\current -> current {retryQueueStopped = True}) (foldRetries (IntMap.keys (retryQueueStates queue)) stopped)
   where
     seeking fresh target failure = QueuedRetry {queuedRetry = fresh, queuedStage = Seeking (searchEnd fresh) target failure}
     searchEnd fresh = min (deadlineAt (retryDeadline fresh)) (deadlineAt (deadlineAfter (retrySearch fresh) now))
@@ -202,14 +196,11 @@ step now event queue = case event of
 
     withRetry number act = maybe (queue, []) act (IntMap.lookup number (retryQueueStates queue))
 
-    foldRetries numbers act =
-      fmap concat . List.mapAccumL one queue $ numbers
+    foldRetries numbers act = concat <$> List.mapAccumL one queue numbers
       where
         one current number = maybe (current, []) (\queued -> act number queued current) (IntMap.lookup number (retryQueueStates current))
 
     dueBy time = Set.takeWhileAntitone ((<= time) . fst) (retryQueueWakes queue)
-
-    andThen (current, actions) change = (change current, actions)
 
 -- | Handles a retry whose time to be looked at has come.
 due :: Nanos -> RetryId -> QueuedRetry a -> RetryQueue a -> (RetryQueue a, [Action a])
@@ -232,8 +223,7 @@ due now number QueuedRetry {queuedRetry, queuedStage} queue = case queuedStage o
     overAt NotSent trail@(_ : _) = RoutingError (RoutingFailure "" NotSent (AttemptsExhausted trail))
     overAt delivery _ = timedOut delivery (retryDeadline queuedRetry)
 
--- | Handles the closing of the client: nothing is sent any more; a command on its way may
--- still be answered.
+-- | Handles the closing of the client: a command on its way may still be answered.
 stopped :: RetryId -> QueuedRetry a -> RetryQueue a -> (RetryQueue a, [Action a])
 stopped number QueuedRetry {queuedRetry, queuedStage} queue = case queuedStage of
   Leaving _ _ -> (queue, [])
@@ -281,9 +271,7 @@ place number queued queue =
       retryQueueSeekers = case queuedStage queued of
         Seeking {} -> Set.insert number (retryQueueSeekers cleared)
         _ -> retryQueueSeekers cleared,
-      retryQueueSlots = case soughtSlot queued of
-        Just slot -> IntMap.insertWith (+) slot 1 (retryQueueSlots cleared)
-        Nothing -> retryQueueSlots cleared
+      retryQueueSlots = maybe id (\slot -> IntMap.insertWith (+) slot 1) (soughtSlot queued) (retryQueueSlots cleared)
     }
   where
     cleared = forget number queue
@@ -296,9 +284,7 @@ forget number queue = case IntMap.lookup number (retryQueueStates queue) of
       { retryQueueStates = IntMap.delete number (retryQueueStates queue),
         retryQueueWakes = maybe id (\at -> Set.delete (at, number)) (wakeOf queued) (retryQueueWakes queue),
         retryQueueSeekers = Set.delete number (retryQueueSeekers queue),
-        retryQueueSlots = case soughtSlot queued of
-          Just slot -> IntMap.update (\count -> if count > 1 then Just (count - 1) else Nothing) slot (retryQueueSlots queue)
-          Nothing -> retryQueueSlots queue
+        retryQueueSlots = maybe id (IntMap.update (\count -> if count > 1 then Just (count - 1) else Nothing)) (soughtSlot queued) (retryQueueSlots queue)
       }
 
 -- | The slot of a retry whose later commands must not overtake it.
@@ -310,7 +296,6 @@ soughtSlot QueuedRetry {queuedRetry, queuedStage} = case queuedStage of
 retrySlot :: RetryState a -> Maybe Slot
 retrySlot = slotOf . policyTarget . retryPolicy
 
--- | When a retry must be looked at.
 wakeOf :: QueuedRetry a -> Maybe Nanos
 wakeOf QueuedRetry {queuedRetry, queuedStage} = case queuedStage of
   Resting at _ -> Just (min at over)
@@ -336,5 +321,4 @@ unlessUncovered (UncoveredSlots uncovered) target look = case target of
       then pure Nothing
       else do
         found <- look
-        if isNothing found then writeIORef uncovered (Set.insert slot before) else pure ()
-        pure found
+        found <$ when (isNothing found) (writeIORef uncovered (Set.insert slot before))

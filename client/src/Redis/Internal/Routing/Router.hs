@@ -59,10 +59,7 @@ import System.Random (randomRIO)
 
 -- | The role that a node is taken for at this destination.
 destinationTakenFor :: Destination -> Role
-destinationTakenFor destination = case destinationRole destination of
-  ForPrimary -> Primary
-  ForReplica -> Replica
-  ForControl -> Primary
+destinationTakenFor destination = if destinationRole destination == ForReplica then Replica else Primary
 
 -- | The destination for a command, by the current map. \(O(1)\)
 -- besides hashing the key, which is not hashed where one shard serves every slot; never blocks.
@@ -171,7 +168,6 @@ reader cluster elsewhere snapshot slot = do
   pure (shardOf snapshot slot >>= drawn)
 {-# NOINLINE reader #-}
 
--- | The error that no node was found, with the reasons of the last refresh.
 nobodyFor :: ClusterClient -> Target -> IO Error
 nobodyFor cluster target = do
   reasons <- newsReasons cluster
@@ -275,12 +271,12 @@ coverEventually cluster deadline =
 -- | Whether there is a node at this endpoint. Waits like 'destinationEventually' if no map is known.
 hasNode :: ClusterClient -> Nanos -> Endpoint -> IO (Either Error Bool)
 hasNode cluster deadline endpoint =
-  nodesEventually cluster deadline AllNodes >>= \case
-    Left failure -> pure (Left failure)
-    Right members
-      | endpoint `elem` map fst members -> pure (Right True)
+  nodesEventually cluster deadline AllNodes >>= traverse hasIt
+  where
+    hasIt members
+      | endpoint `elem` map fst members = pure True
       -- A redirect may have named the node since.
-      | otherwise -> Right . isJust <$> knownNode (clusterNodes cluster) endpoint
+      | otherwise = isJust <$> knownNode (clusterNodes cluster) endpoint
 
 -- | Carries out an effect of a retry decision, for a command that began at this time.
 carryOut :: ClusterClient -> Nanos -> Effect -> IO ()
@@ -290,9 +286,7 @@ carryOut cluster began = \case
     -- Does not make the node again if it is gone.
     knownNode (clusterNodes cluster) endpoint >>= \known ->
       for_ known $ \node -> do
-        reconnectNode (nodePool node) began
-        reconnectNode (nodeReplicaPool node) began
-        reconnectNode (nodeControlPool node) began
+        for_ [nodePool, nodeReplicaPool, nodeControlPool] $ \pool -> reconnectNode (pool node) began
         -- On another thread: it waits until descriptors are free, and this one must not.
         spawn ("redis close " <> renderEndpoint endpoint) (closeIdle (nodeDedicated node))
 

@@ -3,13 +3,13 @@
 --
 -- A cursor means something to one process only, and slots move between nodes during a walk.
 -- So the walk counts slots: a slot is /covered/ when everything that was in it throughout the
--- walk has been seen. The walk is over when all slots are covered.
+-- walk has been seen.
 --
 -- A /scan/ walks the keys of one node from cursor 0 to its end. Before and after the scan the
--- node is asked for its identity and its slots: a /status/. Both statuses must show the same
--- identity: the same process, a primary, in the same epoch of the cluster. Then the node did
--- not restart (with other cursors) and was not demoted in between, and no slot that it owns
--- in both statuses was away in between, because taking a slot back gives it a new epoch.
+-- node is asked for its identity and its slots: a /status/. Both must show the same identity: the
+-- same process, a primary, in the same epoch of the cluster. Then the node did not restart and was not
+-- demoted in between, and no slot that it owns in both statuses was away in between, because taking a
+-- slot back gives it a new epoch.
 --
 -- > status shows          scan here        done with it
 -- > --------------------------------------------------------------------------------
@@ -31,16 +31,13 @@
 -- A new scan is for the slots that are not covered and that the node owns, or that are on
 -- their way to it and half seen at their source. The caller does not get keys of other slots.
 --
--- A slot that moves key by key is split between two nodes. Keys go one way: a key that the scan
--- at the source did not see had gone to the target before, so a scan at the target that begins
--- later sees it, unless the slot came back meanwhile. To exclude that, the source is looked at
--- once more.
+-- Keys of a slot that moves key by key go one way: a key that the scan at the source did not see had
+-- gone to the target before, so a scan at the target that begins later sees it, unless the slot came
+-- back meanwhile. To exclude that, the source is looked at once more. No server reports keys that are
+-- moved back, against the direction of a slot's move, between two statuses.
 --
--- Nothing is undone when a node does not answer: its scan waits for a status that shows whether
--- it can go on. If another node owns the slots meanwhile, they get a scan there.
---
--- One case is not noticed, because no server reports it: keys that are moved back, against the
--- direction of a slot's move, between two statuses.
+-- When a node does not answer, its scan waits for a status that shows whether it can go on. If another
+-- node owns the slots meanwhile, they get a scan there.
 module Redis.Internal.Routing.Scan
   ( KeysWalk (..),
     newKeysWalk,
@@ -114,7 +111,6 @@ data NodeScan = NodeScan
   }
   deriving stock (Eq, Show)
 
--- | The progress of a walk.
 data KeysWalk = KeysWalk
   { walkCovered :: IntSet,
     walkHalf :: IntMap Half,
@@ -137,20 +133,15 @@ data Half = Half
   }
   deriving stock (Eq, Show)
 
--- | A walk at its beginning.
 newKeysWalk :: KeysWalk
 newKeysWalk = KeysWalk {walkCovered = IntSet.empty, walkHalf = IntMap.empty, walkHalves = 0, walkScans = Map.empty}
 
--- | Whether all slots are covered.
 walkIsOver :: KeysWalk -> Bool
 walkIsOver walk = IntSet.size (walkCovered walk) == slotCount
 
 -- | The slots that are not covered. \(O(slots)\).
 slotsToCover :: KeysWalk -> IntSet
-slotsToCover walk = IntSet.difference every (walkCovered walk)
-
-every :: IntSet
-every = IntSet.fromDistinctAscList [0 .. slotCount - 1]
+slotsToCover walk = IntSet.fromDistinctAscList [0 .. slotCount - 1] `IntSet.difference` walkCovered walk
 
 -- | An event that a driver reports.
 data Event
@@ -258,11 +249,9 @@ data KeyFilter
 
 -- | The slots whose keys the caller gets while this node is walked. \(O(slots)\).
 keyFilterOf :: Endpoint -> KeysWalk -> KeyFilter
-keyFilterOf endpoint walk = case Map.lookup endpoint (walkScans walk) of
-  Nothing -> TellOf IntSet.empty
-  Just scan
-    | IntSet.size (scanSlots scan) == slotCount -> TellAll
-    | otherwise -> TellOf (scanSlots scan)
+keyFilterOf endpoint walk = if IntSet.size slots == slotCount then TellAll else TellOf slots
+  where
+    slots = maybe IntSet.empty scanSlots (Map.lookup endpoint (walkScans walk))
 
 -- | The position at which a walk goes on.
 data Position = Position
@@ -272,11 +261,9 @@ data Position = Position
   }
   deriving stock (Eq)
 
--- | Shows the position's text.
 instance Show Position where
   showsPrec level = showsPrec level . positionText
 
--- | The progress of a walk.
 data Standing
   = OverKeys KeysWalk
   | OverItems ItemsWalk
@@ -319,13 +306,10 @@ number = Char8.pack . show
 
 -- The first and last slot of each range.
 runsOf :: [Int] -> [(Int, Int)]
-runsOf = \case
-  [] -> []
-  first : rest -> go first first rest
+runsOf = foldr extend []
   where
-    go first final = \case
-      next : rest | next == final + 1 -> go first next rest
-      rest -> (first, final) : runsOf rest
+    extend slot ((first, final) : others) | first == slot + 1 = (slot, final) : others
+    extend slot others = (slot, slot) : others
 
 endpointArguments :: Endpoint -> [ByteString]
 endpointArguments = \case
@@ -368,24 +352,15 @@ positionFromText text = do
         place <- endpointFrom endpoint
         let scan = NodeScan {scanIdentity = identity, scanCursor = filled cursor, scanOwned = IntSet.empty, scanLeaving = IntSet.empty, scanComing = IntMap.empty}
         pure (walk {walkScans = Map.insert place scan (walkScans walk)}, Just place)
-      ["o", first, final] -> do
-        slots <- range first final
-        changed walk current (\scan -> scan {scanOwned = scanOwned scan <> slots})
-      ["g", first, final] -> do
-        slots <- range first final
-        changed walk current (\scan -> scan {scanLeaving = scanLeaving scan <> slots})
+      ["o", first, final] -> range first final >>= \slots -> changed walk current (\scan -> scan {scanOwned = scanOwned scan <> slots})
+      ["g", first, final] -> range first final >>= \slots -> changed walk current (\scan -> scan {scanLeaving = scanLeaving scan <> slots})
       ["i", slot, stampText] -> do
         at <- slotFrom slot
         stamp <- wholeNumber stampText
         changed walk current (\scan -> scan {scanComing = IntMap.insert at stamp (scanComing scan)})
       _ -> Nothing
-    changed walk current change = do
-      place <- current
-      pure (walk {walkScans = Map.adjust change place (walkScans walk)}, current)
-    range first final = do
-      from <- slotFrom first
-      to <- slotFrom final
-      pure (IntSet.fromDistinctAscList [from .. to])
+    changed walk current change = (\place -> (walk {walkScans = Map.adjust change place (walkScans walk)}, current)) <$> current
+    range first final = (\from to -> IntSet.fromDistinctAscList [from .. to]) <$> slotFrom first <*> slotFrom final
 
 slotFrom :: ByteString -> Maybe Int
 slotFrom text = do
@@ -426,9 +401,8 @@ unescaped text = case Char8.break (== '%') text of
     | ByteString.null rest -> Just plain
     | otherwise -> do
       let (digits, more) = ByteString.splitAt 2 (ByteString.drop 1 rest)
-      code <- case map digit (Char8.unpack digits) of
-        [Just high, Just low] -> Just (high * 16 + low)
-        _ -> Nothing
+      [high, low] <- traverse digit (Char8.unpack digits)
+      let code = high * 16 + low
       ((plain <> ByteString.singleton code) <>) <$> unescaped more
   where
     digit :: Char -> Maybe Word8

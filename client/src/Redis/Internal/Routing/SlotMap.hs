@@ -1,14 +1,11 @@
 -- | The slot map: which primary serves which slot, as an immutable snapshot.
 --
--- A snapshot is never changed, only replaced, so any thread routes by it without a lock
--- while another learns a better one. A look-up reads one unboxed array that has an index for
--- each block of 64 slots (and, if the block has several owners, a second array that has an
--- index for each slot), and then the array of shards. A map from slot ranges would be
--- smaller, but slower on the path of every command.
+-- A look-up reads one unboxed array that has an index for each block of 64 slots (and, if the block
+-- has several owners, a second array that has an index for each slot), and then the array of shards. A
+-- map from slot ranges would be smaller, but slower on the path of every command.
 --
--- A snapshot is canonical: shards and replicas are in the order of their
--- endpoints, so two servers that see the same cluster give equal maps,
--- whatever order they list it in.
+-- A snapshot is canonical: shards and replicas are in the order of their endpoints, so two servers that
+-- see the same cluster give equal maps.
 module Redis.Internal.Routing.SlotMap
   ( SlotMap,
     Shard (..),
@@ -38,7 +35,7 @@ module Redis.Internal.Routing.SlotMap
   )
 where
 
-import Control.Monad (forM_)
+import Control.Monad (forM_, when)
 import Control.Monad.ST (runST)
 import Data.ByteString (ByteString)
 import Data.IntMap.Strict qualified as IntMap
@@ -73,7 +70,6 @@ instance Show SlotMap where
         . showString " by "
         . shows (slotMapShards slotMap)
 
--- | A primary and its replicas.
 data Shard = Shard
   { shardPrimary :: Endpoint,
     -- | Ascending, without duplicates.
@@ -81,7 +77,6 @@ data Shard = Shard
   }
   deriving stock (Eq, Show)
 
--- | A map without any slot.
 emptySlotMap :: SlotMap
 emptySlotMap = slotMapFromClaims []
 
@@ -93,9 +88,7 @@ noShard = 0xffff
 mostShards :: Int
 mostShards = mixed
 
--- | The position, among 'slotMapShards', of the shard that serves a slot, or
--- 'noShard'. For a router that keeps an array of connections beside the map.
--- \(O(1)\).
+-- | The position, among 'slotMapShards', of the shard that serves a slot, or 'noShard'. \(O(1)\).
 slotShardIndex :: SlotMap -> Slot -> Int
 slotShardIndex SlotMap {mapOwners, mapBlocks} slot
   | ofBlock /= mixed = ofBlock
@@ -166,7 +159,6 @@ slotMapUncovered slotMap = listToMaybe [slot | (index, slot) <- zip (ownerIndice
 slotMapZones :: SlotMap -> Map.Map Endpoint ByteString
 slotMapZones = mapZones
 
--- | The map with these availability zones.
 withZones :: Map.Map Endpoint ByteString -> SlotMap -> SlotMap
 withZones zones slotMap = slotMap {mapZones = zones}
 
@@ -193,28 +185,21 @@ sameOwners a b
 data Claim = Claim
   { -- | First and last of each range.
     claimRanges :: [(Slot, Slot)],
-    -- | 'Nothing' if the server does not know its address; its slots are then
-    -- uncovered.
+    -- | 'Nothing' if the server does not know its address; its slots are then uncovered.
     claimPrimary :: Maybe Endpoint,
     claimReplicas :: [Endpoint]
   }
   deriving stock (Eq, Show)
 
 -- | Builds a snapshot. Of two claims to one slot the later one counts. A node that is a
--- primary of any claim is a replica of none.
--- \(O(slots + n \log n)\), and the slots are written in one pass.
+-- primary of any claim is a replica of none. \(O(slots + n \log n)\).
 slotMapFromClaims :: [Claim] -> SlotMap
 slotMapFromClaims claims = SlotMap {mapOwners, mapBlocks = blocksOf mapOwners, mapShards, mapZones = Map.empty}
   where
     replicasOf :: Map.Map Endpoint (Set Endpoint)
     replicasOf =
       Map.fromAscList . take mostShards . Map.toAscList $
-        Map.fromListWith
-          Set.union
-          [ (primary, Set.fromList (claimReplicas claim))
-            | claim <- claims,
-              Just primary <- [claimPrimary claim]
-          ]
+        Map.fromListWith Set.union [(primary, Set.fromList (claimReplicas claim)) | claim <- claims, Just primary <- [claimPrimary claim]]
 
     mapShards =
       arrayFromList
@@ -228,22 +213,16 @@ slotMapFromClaims claims = SlotMap {mapOwners, mapBlocks = blocksOf mapOwners, m
       forM_ claims $ \claim -> do
         let index = fromMaybe noShard (claimPrimary claim >>= (`Map.lookupIndex` replicasOf))
         forM_ (claimRanges claim) $ \(first, final) ->
-          setByteArray
-            owners
-            (slotNumber first)
-            -- A range whose end is before its start is empty.
-            (max 0 (slotNumber final - slotNumber first + 1))
-            (fromIntegral index :: Word16)
+          -- A range whose end is before its start is empty.
+          setByteArray owners (slotNumber first) (max 0 (slotNumber final - slotNumber first + 1)) (fromIntegral index :: Word16)
       unsafeFreezeByteArray owners
 
 -- | The snapshot after a server said that this node serves a slot. The node may be new, or a
--- replica until now. \(O(slots)\), a copy of 32 KiB; nothing is copied if the map says so
--- already.
+-- replica until now. \(O(slots)\), a copy of 32 KiB, unless the map says so already.
 withMoved :: Slot -> Endpoint -> SlotMap -> SlotMap
 withMoved slot endpoint slotMap
   | slotOwner slotMap slot == Just endpoint = slotMap
-  | otherwise =
-    slotMap {mapOwners = owned, mapBlocks = blocks, mapShards = arrayFromList shards}
+  | otherwise = slotMap {mapOwners = owned, mapBlocks = blocks, mapShards = arrayFromList shards}
   where
     before = mapShards slotMap
     known = List.findIndex ((== endpoint) . shardPrimary) (slotMapShards slotMap)
@@ -251,11 +230,7 @@ withMoved slot endpoint slotMap
     -- A full array has no room for one more shard; then the slot is uncovered until the next
     -- refresh finds its primary.
     isNew = isNothing known && sizeofArray before < mostShards
-    index = case known of
-      Just position -> position
-      Nothing
-        | isNew -> place
-        | otherwise -> noShard
+    index = fromMaybe (if isNew then place else noShard) known
 
     shards
       | isNew =
@@ -267,13 +242,9 @@ withMoved slot endpoint slotMap
     owned = runST $ do
       owners <- newByteArray (slotCount * 2)
       copyByteArray owners 0 (mapOwners slotMap) 0 (slotCount * 2)
-      if isNew
-        then forM_ [0 .. slotCount - 1] $ \position -> do
-          let owner = indexByteArray (mapOwners slotMap) position :: Word16
-          if fromIntegral owner >= place && fromIntegral owner /= noShard
-            then writeByteArray owners position (owner + 1)
-            else pure ()
-        else pure ()
+      when isNew . forM_ [0 .. slotCount - 1] $ \position -> do
+        let owner = indexByteArray (mapOwners slotMap) position :: Word16
+        when (fromIntegral owner >= place && fromIntegral owner /= noShard) (writeByteArray owners position (owner + 1))
       writeByteArray owners (slotNumber slot) (fromIntegral index :: Word16)
       unsafeFreezeByteArray owners
 

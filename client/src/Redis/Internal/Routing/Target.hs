@@ -2,8 +2,7 @@
 --
 -- A 'Route' is what a command says. A 'Target' is what decides where one attempt goes: it follows
 -- from the route, or from the failure before. A 'Redis.Internal.Routing.Nodes.Destination' is a node
--- in a role, which the current map has for the target. It is a module by itself because the retry
--- policy, which the router imports, needs it, too.
+-- in a role, which the current map has for the target.
 module Redis.Internal.Routing.Target
   ( Target (..),
     targetOf,
@@ -20,7 +19,6 @@ import Redis.Error (Endpoint)
 import Redis.Internal.Command (Command, Route (..), routeOf)
 import Redis.Internal.Protocol.Slot (Slot, keySlot)
 
--- | What decides where an attempt goes.
 data Target
   = -- | Any primary.
     TargetAnyNode
@@ -41,19 +39,13 @@ data Target
 -- | The target of a command that one node answers. All its keys share a slot.
 targetOf :: Command a -> Target
 targetOf given = case routeOf given of
-  FirstKey -> TargetAnyNode
   OneKey key -> TargetSlot (keySlot key)
   SameSlot (key :| _) -> TargetSlot (keySlot key)
   Splittable _ (key :| _) -> TargetSlot (keySlot key)
   OneSlot slot -> TargetPrimary slot
   OneNode endpoint -> TargetNode endpoint
-  AnyNode -> TargetAnyNode
   AnyNodeFor slot -> TargetAnyFor slot
-  NodesOwn -> TargetAnyNode
-  Unsendable _ -> TargetAnyNode
-  Everywhere _ _ -> TargetAnyNode
-  PerNode _ _ -> TargetAnyNode
-  AskServer _ _ -> TargetAnyNode
+  _ -> TargetAnyNode
 {-# INLINE targetOf #-}
 
 -- | The slot that decides where a command goes, if a slot does.
@@ -82,7 +74,6 @@ namesNode = \case
   _ -> False
 {-# INLINE namesNode #-}
 
--- | Whether ASKING goes ahead of the command.
 needsAsking :: Target -> Bool
 needsAsking = \case
   AskingNode _ -> True

@@ -1,30 +1,25 @@
 -- | Decides when to ask for a cluster's map, or for the primary of a group, whom to ask, and
 -- which answer to accept.
 --
--- A group is a map of one shard that serves every slot, so that everything that follows from
--- a map is the same for both.
+-- A group is a map of one shard that serves every slot.
 --
--- It is a step function: a driver thread hands in an event and the time, and carries out the
--- actions. Nothing here waits, and commands never wait for it: they go by the last published
--- map, and by the redirects they get.
+-- A driver thread hands an event and the time to 'step', and carries out the actions. Commands never
+-- wait for it: they go by the last published map, and by the redirects they get.
 --
 -- Guarantees:
 --
 -- * At most one refresh is in flight, and two never start closer together than
---   the throttle, however many commands ask for one. A trigger that comes while a
---   refresh is in flight leads to another one after it, since the answers may be
---   older than the trigger. Only a sentinel's announcement of a switch ends the refresh in
---   call: that one may wait for a primary that hangs, and the answers to it are older than
---   the switch. The next one begins at once.
+--   the throttle. A trigger that comes while a refresh is in flight leads to another one after it,
+--   since the answers may be older than the trigger. Only a sentinel's announcement of a switch ends
+--   the refresh: that one may wait for a primary that hangs. The next one begins at once.
 -- * A MOVED changes its one slot at once. Answers gathered before it, or so
 --   soon after it that the node asked may not have heard of the move, do not undo it. The
 --   same holds for a switch that sentinels have announced, or that this client has found.
 -- * The configured seeds, which may have left the cluster long ago, are asked only if no known
 --   node answers.
 --
--- A report is not accepted because it came first. In a cluster, the report that most nodes hold is
--- accepted. Of reports with equally many votes, the highest epoch counts, then the most slots
--- covered, then the latest answer.
+-- In a cluster, the report that most nodes hold is accepted. Of reports with equally many votes, the
+-- highest epoch counts, then the most slots covered, then the latest answer.
 --
 -- Of sentinels' reports, the one with the highest epoch is accepted: a fail-over raises the
 -- epoch, and sentinels with a lower one have not heard of it yet, however many they are. If
@@ -37,9 +32,6 @@
 -- those whose data no other primary continues, then the one in use. So a primary that comes
 -- back after a replica was promoted does not take commands back, and a stranger that answers
 -- fast does not win over a primary that is slow.
---
--- The alternative, a thread that sleeps and locks, was rejected: none of these guarantees
--- could be tested without waiting in real time.
 module Redis.Internal.Routing.Topology
   ( -- * Settings
     Settings (..),
@@ -91,6 +83,7 @@ import Data.Maybe (listToMaybe, mapMaybe)
 import Data.Ord (Down (Down))
 import Data.Set (Set)
 import Data.Set qualified as Set
+import Data.Tuple (swap)
 import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Backoff (delayFor)
@@ -104,7 +97,6 @@ import System.Random (StdGen, uniformR)
 -- | A point in time, or a span of it, on a clock that never goes back.
 type Seconds = Double
 
--- | The settings, which do not change.
 data Settings = Settings
   { -- | The kind of servers that are asked.
     settingsRule :: Rule,
@@ -129,9 +121,6 @@ data Settings = Settings
   }
   deriving stock (Eq, Show)
 
--- | The settings for a configuration: three nodes asked, an answer within two
--- seconds or the connect timeout if that is shorter, 0.1 s to gather more, and
--- 2 s of grace for a MOVED or a switch.
 settingsFromConfig :: Config -> NonEmpty Endpoint -> Settings
 settingsFromConfig config seeds =
   Settings
@@ -186,7 +175,6 @@ data Trigger
 -- | Tells the answers of one refresh from those of an earlier one.
 type RefreshId = Int
 
--- | An event for the step function.
 data Event
   = Triggered Trigger
   | -- | The answer of a node that was asked: its report, or why there is none.
@@ -195,7 +183,6 @@ data Event
     Tick
   deriving stock (Eq, Show)
 
--- | An action for the driver.
 data Action
   = -- | Ask each of these nodes for its report, all at once, over the open connections to it.
     -- Each has so many seconds; after that it counts as failed.
@@ -212,7 +199,6 @@ data Action
     RefreshFailed [(Endpoint, Error)]
   deriving stock (Eq, Show)
 
--- | Nodes that are asked together.
 data Round = KnownRound [Endpoint] | SeedRound [Endpoint]
 
 data Refresh = Refresh
@@ -229,7 +215,6 @@ data Refresh = Refresh
     refreshRounds :: [Round]
   }
 
--- | The whole state.
 data State = State
   { stateSettings :: Settings,
     stateRandom :: StdGen,
@@ -274,21 +259,16 @@ newState settings random now =
       stateUnsettled = now
     }
 
--- | The map last published.
 currentMap :: State -> SlotMap
 currentMap = stateMap
 
--- | The refresh that is waiting for answers.
 refreshInFlight :: State -> Maybe RefreshId
 refreshInFlight = fmap refreshId . stateRefresh
 
 -- | When to step with 'Tick' at the latest.
 nextWake :: State -> Seconds
-nextWake State {stateRefresh, stateWanted, stateNotBefore, statePeriodic} = case stateRefresh of
-  Just Refresh {refreshUntil} -> refreshUntil
-  Nothing
-    | stateWanted -> stateNotBefore
-    | otherwise -> max stateNotBefore statePeriodic
+nextWake State {stateRefresh, stateWanted, stateNotBefore, statePeriodic} =
+  maybe (if stateWanted then stateNotBefore else max stateNotBefore statePeriodic) refreshUntil stateRefresh
 
 -- | The state and the actions that follow from an event. \(O(n \log n)\) in the nodes, and
 -- \(O(slots)\) when a map is made.
@@ -314,10 +294,8 @@ learn now trigger state = case trigger of
     | settingsRule (stateSettings state) == OfCluster ->
       let moved = state {stateMoved = Map.insert slot (endpoint, now) (stateMoved state)}
           isNews = slotOwner (stateMap state) slot /= Just endpoint
-       in if isNews
-            then publish (withMoved slot endpoint (stateMap state)) moved {stateWanted = True}
-            else -- Another caller was redirected, too, and its MOVED has been handled.
-              (moved, [])
+       in -- If not, another caller was redirected, too, and its MOVED has been handled.
+          if isNews then publish (withMoved slot endpoint (stateMap state)) moved {stateWanted = True} else (moved, [])
   -- A switch is rare, and commands wait for its result: the throttle does not count, and the
   -- refresh in flight ends. Each sentinel announces a switch; only the first announcement is news.
   SentinelsSwitched old new
@@ -346,12 +324,9 @@ fixedStep configured current trigger = case trigger of
 -- | Goes as far as is possible at this time.
 advance :: Seconds -> State -> (State, [Action])
 advance now state@State {stateRefresh, stateWanted, stateNotBefore, statePeriodic} = case stateRefresh of
-  Just refresh
-    | isDecided now state refresh -> conclude now refresh state
-    | otherwise -> (state, [])
-  Nothing
-    | now >= stateNotBefore && (stateWanted || now >= statePeriodic) -> start now state
-    | otherwise -> (state, [])
+  Just refresh | isDecided now state refresh -> conclude now refresh state
+  Nothing | now >= stateNotBefore && (stateWanted || now >= statePeriodic) -> start now state
+  _ -> (state, [])
 
 hear :: Seconds -> State -> Endpoint -> Either Error TopologyReport -> Refresh -> Refresh
 hear now State {stateSettings, stateLeft} endpoint answer refresh = case answer of
@@ -378,9 +353,7 @@ hear now State {stateSettings, stateLeft} endpoint answer refresh = case answer 
 -- most of the nodes asked agree.
 isDecided :: Seconds -> State -> Refresh -> Bool
 isDecided now State {stateSettings} Refresh {refreshWaiting, refreshUntil, refreshReports, refreshAsked} =
-  Set.null refreshWaiting
-    || now >= refreshUntil
-    || mostAgree (settingsRule stateSettings) refreshAsked refreshReports
+  Set.null refreshWaiting || now >= refreshUntil || mostAgree (settingsRule stateSettings) refreshAsked refreshReports
 
 start :: Seconds -> State -> (State, [Action])
 start now state@State {stateSettings, stateNextId} =
@@ -429,15 +402,7 @@ start now state@State {stateSettings, stateNextId} =
 
 ask :: Seconds -> Round -> State -> Refresh -> (State, [Action])
 ask now nodes state refresh =
-  ( state
-      { stateRefresh =
-          Just
-            refresh
-              { refreshWaiting = Set.fromList endpoints,
-                refreshAsked = length endpoints,
-                refreshUntil = now + within
-              }
-      },
+  ( state {stateRefresh = Just refresh {refreshWaiting = Set.fromList endpoints, refreshAsked = length endpoints, refreshUntil = now + within}},
     [action (refreshId refresh) within endpoints]
   )
   where
@@ -502,11 +467,7 @@ leave now old new state@State {stateSettings, stateLeft} =
 -- | Makes refreshes frequent for some time, because more may change: no report has a replica
 -- before it has copied all data of its new primary.
 unsettled :: Seconds -> State -> State
-unsettled now state =
-  state
-    { stateUnsettled = now + 5 * settleSeconds,
-      statePeriodic = min (statePeriodic state) (now + settleSeconds)
-    }
+unsettled now state = state {stateUnsettled = now + 5 * settleSeconds, statePeriodic = min (statePeriodic state) (now + settleSeconds)}
 
 settleSeconds :: Seconds
 settleSeconds = 2
@@ -520,7 +481,6 @@ shuffle :: [a] -> StdGen -> ([a], StdGen)
 shuffle items random = (map snd (List.sortOn fst (zip keys items)), after)
   where
     (after, keys) = List.mapAccumL (\generator _ -> swap (uniformR (minBound, maxBound :: Int) generator)) random items
-    swap (key, generator) = (generator, key)
 
 -- | Whether asking again would fail the same way: a wrong password, a certificate that is
 -- not trusted, a server that is no node of a cluster, a name that sentinels do not know.
@@ -593,11 +553,9 @@ data Accepted = Accepted
   }
   deriving stock (Eq, Show)
 
--- | The state before any report was accepted.
 nothingAccepted :: Accepted
 nothingAccepted = Accepted {acceptedEpoch = Nothing, acceptedPrimary = Nothing, acceptedHistory = ""}
 
--- | The state after this report was accepted.
 acceptedFrom :: TopologyReport -> Accepted
 acceptedFrom TopologyReport {reportEpoch, reportGroup} =
   Accepted
@@ -656,7 +614,6 @@ mostAgree rule asked reports = case rule of
   OfMembers -> any ((> asked) . (* 2) . votes) (alike reports)
   OfSentinels -> False
 
--- | Groups reports that say the same.
 alike :: [TopologyReport] -> [[TopologyReport]]
 alike = List.foldl' place []
   where

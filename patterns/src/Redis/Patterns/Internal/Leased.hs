@@ -1,17 +1,13 @@
 -- | Things that a server gives for a time, and that are renewed while they are in use.
 --
--- The server gives a thing for a time, the lease. 'withLeased' asks until the server gives it, or
--- the time limit is over. Then a thread renews the lease at each third of it, until the action ends,
--- or until the lease is lost. The answers to the user are always on the safe side: the lease counts
--- from before the request was sent, and a hundredth of it is subtracted in case the two clocks do
--- not run alike. So 'isHeld' returns 'False' before the server gives the thing to another
--- caller, whatever happened to requests and replies.
---
--- A lease that was lost once stays lost, even if the server would give it again.
+-- 'withLeased' asks until the server gives the thing for a time, the lease, or the time limit is over.
+-- Then a thread renews the lease at each third of it, until the action ends, or until the lease is lost.
+-- The answers to the user are on the safe side: the lease counts from before the request was sent, and a
+-- hundredth of it is subtracted in case the two clocks do not run alike. So 'isHeld' returns 'False'
+-- before the server gives the thing to another caller. A lease that was lost once stays lost.
 --
 -- The commands that take, renew and give back may each run twice: they identify the caller by a
--- token that no other caller has. So after a lost reply the request is sent again, and nothing is
--- guessed.
+-- token that no other caller has. So after a lost reply the request is sent again.
 module Redis.Patterns.Internal.Leased
   ( -- * Having it
     Lease,
@@ -160,14 +156,10 @@ asking client Leased {leasedTake, leasedFor, leasedTimeout} = do
 -- | Whether another attempt would fail with the same error.
 isFinal :: Error -> Bool
 isFinal = \case
-  ReplyError _ -> True
-  UnexpectedReply _ -> True
-  RefusedError _ -> True
-  ClientClosed -> True
-  SubscriberTooSlow _ -> True
   ConnectionError _ -> False
   TimeoutError _ -> False
   RoutingError _ -> False
+  _ -> True
 
 -- A renewal whose reply was lost may have run or not. Either is right: the deadline moves only when
 -- a reply arrives, and the renewal is sent again until the lease is over.

@@ -6,6 +6,7 @@ module Redis.Patterns.Internal.Time
     until',
     waitFor,
     pauseFor,
+    asMicros,
     jittered,
     named,
   )

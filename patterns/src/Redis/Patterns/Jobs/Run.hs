@@ -14,7 +14,6 @@ import Control.Concurrent.Async (withAsync)
 import Control.Exception (SomeException, try)
 import Control.Monad (forever, void)
 import Data.ByteString (ByteString)
-import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (traverse_)
 import Data.Int (Int64)
 import Redis
@@ -22,6 +21,7 @@ import Redis.Commands (StreamId (..))
 import Redis.Decode qualified as Decode
 import Redis.Duration (inMicroseconds, inMilliseconds)
 import Redis.Patterns.Internal.Time (named)
+import Redis.Patterns.Internal.Token (number)
 import Redis.Patterns.Jobs.Queue
 import Redis.Patterns.Jobs.Scripts
 import Redis.Patterns.Worker.Engine
@@ -95,14 +95,11 @@ turnOf queue Entry {entryStream, entryId, entryFields, entryDeliveries} = do
 
 turnWords :: Turn -> [ByteString]
 turnWords Turn {turnJob, turnEntry = StreamId time count, turnPriority} =
-  [jobIdBytes turnJob, Char8.pack (show time <> "-" <> show count), priorityWord turnPriority, jobGroup]
+  [jobIdBytes turnJob, number time <> "-" <> number count, priorityWord turnPriority, jobGroup]
 
 -- | The number of the priority's stream; they are numbered from 1.
 priorityWord :: Priority -> ByteString
 priorityWord = number . (+ 1) . fromEnum
-
-number :: Show number => number -> ByteString
-number = Char8.pack . show
 
 -- | What a worker should do with a job.
 data Beginning

@@ -7,10 +7,9 @@
 -- one worker can: so a script that is sent twice, or two workers that had the same job, settle it
 -- once.
 --
--- A script names all keys that it uses. While the slot moves, a server refuses a script if it lacks
--- one of its keys. If a script used a key that it did not name, it could fail half-way, with half
--- of its work done. For the same reason a script reads a key before it writes the first one, if a
--- write to it could fail.
+-- A script names all keys that it uses: while the slot moves, a server refuses a script if it lacks
+-- one of its keys, but a script that used another one could fail half-way. For the same reason a script
+-- reads a key before it writes the first one, if a write to it could fail.
 module Redis.Patterns.Jobs.Scripts
   ( callScript,
     callScriptWith,
@@ -167,8 +166,8 @@ settling text =
       <> text
 
 -- | Arguments: @… deliveries@. Returns the payload, the number of this try and the number of all
--- tries; or nothing, if the job should not run; or only the reason, if it has failed for good by that. A job that was cancelled while another worker had it
--- ends here.
+-- tries; or nothing, if the job should not run; or only the reason, if it has failed for good by that.
+-- A job that was cancelled while another worker had it ends here.
 beginScript :: Script
 beginScript =
   settling

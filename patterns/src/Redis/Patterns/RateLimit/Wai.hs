@@ -8,12 +8,11 @@
 --
 -- == Open or closed
 --
--- If the server does not answer, a limiter must guess. The right guess depends on what it protects.
--- 'FailOpen' serves the request: use it for a limit that protects from too much load, since a site
--- that is down together with its limiter is worse. 'FailClosed' answers 503: use it for a limit
--- that protects from guessing passwords, since an attacker who can bring the limiter down must gain
--- nothing. If a reply is lost, the limiter asks again first; that may count the request twice, but
--- never allows one that is over the limit.
+-- If the server does not answer, a limiter must guess. 'FailOpen' serves the request: use it for a limit
+-- that protects from too much load, since a site that is down together with its limiter is worse.
+-- 'FailClosed' answers 503: use it for a limit that protects from guessing passwords, since an attacker
+-- who can bring the limiter down must gain nothing. If a reply is lost, the limiter asks again first;
+-- that may count the request twice, but never allows one that is over the limit.
 module Redis.Patterns.RateLimit.Wai
   ( rateLimited,
     Limiting (limitingKey, limitingWithoutAnswer, limitingTimeout, limitingRefused, limitingOnError),
@@ -32,11 +31,11 @@ where
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.IP (IP (..), fromIPv6b, fromSockAddr, makeAddrRange, toIPv4)
-import Data.Int (Int64)
 import Network.HTTP.Types (HeaderName, ResponseHeaders, hContentType, status429, status503)
 import Network.Wai (Application, Middleware, Request, mapResponseHeaders, remoteHost, requestHeaders, responseLBS)
 import Redis
 import Redis.Duration
+import Redis.Patterns.Internal.Token (number)
 import Redis.Patterns.RateLimit
 import Text.Read (readMaybe)
 
@@ -104,10 +103,9 @@ byPeer = Just . addressKey . fmap fst . fromSockAddr . remoteHost
 -- addresses than proxies, the first one counts; if there is none, or it is no address, that of the peer.
 -- \(O(n)\) in the length of the headers.
 byForwarded :: Int -> Request -> Maybe ByteString
-byForwarded proxies request =
-  case drop (max 0 (length hops - max 0 proxies)) hops of
-    client : _ | proxies > 0, Just address <- client -> Just (addressKey (Just address))
-    _ -> byPeer request
+byForwarded proxies request = case drop (max 0 (length hops - max 0 proxies)) hops of
+  Just address : _ | proxies > 0 -> Just (addressKey (Just address))
+  _ -> byPeer request
   where
     hops = [addressIn hop | (name, content) <- requestHeaders request, name == "X-Forwarded-For", hop <- Char8.split ',' content]
 
@@ -166,6 +164,3 @@ rateLimited client Limiting {limitingRule, limitingKey, limitingWithoutAnswer, l
 
 wholeSeconds :: Duration -> ByteString
 wholeSeconds duration = number ((inMicroseconds duration + 999999) `div` 1000000)
-
-number :: Int64 -> ByteString
-number = Char8.pack . show

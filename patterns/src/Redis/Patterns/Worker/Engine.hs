@@ -1,13 +1,11 @@
 -- | The engine that runs a worker.
 --
--- The thread that has called 'runEngine' takes entries and starts a thread for each. It takes no
--- more entries than it has free hands. From time to time, before it takes new entries, it looks for
--- those whose rest is over and those that other workers left. A second thread tells the server
--- regularly which entries are in hand. The thread that handled an entry also settles it, and its
--- hand is free only after that; so while the server cannot be reached, a worker takes nothing new.
---
--- No entry exists in the worker's memory alone. However a worker ends, the entries that it loses
--- are pending on the server, and other workers find them there.
+-- The thread that has called 'runEngine' takes entries, no more than it has free hands, and starts a
+-- thread for each. From time to time it first looks for those whose rest is over and those that other
+-- workers left. A second thread tells the server regularly which entries are in hand. The thread that
+-- handled an entry also settles it, and its hand is free only after that; so while the server cannot be
+-- reached, a worker takes nothing new. However a worker ends, other workers find its entries pending on
+-- the server.
 module Redis.Patterns.Worker.Engine
   ( Handling (..),
     Settled (..),
@@ -22,7 +20,7 @@ import Control.Concurrent.Async
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
 import Control.Exception
-import Control.Monad (forM_, forever, unless, void, when)
+import Control.Monad (foldM, forM_, forever, unless, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Builder qualified as Builder
 import Data.ByteString.Lazy qualified as Lazy
@@ -36,8 +34,8 @@ import Data.Maybe (isNothing)
 import GHC.Clock (getMonotonicTime)
 import Redis
 import Redis.Commands (PendingEntry (..), StreamBound (..), StreamId)
-import Redis.Duration (inMicroseconds, inSeconds)
-import Redis.Patterns.Internal.Time (named)
+import Redis.Duration (inSeconds)
+import Redis.Patterns.Internal.Time (asMicros, named)
 import Redis.Patterns.Internal.Token
 import Redis.Patterns.Worker.Group
 import Redis.Patterns.Worker.Pending
@@ -82,15 +80,10 @@ tell engine event = void (try @SomeException (workerReport (settings engine) eve
 -- | Runs the worker until it should stop, or throws an error that would come again. When this ends,
 -- no handler runs any more.
 runEngine :: Client -> Worker -> Handling -> IO ()
-runEngine client chosen engineHandling = do
+runEngine client chosen handling = do
   name <- maybe (("worker-" <>) <$> newToken 10) pure (workerConsumer chosen)
-  enginePlace <- newPlace client chosen name
-  engineHands <- newTVarIO Map.empty
-  engineHeld <- newTVarIO Map.empty
-  engineSaying <- newMVar ()
-  engineLeaving <- newTVarIO False
-  engineCursors <- newIORef Map.empty
-  let engine = Engine {enginePlace, engineHandling, engineHands, engineHeld, engineSaying, engineLeaving, engineCursors}
+  place <- newPlace client chosen name
+  engine <- Engine place handling <$> newTVarIO Map.empty <*> newTVarIO Map.empty <*> newMVar () <*> newTVarIO False <*> newIORef Map.empty
   keeping engine (loop engine >> letFinish engine) `finally` leave engine
 
 -- | Runs the action beside a thread that reports the entries in hand and removes consumers that are
@@ -99,7 +92,7 @@ keeping :: Engine -> IO a -> IO a
 keeping engine action = withAsync (named "redis in hand" >> forever keep) (const action)
   where
     keep = do
-      threadDelay (micros (heartbeatTime (settings engine)))
+      threadDelay (asMicros (heartbeatTime (settings engine)))
       withMVar (engineSaying engine) . const $ do
         held <- readTVarIO (engineHeld engine)
         let byStream = Map.fromListWith (<>) [(stream, [one]) | (stream, one) <- Map.keys held]
@@ -142,10 +135,8 @@ loop engine = go Round {roundGroup = True, roundLook = 0, roundTake = False, rou
               | isLasting failed -> throwIO failed
               | otherwise -> do
                 tell engine (WorkerTrouble failed)
-                stopped <-
-                  if isGroupLost failed && roundFailures this == 0
-                    then pure False
-                    else pauseUnless stop (setback (roundFailures this))
+                let atOnce = isGroupLost failed && roundFailures this == 0
+                stopped <- if atOnce then pure False else pauseUnless stop (setback (roundFailures this))
                 unless stopped $
                   go this {roundGroup = roundGroup this || isGroupLost failed, roundFailures = roundFailures this + 1}
     turn this free
@@ -188,21 +179,16 @@ pauseUnless stop time = do
   withAsync (threadDelay time >> atomically (writeTVar over True)) . const . atomically $
     (True <$ stop) `orElse` (readTVar over >>= \isOver -> False <$ check isOver)
 
--- | Looks through the pending entries of all streams, and starts those that should be handled
--- again, at most this many; entries that were given out often enough become dead letters. Returns
--- how many it started.
+-- | Looks through the pending entries of all streams, starts those that should be handled again, at
+-- most this many, and buries those that were given out often enough. Returns how many it started.
 lookThrough :: Engine -> Int -> IO Int
 lookThrough engine hands = do
   cursors <- readIORef (engineCursors engine)
-  let looks = fmap (\stream -> (stream, Map.findWithDefault LowestId stream cursors)) (workerStreams (settings engine))
-  pages <- nextPages engine looks
-  go 0 (zip (NonEmpty.toList (workerStreams (settings engine))) (NonEmpty.toList pages))
+  pages <- nextPages engine (fmap (\stream -> (stream, Map.findWithDefault LowestId stream cursors)) streams)
+  foldM begun 0 (NonEmpty.zip streams pages)
   where
-    go started = \case
-      (stream, found) : others | started < hands -> do
-        more <- lookAt engine stream found (hands - started)
-        go (started + more) others
-      _ -> pure started
+    streams = workerStreams (settings engine)
+    begun started (stream, found) = if started < hands then (started +) <$> lookAt engine stream found (hands - started) else pure started
 
 -- | A hundred pending entries of each stream at most.
 nextPages :: Traversable t => Engine -> t (ByteString, StreamBound) -> IO (t [PendingEntry])
@@ -250,10 +236,7 @@ buryLeft engine stream (PendingEntry {pendingEntryId, pendingEntryDeliveries, pe
     letter letterEntry =
       Letter
         { letterEntry,
-          letterReason =
-            if pendingEntryConsumer == resting
-              then "it was given out as often as this worker does"
-              else "left by " <> pendingEntryConsumer,
+          letterReason = if pendingEntryConsumer == resting then "it was given out as often as this worker does" else "left by " <> pendingEntryConsumer,
           letterIdle
         }
     concernsLetter = \case
@@ -336,7 +319,7 @@ reason = Lazy.toStrict . Builder.toLazyByteString . Builder.stringUtf8 . take 10
 
 -- | Waits until the handlers have ended, for at most 'workerGrace'.
 letFinish :: Engine -> IO ()
-letFinish engine = void (pauseUnless (readTVar (engineHands engine) >>= check . Map.null) (micros (workerGrace (settings engine))))
+letFinish engine = void (pauseUnless (readTVar (engineHands engine) >>= check . Map.null) (asMicros (workerGrace (settings engine))))
 
 -- | Interrupts the handlers that still run, hands their entries back, and removes the consumer if
 -- that leaves it without entries.
@@ -353,6 +336,3 @@ leave engine = do
       void (try @Error (sweep place stream (seconds 1e9) (placeConsumer place)))
   where
     place = enginePlace engine
-
-micros :: Duration -> Int
-micros = fromIntegral . max 0 . min 1000000000000 . inMicroseconds

@@ -39,6 +39,7 @@ import Redis.Commands (StreamEntry (..), StreamId (..))
 import Redis.Commands qualified as Redis
 import Redis.Decode qualified as Decode
 import Redis.Duration (inMilliseconds)
+import Redis.Patterns.Internal.Token (number)
 import Redis.Patterns.Worker.Pending (letterFields, resting)
 import Redis.Patterns.Worker.Settings
 import Redis.Script
@@ -81,12 +82,8 @@ ensureGroup place = do
       tryRun (placeClient place) (idempotent (create stream)) >>= \case
         Left (ReplyError ServerError {serverErrorCode = "BUSYGROUP"}) -> pure ()
         other -> either throwIO pure other
-    create stream =
-      Redis.xgroupCreateWith
-        Redis.xgroupCreateDefaults {Redis.xgroupCreateMkstream = True}
-        stream
-        (group place)
-        (workerFrom (placeSettings place))
+    create stream = Redis.xgroupCreateWith making stream (group place) (workerFrom (placeSettings place))
+    making = Redis.xgroupCreateDefaults {Redis.xgroupCreateMkstream = True}
 
 -- | Tries XACKDEL with an id that no entry has. So the server of the streams answers, not any node of the
 -- cluster, and a user without the right to the command is no worse off than on a server without it.
@@ -119,7 +116,7 @@ takeNext place limit count = case workerStreams (placeSettings place) of
       entries -> Taken entries Nothing
   streams -> run (placeClient place) (evalScript takeScript (NonEmpty.toList streams) words' `decodedBy` taken streams)
   where
-    words' = [group place, placeConsumer place, Char8.pack (show count)]
+    words' = [group place, placeConsumer place, number count]
     options =
       Redis.xreadgroupDefaults
         { Redis.xreadgroupCount = Just (fromIntegral count),
@@ -138,7 +135,7 @@ taken streams reply = do
       word <- Decode.bytes found
       let (one, other) = Char8.break (== '-') word
       case (Char8.readInteger one, Char8.readInteger (Char8.drop 1 other)) of
-        (Just (time, ""), Just (number, "")) -> Right (StreamId (fromInteger time) (fromInteger number))
+        (Just (time, ""), Just (count, "")) -> Right (StreamId (fromInteger time) (fromInteger count))
         _ -> Decode.mismatch "the id of an entry" found
 
 fresh :: ByteString -> StreamEntry -> Entry
@@ -181,12 +178,8 @@ awaitNext place limit ends = void (run (placeClient place) (Redis.xreadWith opti
 lookAtPending :: Traversable t => Place -> Duration -> Int64 -> t (ByteString, Redis.StreamBound) -> IO (t [Redis.PendingEntry])
 lookAtPending place idle count = runPipeline (placeClient place) . traverse (pipelined . one)
   where
-    one (stream, start) =
-      Redis.xpendingRangeWith
-        Redis.xpendingRangeDefaults {Redis.xpendingRangeIdle = Just idle, Redis.xpendingRangeStart = start}
-        stream
-        (group place)
-        count
+    one (stream, start) = Redis.xpendingRangeWith (from start) stream (group place) count
+    from start = Redis.xpendingRangeDefaults {Redis.xpendingRangeIdle = Just idle, Redis.xpendingRangeStart = start}
 
 -- | Takes over these entries, each only if nobody has touched it for its time. Returns the entries
 -- that were taken over, with their fields, and the first error of the others.
@@ -218,9 +211,7 @@ acknowledge place@Place {placeClient, placeDeletion} Entry {entryStream, entryId
 -- over.
 rest :: Place -> Entry -> IO ()
 rest place Entry {entryStream, entryId} =
-  void (run (placeClient place) (idempotent (Redis.xclaimJustid entryStream at mempty (entryId :| []))))
-  where
-    at = Redis.Consumer (group place) resting
+  void (run (placeClient place) (idempotent (Redis.xclaimJustid entryStream (Redis.Consumer (group place) resting) mempty (entryId :| []))))
 
 -- | Hands back an entry whose handler was interrupted: others may take it at once, and this
 -- delivery does not count.
@@ -270,16 +261,16 @@ bury place@Place {placeClient, placeSettings, placeConsumer, placeDeletion} Lett
              ("dead:worker", placeConsumer)
            ]
     settle deletion = evalScript buryScript [entryStream, dead] (arguments deletion <> concat [[name, content] | (name, content) <- NonEmpty.toList facts]) `decodedBy` Decode.boolean
-    idWord = Char8.pack (show (streamIdMilliseconds entryId) <> "-" <> show (streamIdSequence entryId))
+    idWord = number (streamIdMilliseconds entryId) <> "-" <> number (streamIdSequence entryId)
     arguments deletion =
       [ group place,
         idWord,
-        maybe "" (Char8.pack . show) (workerDeadLimit placeSettings),
+        maybe "" number (workerDeadLimit placeSettings),
         case deletion of
           Kept -> ""
           DeletedBeside -> "XDEL"
           DeletedWithin -> "XACKDEL",
-        Char8.pack (show (inMilliseconds letterIdle))
+        number (inMilliseconds letterIdle)
       ]
 
 -- If the newest letter is not this one, it was refused, and XADD has said why. A script that fails
@@ -319,9 +310,7 @@ buryScript =
 -- remove its entries from the list of pending ones.
 sweep :: Place -> ByteString -> Duration -> ByteString -> IO ()
 sweep place stream idle leaving =
-  run (placeClient place) (timeLimit (seconds 1) (evalScript sweepScript [stream] arguments) `decodedBy` Decode.ignored)
-  where
-    arguments = [group place, leaving, Char8.pack (show (inMilliseconds idle))]
+  run (placeClient place) (timeLimit (seconds 1) (evalScript sweepScript [stream] [group place, leaving, number (inMilliseconds idle)]) `decodedBy` Decode.ignored)
 
 sweepScript :: Script
 sweepScript =
@@ -352,21 +341,7 @@ isPassing = \case
   TimeoutError _ -> True
   RoutingError _ -> True
   ReplyError ServerError {serverErrorCode} ->
-    serverErrorCode
-      `elem` [ "ASK",
-               "BUSY",
-               "CLUSTERDOWN",
-               "LOADING",
-               "MASTERDOWN",
-               "MISCONF",
-               "MOVED",
-               "NOAUTH",
-               "NOREPLICAS",
-               "OOM",
-               "READONLY",
-               "REDIRECT",
-               "TRYAGAIN"
-             ]
+    serverErrorCode `elem` Char8.words "ASK BUSY CLUSTERDOWN LOADING MASTERDOWN MISCONF MOVED NOAUTH NOREPLICAS OOM READONLY REDIRECT TRYAGAIN"
   _ -> False
 
 -- | Whether the error would come again for every request until somebody changes something.

@@ -2,9 +2,8 @@
 --
 -- All that a worker must remember of an entry is in the group's own list of pending entries: which
 -- consumer has it, for how long, and how often it was given out. An entry that rests after a
--- failure belongs to a consumer with a name of its own ('resting'), which no worker has. So its
--- rest begins when it is given to that consumer, survives every worker, and lasts for a time that
--- follows from how often the entry was given out.
+-- failure belongs to a consumer of its own ('resting'). So its rest survives every worker, and lasts for
+-- a time that follows from how often the entry was given out.
 module Redis.Patterns.Worker.Pending
   ( Verdict (..),
     verdict,

@@ -53,9 +53,8 @@ data Worker = Worker
     -- | The time without a report from an entry's worker after which other workers take the entry.
     -- Default: 30 s. A worker reports three times in this time, however long its handlers take.
     workerClaimAfter :: Duration,
-    -- | The stream of dead letters; 'Nothing', the default, is the stream's name in braces
-    -- and @:dead@:
-    -- @{mail}:dead@ (see 'deadLettersOf'). In a cluster it must share the streams' slot.
+    -- | The stream of dead letters; 'Nothing', the default, is the stream's name in braces and @:dead@
+    -- (see 'deadLettersOf'). In a cluster it must share the streams' slot.
     workerDeadLetters :: Maybe ByteString,
     -- | About how many dead letters are kept; 'Nothing', the default, keeps all.
     workerDeadLimit :: Maybe Int64,
@@ -79,8 +78,6 @@ data Worker = Worker
   }
 
 -- | A worker with the default settings, for a stream and a group.
---
--- > runWorker client (worker "mail" "senders") {workerConcurrency = 8} $ \entry -> send entry
 worker :: ByteString -> ByteString -> Worker
 worker stream group =
   Worker
@@ -135,9 +132,7 @@ data WorkerEvent
   deriving stock (Show)
 
 -- | An event in words, as one line: of an exception's text the first thousand characters, without line
--- breaks. The words may change. For a log:
---
--- > (worker "mail" "senders") {workerReport = putStrLn . renderWorkerEvent}
+-- breaks. The words may change.
 renderWorkerEvent :: WorkerEvent -> String
 renderWorkerEvent = \case
   HandlerFailed Entry {entryStream, entryId, entryDeliveries} failed next ->
