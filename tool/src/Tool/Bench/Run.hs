@@ -20,13 +20,13 @@ import Redis.Config qualified as Config
 import Redis.Error (Error, renderEndpoint)
 import Tool.Bench.Arrivals (Arrivals (..), describeArrivals, describeRate)
 import Tool.Bench.Assemble
+import Tool.Bench.Counters (partErrors)
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals (iterationOps, judged)
 import Tool.Bench.Driver (Drive (..), Setup (..), drive, senderCount)
 import Tool.Bench.Environment (clocks)
 import Tool.Bench.Nodes (Nodes, noNodes, nodesOf)
 import Tool.Bench.Outage (outageNotes, withObserved)
-import Tool.Bench.Part (partErrors)
 import Tool.Bench.Preload (preload)
 import Tool.Bench.Progress (Progress, announce, finish)
 import Tool.Bench.Reconcile (CountsBefore, countsBefore, reconcile)
