@@ -37,7 +37,7 @@ import Tool.Bench.Usage (usableCores)
 import Tool.Bench.Workload
 import Tool.Bench.Workload.Dataset (Shape (..))
 import Tool.Bench.Workload.Distribution (describeDistribution)
-import Tool.Bench.Workload.Subscribers (Heard (..), withSubscribers)
+import Tool.Bench.Workload.Named (withSubscribers)
 import Tool.Bench.Workload.Values (describeSizes)
 import Tool.Connect
 import Tool.Failure (invalidRun)
@@ -199,7 +199,7 @@ once setting before sentAlready = do
       _ | targetResp target < 3 -> invalidRun "the subscribers of the test publish need RESP3"
       subscribers -> do
         let due (found, _, _, _) = subscribers * publishedIn workload found
-        (result, Heard got) <-
+        (result, got) <-
           withSubscribers (targetConfig (tuningOf load) target) subscribers 10 due action
         pure
           ( result,
