@@ -26,11 +26,11 @@ import Tool.Bench.Counters (KindCounts (..), Part (..), afterwards, partOps)
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals (sliceRate)
 import Tool.Bench.Driver (Drive (..))
+import Tool.Bench.Environment (Usage (..))
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Nodes (Nodes, nodeNames)
 import Tool.Bench.Steady (startedSteady)
 import Tool.Bench.Trust (Evidence (..), cpuLimit, forgiven, trustOf, waitedEachSecond)
-import Tool.Bench.Usage (Usage (..))
 import Tool.Options.Load (Check (..), Plan (planAllowed))
 import Tool.Span (secondsIn)
 import Tool.Statistics (median)

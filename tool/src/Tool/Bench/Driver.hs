@@ -27,13 +27,12 @@ import Tool.Bench.Arrivals (Arrivals (..), arrivals)
 import Tool.Bench.Counters
 import Tool.Bench.Document (Memory)
 import Tool.Bench.Driver.Sender
-import Tool.Bench.Environment (clocks, memory)
+import Tool.Bench.Environment (Usage, clocks, memory, usage, usedSince)
 import Tool.Bench.Nodes (Nodes, nodeCount)
 import Tool.Bench.Outage (Outages, unlessAway, whenGone)
 import Tool.Bench.Progress (Progress, State (..), tick)
 import Tool.Bench.Steady (untilSteady)
 import Tool.Bench.Time (Nanos, monotonic, sleepUntil, sleepUntilExactly)
-import Tool.Bench.Usage (Usage, usage, usedSince)
 import Tool.Bench.Window
 import Tool.Bench.Workload (Workload, kinds, newStream)
 import Tool.Options.Bench (LoadOptions (..))

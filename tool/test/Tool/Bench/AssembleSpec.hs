@@ -16,12 +16,11 @@ import Tool.Bench.Counters
 import Tool.Bench.Document hiding (Spec)
 import Tool.Bench.Document.Totals
 import Tool.Bench.Driver (Drive (..))
+import Tool.Bench.Environment (Usage (..))
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Html (report)
 import Tool.Bench.Html.Charts (loadCurve, runCharts)
-import Tool.Bench.Knee (Step (stepP99), stepOf)
 import Tool.Bench.Nodes (noNodes)
-import Tool.Bench.Usage (Usage (..))
 import Tool.Chart
 import WellFormed (textOf)
 
