@@ -11,7 +11,7 @@ import Tool.Bench.CountersSpec qualified
 import Tool.Bench.Document.ConsistencySpec qualified
 import Tool.Bench.Document.JsonSpec qualified
 import Tool.Bench.EventsSpec qualified
-import Tool.Bench.Format.FormatSpec qualified
+import Tool.Bench.FormatSpec qualified
 import Tool.Bench.Histogram.HdrSpec qualified
 import Tool.Bench.HistogramSpec qualified
 import Tool.Bench.HtmlSpec qualified
@@ -85,7 +85,7 @@ main =
       Tool.Bench.Workload.ValuesSpec.spec
       Tool.Bench.RedisBenchmarkSpec.spec
       Tool.Bench.ReportSpec.spec
-      Tool.Bench.Format.FormatSpec.spec
+      Tool.Bench.FormatSpec.spec
       Tool.Bench.HtmlSpec.spec
       Tool.StatisticsSpec.spec
       Tool.CompareSpec.spec

@@ -29,10 +29,9 @@ import System.FilePath ((</>))
 import System.IO (hPutStrLn, stderr)
 import System.IO.Error (tryIOError)
 import System.Posix.Process (getProcessID)
-import Tool.Bench.Disk (probeDisk)
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals (iterationRate, runValid)
-import Tool.Bench.Environment (manifest)
+import Tool.Bench.Environment (manifest, probeDisk)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Campaign.Design
 import Tool.Campaign.Measure

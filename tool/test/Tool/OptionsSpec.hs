@@ -9,7 +9,7 @@ import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck hiding (once)
 import Tool.Bench.Workload.Distribution (Distribution (..))
 import Tool.Bench.Workload.Keys (KeyPart (..), KeyTemplate (..))
-import Tool.Bench.Workload.Task (Task (..))
+import Tool.Bench.Workload.Template (Task (..))
 import Tool.Bench.Workload.Values (ValueSizes (..))
 import Tool.Connect (targetIsCluster, targetNetwork, targetOf, targetResp, targetUsesTls)
 import Tool.Options

@@ -31,38 +31,34 @@ module Tool.Bench.Counters
     counting,
     served,
     looked,
+
+    -- * What was counted
+    Part (..),
+    Parts,
+    KindCounts (..),
+    afterwards,
+    partOps,
+    partErrors,
   )
 where
 
 import Control.Monad (foldM, void, when)
 import Data.Foldable (toList)
 import Data.IORef (IORef, atomicModifyIORef', newIORef)
+import Data.IntMap.Strict (IntMap)
 import Data.IntMap.Strict qualified as IntMap
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Primitive.ByteArray
-  ( MutableByteArray,
-    fillByteArray,
-    newByteArray,
-    readByteArray,
-    writeByteArray,
-  )
 import Data.Primitive.SmallArray (SmallArray, indexSmallArray, sizeofSmallArray, smallArrayFromList)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import GHC.Exts (RealWorld)
 import Redis.Error
-  ( ConnectionFailure (..),
-    Error (..),
-    RoutingFailure (..),
-    ServerError (serverErrorCode),
-    TimeoutFailure (timeoutDelivery),
-  )
-import Redis.Error qualified as Redis
 import Tool.Bench.Atomic qualified as Atomic
+import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Histogram.Recorder (Recorder, drain, newRecorder, record, recorded)
-import Tool.Bench.Part
 import Tool.Bench.Time (Nanos)
 import Tool.Bench.Window
 import Tool.Bench.Workload.Dataset (Outcome (..))
@@ -353,35 +349,91 @@ answeredSoFar counters = do
   now <- traverse recorded (foldMap (toList . sideService) [countersEven counters, countersOdd counters])
   pure (before + sum now)
 
+-- | The counts of one slice of a run: those of one capability at first, and those of all once the
+-- parts are added up. No count is stored twice, and empty counts are left out.
+data Part = Part
+  { -- | The counts of each kind of command, by the kind's number.
+    partKinds :: IntMap KindCounts,
+    -- | The service times of each node, by the node's number.
+    partNodes :: IntMap Histogram,
+    -- | Errors by the number of the node and by class, where the node is known.
+    partNodeErrors :: IntMap (Map Text Int),
+    -- | Schedule error: from the time a command was due to the time it was sent.
+    partSchedule :: Histogram
+  }
+  deriving stock (Eq, Show)
+
+data KindCounts = KindCounts
+  { kindService :: Histogram,
+    -- | From the time the command was due to its reply; empty in a closed loop.
+    kindResponse :: Histogram,
+    kindHits :: Int,
+    kindMisses :: Int,
+    kindErrors :: Map Text Int
+  }
+  deriving stock (Eq, Show)
+
+-- | The parts of a run, by the number of their slice.
+type Parts = IntMap Part
+
+instance Semigroup KindCounts where
+  KindCounts service response hits misses errors <> KindCounts service' response' hits' misses' errors' =
+    KindCounts
+      (service <> service')
+      (response <> response')
+      (hits + hits')
+      (misses + misses')
+      (Map.unionWith (+) errors errors')
+
+instance Monoid KindCounts where
+  mempty = KindCounts mempty mempty 0 0 Map.empty
+
+instance Semigroup Part where
+  Part kinds nodes errors schedule <> Part kinds' nodes' errors' schedule' =
+    Part
+      (IntMap.unionWith (<>) kinds kinds')
+      (IntMap.unionWith (<>) nodes nodes')
+      (IntMap.unionWith (Map.unionWith (+)) errors errors')
+      (schedule <> schedule')
+
+instance Monoid Part where
+  mempty = Part IntMap.empty IntMap.empty IntMap.empty mempty
+
+-- | The number of the slice that covers all the time after the window.
+afterwards :: Int
+afterwards = maxBound
+
+-- | Commands that were answered without an error.
+partOps :: Part -> Int
+partOps = sum . fmap (Histogram.count . kindService) . partKinds
+
+-- | Commands that failed.
+partErrors :: Part -> Int
+partErrors = sum . fmap (sum . kindErrors) . partKinds
+
 -- | The class of an error in one or two words. There are few enough classes to count them.
 errorClass :: Error -> String
 errorClass = \case
   ReplyError problem -> "ReplyError " <> filter (/= '"') (show (serverErrorCode problem))
   UnexpectedReply _ -> "UnexpectedReply"
-  ConnectionError failure ->
-    "ConnectionError "
-      <> show (connectionDelivery failure)
-      <> " "
-      <> connection (connectionCause failure)
+  ConnectionError (ConnectionFailure {connectionDelivery, connectionCause}) ->
+    unwords ["ConnectionError", show connectionDelivery, connection connectionCause]
   TimeoutError failure -> "TimeoutError " <> show (timeoutDelivery failure)
-  RoutingError failure ->
-    "RoutingError " <> show (routingDelivery failure) <> " " <> routing (routingCause failure)
+  RoutingError (RoutingFailure {routingDelivery, routingCause}) ->
+    unwords ["RoutingError", show routingDelivery, routing routingCause]
   RefusedError _ -> "RefusedError"
   SubscriberTooSlow _ -> "SubscriberTooSlow"
   -- The load's client is closed early for this reason only ("Tool.Bench.Outage").
   ClientClosed -> "ServerAway"
   where
     connection = \case
-      Redis.ConnectFailed _ -> "ConnectFailed"
+      ConnectFailed _ -> "ConnectFailed"
       cause -> constructor cause
-
     -- The error of the last attempt is the reason for giving up.
     routing = \case
-      Redis.AttemptsExhausted trail
-        | (_, final) : _ <- reverse trail ->
-          "AttemptsExhausted, " <> errorClass final
+      AttemptsExhausted trail
+        | (_, final) : _ <- reverse trail -> "AttemptsExhausted, " <> errorClass final
       cause -> constructor cause
-
     constructor :: Show cause => cause -> String
     constructor = takeWhile (/= ' ') . show
 

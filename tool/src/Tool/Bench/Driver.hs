@@ -26,17 +26,13 @@ import System.Timeout (timeout)
 import Tool.Bench.Arrivals (Arrivals (..), arrivals)
 import Tool.Bench.Counters
 import Tool.Bench.Document (Memory)
-import Tool.Bench.Driver.Closed (Goal (..), closed)
-import Tool.Bench.Driver.Open (open)
-import Tool.Bench.Driver.Sender (Sender (..))
-import Tool.Bench.Environment (clocks, memory)
+import Tool.Bench.Driver.Sender
+import Tool.Bench.Environment (Usage, clocks, memory, usage, usedSince)
 import Tool.Bench.Nodes (Nodes, nodeCount)
 import Tool.Bench.Outage (Outages, unlessAway, whenGone)
-import Tool.Bench.Part
 import Tool.Bench.Progress (Progress, State (..), tick)
 import Tool.Bench.Steady (untilSteady)
 import Tool.Bench.Time (Nanos, monotonic, sleepUntil, sleepUntilExactly)
-import Tool.Bench.Usage (Usage, usage, usedSince)
 import Tool.Bench.Window
 import Tool.Bench.Workload (Workload, kinds, newStream)
 import Tool.Options.Bench (LoadOptions (..))
@@ -179,13 +175,12 @@ stretch setup warmup count = do
     used <- memory
     pick
     parts <- readIORef collected
-    let to = if isNothing count then limit else ended
     pure
       Drive
         { driveParts = parts,
           driveFirst = first,
           driveFrom = from,
-          driveTo = to,
+          driveTo = if isNothing count then limit else ended,
           driveSlice = windowSpan window,
           driveWarmup = secondsIn (from - begin),
           driveSettled = steady,
@@ -213,16 +208,16 @@ stretch setup warmup count = do
       pure $ do
         () <- readMVar barrier
         case planArrivals plan of
-          Nothing -> closed (goal threads number) (loadBatch load) sender
+          Nothing -> closed (share threads number) (loadBatch load) sender
           Just arriving -> do
             let dues = planned begin (windowAnchor window) arriving threads number
             (capability, _) <- threadCapability =<< myThreadId
-            open capability (limited threads number dues) sender
+            open capability (take (share threads number) dues) sender
         monotonic
-    goal threads number = maybe UntilEnd (Operations . share threads number) count
-    limited threads number dues = maybe dues (\all' -> take (share threads number all') dues) count
-    -- One thread's share of a number of commands.
-    share threads number all' = all' `div` threads + (if number < all' `mod` threads then 1 else 0)
+    -- One thread's share of the commands; without a number of them, more than it can send.
+    share threads number = case count of
+      Just all' -> all' `div` threads + (if number < all' `mod` threads then 1 else 0)
+      Nothing -> maxBound
     -- The warm-up of a ramp is at the ramp's first rate.
     planned begin anchor arriving threads number = case arriving of
       Ramp from _ _ ->

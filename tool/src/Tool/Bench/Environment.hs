@@ -1,39 +1,64 @@
 -- | The origin of a result, as far as the process can find out: a number without its machine is a
 -- rumour. No secrets, and no host names or paths but those of the command line.
+--
+-- Also what this process uses of the machine: a generator without spare processor time measures
+-- itself, because each latency that it reports includes its own delay. And the cost of a disk for a
+-- server that must not lose anything: how long it takes until the kernel confirms that an append
+-- has reached it.
 module Tool.Bench.Environment
   ( manifest,
     wallClock,
     clocks,
     memory,
-    contents,
+
+    -- * Usage
+    Usage (..),
+    usage,
+    usedSince,
+    usableCores,
+    takeAllCores,
+    queuedNanos,
+    quotaOf,
+
+    -- * The disk
+    probeDisk,
+    filesystemOf,
   )
 where
 
-import Control.Exception (IOException, try)
+import Control.Exception (IOException, bracket, try)
+import Control.Monad (unless)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (fromRight)
-import Data.List (find, isPrefixOf)
+import Data.List (find, isPrefixOf, maximumBy)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
+import Data.Maybe (mapMaybe)
+import Data.Ord (comparing)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Time.Clock.POSIX (getPOSIXTime)
 import Data.Version (showVersion)
-import GHC.Conc (getNumCapabilities, getNumProcessors)
+import GHC.Conc (getNumCapabilities, getNumProcessors, setNumCapabilities)
 import GHC.Environment (getFullArgs)
-import GHC.Stats (RTSStats (max_live_bytes, max_mem_in_use_bytes), getRTSStats, getRTSStatsEnabled)
+import GHC.Stats (RTSStats (..), getRTSStats, getRTSStatsEnabled)
 import Paths_redis_client_tool (version)
-import System.Directory (listDirectory)
+import System.Directory
 import System.Environment (getArgs, getExecutablePath, lookupEnv)
 import System.Exit (ExitCode (..))
-import System.FilePath (takeDirectory, (</>))
+import System.FilePath (addTrailingPathSeparator, takeDirectory, (</>))
+import System.IO (openBinaryTempFile)
 import System.Info (arch, compilerName, fullCompilerVersion, os)
 import System.Mem (performMajorGC)
+import System.Posix.IO (closeFd, fdWrite, handleToFd)
+import System.Posix.Types (Fd)
+import System.Posix.Unistd (fileSynchroniseDataOnly)
 import System.Process (proc, readCreateProcessWithExitCode)
-import Tool.Bench.Document (Manifest (..), Memory (..))
-import Tool.Bench.Time (Nanos, monotonic)
+import Tool.Bench.Document (Disk (..), Manifest (..), Memory (..))
+import Tool.Bench.Histogram (fromValues)
+import Tool.Bench.Time (Nanos, monotonic, ownCpu)
 import Tool.Span (sinceEpoch)
 import Tool.Text (utf8)
 
@@ -145,7 +170,7 @@ field name whole = do
   line <- find (name `ByteString.isPrefixOf`) (Char8.lines whole)
   pure (Char8.dropWhile (`elem` (" \t:" :: String)) (Char8.dropWhile (/= ':') line))
 
--- | The bytes of a file; empty if it cannot be read.
+-- The bytes of a file; empty if it cannot be read.
 contents :: FilePath -> IO ByteString
 contents path = fromRight ByteString.empty <$> try @IOException (ByteString.readFile path)
 
@@ -215,3 +240,133 @@ revision =
   where
     describe folder =
       proc "git" ["-C", folder, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+
+-- | Usage since the process began or, as a difference, between two moments.
+data Usage = Usage
+  { usageTime :: Nanos,
+    -- | Processor time of all threads.
+    usageCpu :: Nanos,
+    -- | The part of 'usageCpu' that was garbage collection, if the runtime counts it.
+    usageGc :: Maybe Nanos,
+    -- | Time that the generator's threads were ready to run and had no core, if the kernel counts
+    -- it. Threads that have ended are not included.
+    usageQueued :: Maybe Nanos
+  }
+  deriving stock (Eq, Show)
+
+-- | The usage up to now. Reads a small file per thread of the process.
+usage :: IO Usage
+usage = do
+  now <- monotonic
+  cpu <- ownCpu
+  counted <- getRTSStatsEnabled
+  gc <- if counted then Just . fromIntegral . gc_cpu_ns <$> getRTSStats else pure Nothing
+  Usage now cpu gc <$> queued
+
+-- | The later usage minus the earlier.
+usedSince :: Usage -> Usage -> Usage
+usedSince before after =
+  Usage
+    { usageTime = usageTime after - usageTime before,
+      usageCpu = usageCpu after - usageCpu before,
+      usageGc = (-) <$> usageGc after <*> usageGc before,
+      -- A thread that ended in between takes its time out of the sum.
+      usageQueued =
+        (\late early -> max 0 (late - early)) <$> usageQueued after <*> usageQueued before
+    }
+
+-- | The number of cores on which this process can run Haskell at a time. Not a whole number if its
+-- container has a limit of processor time.
+usableCores :: IO Double
+usableCores = do
+  cores <- min <$> getNumCapabilities <*> getNumProcessors
+  limit <- contents "/sys/fs/cgroup/cpu.max"
+  pure (maybe id min (quotaOf limit) (fromIntegral cores))
+
+-- | Lets this process use all cores, up to four, unless its command line sets a number (@+RTS -N@).
+-- On one core of several, a generator is easily the bottleneck.
+takeAllCores :: IO ()
+takeAllCores = do
+  arguments <- getFullArgs
+  processors <- getNumProcessors
+  unless (any ("-N" `isPrefixOf`) (drop 1 (dropWhile (/= "+RTS") arguments))) $
+    setNumCapabilities (max 1 (min 4 processors))
+
+queued :: IO (Maybe Nanos)
+queued =
+  try @IOException (listDirectory tasks) >>= \case
+    Left _ -> pure Nothing
+    Right threads -> do
+      texts <- traverse (\thread -> contents (tasks </> thread </> "schedstat")) threads
+      pure $ case mapMaybe queuedNanos texts of
+        [] -> Nothing
+        found -> Just (sum found)
+  where
+    tasks = "/proc/self/task"
+
+-- | The cores that a control group's file @cpu.max@ allows: the processor time in a period, over
+-- the length of the period. 'Nothing' if it has no limit.
+quotaOf :: ByteString -> Maybe Double
+quotaOf text = case map Char8.readInt (Char8.words text) of
+  [Just (quota, ""), Just (period, "")]
+    | quota > 0 && period > 0 -> Just (fromIntegral quota / fromIntegral period)
+  _ -> Nothing
+
+-- | The waiting time in a @schedstat@ file: its second number, after the running time.
+queuedNanos :: ByteString -> Maybe Nanos
+queuedNanos text = case map Char8.readInt (Char8.words text) of
+  [Just _, Just (waited, ""), Just _] -> Just waited
+  _ -> Nothing
+
+-- | Appends a hundred bytes and synchronises, up to two hundred times or for half a second, in a
+-- file of its own in that folder. 'Nothing' if it cannot write there. Blocks for up to half a
+-- second and one synchronisation.
+probeDisk :: FilePath -> IO (Maybe Disk)
+probeDisk folder = do
+  mounts <- contents "/proc/self/mounts"
+  outcome <- try @IOException $ do
+    place <- canonicalizePath folder
+    allowed <- writable <$> getPermissions place
+    if allowed then Just . (,) place <$> measured place else pure Nothing
+  pure $ case outcome of
+    Right (Just (place, found)) ->
+      Just Disk {diskFilesystem = filesystemOf mounts place, diskFsync = fromValues found}
+    _ -> Nothing
+
+measured :: FilePath -> IO [Nanos]
+measured folder =
+  bracket (openBinaryTempFile folder "fsync-probe") (removeFile . fst) $ \(_, handle) ->
+    bracket (handleToFd handle) closeFd $ \file -> do
+      -- Not counted: the first append allocates blocks and metadata.
+      _ <- once file
+      began <- monotonic
+      repeated (began + 500000000) 200 file
+  where
+    repeated :: Nanos -> Int -> Fd -> IO [Nanos]
+    repeated _ 0 _ = pure []
+    repeated end left file = do
+      took <- once file
+      now <- monotonic
+      if now >= end then pure [took] else (took :) <$> repeated end (left - 1) file
+    once file = do
+      before <- monotonic
+      _ <- fdWrite file (replicate 100 'x')
+      fileSynchroniseDataOnly file
+      subtract before <$> monotonic
+
+-- | The type and the options of the file system that a folder lies on, from the
+-- text of @/proc/self/mounts@; the longest mount point wins.
+filesystemOf :: ByteString -> FilePath -> Text
+filesystemOf mounts folder = case mountPoints of
+  [] -> "unknown"
+  found ->
+    let (_, kind, options) = maximumBy (comparing (\(size, _, _) -> size)) found
+     in Text.pack (kind <> " (" <> options <> ")")
+  where
+    mountPoints =
+      [ (length point, kind, options)
+        | _ : point : kind : options : _ <- entries,
+          within point
+      ]
+    entries = map (map Char8.unpack . Char8.words) (Char8.lines mounts)
+    within point = addTrailingPathSeparator point `isPrefixOf` addTrailingPathSeparator folder

@@ -14,9 +14,10 @@ module Tool.Bench.Html
 where
 
 import Data.ByteString.Lazy (ByteString)
+import Data.Foldable (fold)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (catMaybes, fromMaybe, isJust, mapMaybe)
+import Data.Maybe (fromMaybe, isJust, mapMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Bench.Arrivals (describeRate)
@@ -119,17 +120,15 @@ headline = \case
   [] -> "Nothing was measured."
   runs
     | invalid > 0 ->
-      shown invalid
-        <> " of "
-        <> shown (length runs)
+      shown invalid <> " of " <> shown (length runs)
         <> " runs must not be used, for the reasons below."
     | [run] <- runs ->
       Text.concat
-        [ Text.pack (thousands (round (runRate run))),
+        [ grouped (round (runRate run)),
           " commands per second, half of them within ",
-          format Nanoseconds (fromIntegral (Histogram.percentile 50 (runLatencies run))),
+          latency 50 (runLatencies run),
           ", 99 % within ",
-          format Nanoseconds (fromIntegral (Histogram.percentile 99 (runLatencies run))),
+          latency 99 (runLatencies run),
           "."
         ]
     | otherwise -> shown (length runs) <> " runs, all valid."
@@ -137,57 +136,45 @@ headline = \case
       invalid = length (filter (not . runValid) runs)
 
 summaryTable :: [Run] -> Markup
-summaryTable runs =
-  tableOf
-    ( ["run", "valid", "commands/s", "\177\160\&95\160%", "p50", "p99", "p99.9", "max", "errors"]
-        <> ["hits" | hits]
-        <> ["client CPU/op"]
-        <> ["vs redis-benchmark" | compared]
-    )
-    [ concat
-        [ [ text (runName run),
-            verdict (runValid run),
-            number (thousands (round (runRate run))),
-            text (maybe "one window" interval (summarise (runRates run))),
-            at 50 run,
-            at 99 run,
-            at 99.9 run,
-            text (format Nanoseconds (fromIntegral (Histogram.maximumValue (runLatencies run)))),
-            number (thousands (runErrorCount run))
-          ],
-          [number (maybe "" percent (runHitRatio run)) | hits],
-          [text (format Nanoseconds (runCpuPerOp run))],
-          [text (maybe "" (beside run) (runReference run)) | compared]
-        ]
-      | run <- runs
-    ]
+summaryTable runs = tableOf (map fst columns) [[cell run | (_, cell) <- columns] | run <- runs]
   where
-    hits = any (isJust . runHitRatio) runs
-    compared = any (isJust . runReference) runs
-    at share run =
-      text (format Nanoseconds (fromIntegral (Histogram.percentile share (runLatencies run))))
-    number = text . Text.pack
+    columns =
+      [ ("run", text . runName),
+        ("valid", verdict . runValid),
+        ("commands/s", text . grouped . round . runRate),
+        ("\177\160\&95\160%", text . maybe "one window" interval . summarise . runRates),
+        ("p50", at 50),
+        ("p99", at 99),
+        ("p99.9", at 99.9),
+        ("max", at 100),
+        ("errors", text . grouped . runErrorCount)
+      ]
+        <> [ ("hits", text . Text.pack . maybe "" percent . runHitRatio)
+             | any (isJust . runHitRatio) runs
+           ]
+        <> [("client CPU/op", text . format Nanoseconds . runCpuPerOp)]
+        <> [ ("vs redis-benchmark", \run -> text (maybe "" (beside run) (runReference run)))
+             | any (isJust . runReference) runs
+           ]
+    at share = text . latency share . runLatencies
     interval summary = case summaryInterval summary of
       Nothing -> if summaryCount summary == 1 then "one window" else "too few"
       Just (_, high) ->
-        Text.pack (fixed 1 (100 * (high - summaryMean summary) / max 1e-9 (summaryMean summary)))
-          <> " %"
-    verdict good = element "span" ["class" .= (if good then "good" else "bad")] [text (yesNo good)]
-    yesNo good = if good then "yes" else "NO"
-    beside run reference =
-      Text.pack (fixed 2 (runRate run / referenceOpsPerSecond reference)) <> "\215"
+        decimals 1 (100 * (high - summaryMean summary) / max 1e-9 (summaryMean summary)) <> " %"
+    verdict good
+      | good = element "span" ["class" .= "good"] [text "yes"]
+      | otherwise = element "span" ["class" .= "bad"] [text "NO"]
+    beside run reference = decimals 2 (runRate run / referenceOpsPerSecond reference) <> "\215"
 
 contents :: [Run] -> Markup
-contents runs =
-  element
-    "details"
-    []
-    [ element "summary" [] [text "All runs"],
-      element "ul" [] (zipWith entry [1 ..] runs)
-    ]
+contents runs = folded "All runs" (element "ul" [] (zipWith entry [1 ..] runs))
   where
     entry place run =
       element "li" [] [element "a" ["href" .= ("#" <> anchor place)] [text (runName run)]]
+
+-- Content that is hidden until the reader asks for it.
+folded :: Text -> Markup -> Markup
+folded title content = element "details" [] [element "summary" [] [text title], content]
 
 anchor :: Int -> Text
 anchor place = "run-" <> shown place
@@ -202,33 +189,27 @@ section place run =
         map (paragraph "note") (runNotes run)
           <> map figure (runCharts run <> spectra "Latency spectrum" [(runName run, run)])
           <> [ element "h3" [] [text "By command"],
-               tableOf
-                 commandHeading
-                 (concatMap commandRows (Map.toList (runCommands run)))
+               tableOf commandHeading (concatMap commandRows (Map.toList (runCommands run)))
              ]
-          <> nodes
-          <> [element "h3" [] [text "By iteration"] | several]
-          <> [ tableOf
-                 ["window", "commands/s", "p50", "p99", "p99.9", "max"]
-                 [ map text $
-                     shown number :
-                     Text.pack (thousands (round (iterationRate iteration))) :
-                     latencyCells [50, 99, 99.9, 100] (iterationLatencies iteration)
-                   | (number, iteration) <- zip [1 :: Int ..] (runIterations run)
-                 ]
-               | several
-             ]
-          <> [ element
-                 "details"
-                 []
-                 [ element "summary" [] [text "Everything else that is known of this run"],
-                   factsOf (specFacts run <> trustFacts run <> serverFacts run)
-                 ]
+          <> (if null (runNodes run) then [] else byNode)
+          <> (if length (runIterations run) > 1 then byIteration else [])
+          <> [ folded "Everything else that is known of this run" $
+                 factsOf (specFacts run <> trustFacts run <> serverFacts run)
              ]
       )
   ]
   where
-    several = length (runIterations run) > 1
+    byIteration =
+      [ element "h3" [] [text "By iteration"],
+        tableOf
+          ["window", "commands/s", "p50", "p99", "p99.9", "max"]
+          [ map text $
+              shown number :
+              grouped (round (iterationRate iteration)) :
+              map (`latency` iterationLatencies iteration) [50, 99, 99.9, 100]
+            | (number, iteration) <- zip [1 :: Int ..] (runIterations run)
+          ]
+      ]
     commandHeading =
       Text.words "command answered mean p50 p90 p99 p99.9 p99.99 max hits misses errors"
     commandRows (name, stats) =
@@ -238,57 +219,47 @@ section place run =
         ]
     commandRow name stats histogram =
       map text $
-        concat
-          [ [ name,
-              Text.pack (thousands (Histogram.count histogram)),
-              format Nanoseconds (Histogram.mean histogram)
-            ],
-            latencyCells [50, 90, 99, 99.9, 99.99, 100] histogram,
-            map
-              (Text.pack . thousands)
-              [ commandHits stats,
-                commandMisses stats,
-                sum (commandErrors stats)
-              ]
+        name :
+        grouped (Histogram.count histogram) :
+        format Nanoseconds (Histogram.mean histogram) :
+        map (`latency` histogram) [50, 90, 99, 99.9, 99.99, 100]
+          <> map grouped [commandHits stats, commandMisses stats, sum (commandErrors stats)]
+    byNode =
+      [ element "h3" [] [text "By node"],
+        tableOf
+          ["node", "answered", "p50", "p99", "p99.9", "max", "errors"]
+          [ map text $
+              name :
+              grouped (Histogram.count (nodeService node)) :
+              map (`latency` nodeService node) [50, 99, 99.9, 100]
+                <> [grouped (sum (nodeErrors node))]
+            | (name, node) <- Map.toList (runNodes run)
           ]
-    nodes = case Map.toList (runNodes run) of
-      [] -> []
-      found ->
-        [ element "h3" [] [text "By node"],
-          tableOf
-            ["node", "answered", "p50", "p99", "p99.9", "max", "errors"]
-            [ map text $
-                name :
-                Text.pack (thousands (Histogram.count (nodeService node))) :
-                latencyCells [50, 99, 99.9, 100] (nodeService node)
-                  <> [Text.pack (thousands (sum (nodeErrors node)))]
-              | (name, node) <- found
-            ]
-        ]
+      ]
 
-latencyCells :: [Double] -> Histogram -> [Text]
-latencyCells shares histogram =
-  [format Nanoseconds (fromIntegral (Histogram.percentile share histogram)) | share <- shares]
+-- A percentile in words.
+latency :: Double -> Histogram -> Text
+latency share = format Nanoseconds . fromIntegral . Histogram.percentile share
+
+grouped :: Int -> Text
+grouped = Text.pack . thousands
+
+decimals :: Int -> Double -> Text
+decimals digits = Text.pack . fixed digits
 
 describe :: Run -> Text
 describe run =
   Text.intercalate ", " $
-    concat
-      [ [serverName (runServer run)],
-        [ Text.pack (targetName (specTarget spec))
-            <> (if nodes > 1 then " of " <> shown nodes else "")
-        ],
-        ["TLS" | specTls spec],
-        [loopText (specLoop spec)],
-        [inFlight],
-        [Text.pack (thousands (specKeys spec)) <> " keys, " <> specDistribution spec],
-        ["values of " <> specValueSizes spec <> " B"],
-        [ shown windows
-            <> " \215 "
-            <> Text.pack (fixed 1 (runSeconds run / fromIntegral (max 1 windows)))
-            <> " s"
-        ]
-      ]
+    [ serverName (runServer run),
+      Text.pack (targetName (specTarget spec)) <> (if nodes > 1 then " of " <> shown nodes else "")
+    ]
+      <> ["TLS" | specTls spec]
+      <> [ loopText (specLoop spec),
+           inFlight,
+           grouped (specKeys spec) <> " keys, " <> specDistribution spec,
+           "values of " <> specValueSizes spec <> " B",
+           shown windows <> " \215 " <> decimals 1 (runSeconds run / fromIntegral (max 1 windows)) <> " s"
+         ]
   where
     spec = runSpec run
     nodes = serverNodes (runServer run)
@@ -310,7 +281,7 @@ loopText = \case
   where
     perSecond rate
       | rate < 100 = Text.pack (describeRate rate)
-      | otherwise = Text.pack (thousands (round rate)) <> "/s"
+      | otherwise = grouped (round rate) <> "/s"
 
 specFacts :: Run -> [(Text, Text)]
 specFacts run =
@@ -320,11 +291,11 @@ specFacts run =
     ("connections per node", maybe "one per capability" shown (specMuxCount spec)),
     ("polling", if specPolling spec then "yes" else "no"),
     ("capabilities", shown (specCapabilities spec)),
-    ("warm-up", Text.pack (fixed 1 (specWarmup spec)) <> " s"),
+    ("warm-up", decimals 1 (specWarmup spec) <> " s"),
     ("protocol", "RESP" <> shown (specProtocol spec)),
-    ("network", specNetwork spec)
+    ("network", specNetwork spec),
+    ("persistence", fold (specPersistence spec))
   ]
-    <> catMaybes [(,) "persistence" <$> specPersistence spec]
     <> Map.toList (specAxes spec)
   where
     spec = runSpec run
@@ -336,55 +307,45 @@ trustFacts run =
         Agrees counts -> "the server counted the same: " <> counted counts
         Disagrees ours theirs -> "client " <> counted ours <> ", server " <> counted theirs
         NotComparable reason -> "not compared: " <> reason
+    ),
+    ("generator's share of its cores", between share trustCpuShare),
+    ("garbage collection", between share trustGcShare),
+    ("all its threads together waited for a core", between waitedEachSecond trustRunQueue),
+    ("Little's law (1 is right)", between (decimals 3) trustLittle),
+    ("steady after the warm-up", steady (mapMaybe trustSteady trusts)),
+    ("schedule error, p99", maybe "" (latency 99) (foldMap trustSchedule trusts)),
+    ( "generator's memory",
+      format Bytes (fromIntegral (memoryPeakResident (runMemory run))) <> " resident at most"
     )
   ]
-    <> catMaybes
-      [ (,) "generator's share of its cores" <$> between share trustCpuShare,
-        (,) "garbage collection" <$> between share trustGcShare,
-        (,) "all its threads together waited for a core" <$> between waitedEachSecond trustRunQueue,
-        (,) "Little's law (1 is right)" <$> between (Text.pack . fixed 3) trustLittle,
-        (,) "steady after the warm-up" <$> steady,
-        (,) "schedule error, p99" . format Nanoseconds . fromIntegral . Histogram.percentile 99
-          <$> foldMap trustSchedule trusts
-      ]
-    <> [ ( "generator's memory",
-           format Bytes (fromIntegral (memoryPeakResident (runMemory run))) <> " resident at most"
-         )
-       ]
   where
     trusts = map iterationTrust (runIterations run)
-    share = format' . (* 100)
-    format' value = Text.pack (fixed 1 value) <> " %"
+    share value = decimals 1 (value * 100) <> " %"
     -- The least and the greatest value, if the windows differ.
-    between :: (Double -> Text) -> (Trust -> Maybe Double) -> Maybe Text
+    between :: (Double -> Text) -> (Trust -> Maybe Double) -> Text
     between written part = case mapMaybe part trusts of
-      [] -> Nothing
+      [] -> ""
       found
-        | least == greatest -> Just least
-        | otherwise -> Just (least <> " to " <> greatest)
+        | least == greatest -> least
+        | otherwise -> least <> " to " <> greatest
         where
           least = written (minimum found)
           greatest = written (maximum found)
-    steady :: Maybe Text
-    steady = case mapMaybe trustSteady trusts of
-      [] -> Nothing
-      found
-        | and found -> Just "yes"
-        | or found -> Just ("in " <> size (filter id found) <> " of " <> size found <> " windows")
-        | otherwise -> Just "no"
-    size = Text.pack . show . length :: [Bool] -> Text
+    steady found
+      | null found = ""
+      | and found = "yes"
+      | or found = "in " <> size (filter id found) <> " of " <> size found <> " windows"
+      | otherwise = "no"
+    size = shown . length :: [Bool] -> Text
     counted :: Map Text Int -> Text
     counted counts =
-      Text.intercalate ", " $
-        [Text.pack (thousands held) <> " " <> Text.toUpper name | (name, held) <- Map.toList counts]
+      Text.intercalate ", " [grouped held <> " " <> Text.toUpper name | (name, held) <- Map.toList counts]
 
 serverFacts :: Run -> [(Text, Text)]
 serverFacts run =
-  catMaybes
-    [ (,) "server's SHA-256" <$> serverSha256 server,
-      (,) "clock against the server's" . clockText <$> serverClock server
-    ]
-    <> [("would not tell", reason) | reason <- serverRefused server]
+  ("server's SHA-256", fold (serverSha256 server)) :
+  ("clock against the server's", maybe "" clockText (serverClock server)) :
+  [("would not tell", reason) | reason <- serverRefused server]
     <> [("CONFIG " <> name, value) | (name, value) <- Map.toList (serverConfig server)]
   where
     server = runServer run
@@ -398,56 +359,38 @@ clockText clock =
 
 -- | A section about the machine and the program.
 manifestSection :: Text -> Manifest -> Markup
-manifestSection title manifest =
-  titled title [manifestFacts' manifest]
+manifestSection title manifest = titled title [manifestFacts' manifest]
 
 manifestFacts' :: Manifest -> Markup
 manifestFacts' manifest =
   factsOf $
-    [ ("when", time),
+    [ ("when", Text.pack (dated "%Y-%m-%d %H:%M:%S UTC" (manifestStarted manifest))),
       ("command line", Text.unwords (manifestCommand manifest)),
       ( "program",
         "redis-client " <> manifestTool manifest
           <> maybe "" (", revision " <>) (manifestRevision manifest)
-          <> ", "
-          <> manifestCompiler manifest
+          <> (", " <> manifestCompiler manifest)
       ),
       ( "runtime",
         shown (manifestCapabilities manifest)
-          <> " capabilities "
-          <> Text.unwords (manifestRtsArguments manifest)
+          <> (" capabilities " <> Text.unwords (manifestRtsArguments manifest))
       ),
       ( "processor",
         fromMaybe "unknown" (manifestCpu manifest)
-          <> ", "
-          <> shown (manifestProcessors manifest)
-          <> " seen, "
+          <> (", " <> shown (manifestProcessors manifest) <> " seen, ")
           <> (if manifestVirtual manifest then "virtual" else "not virtual")
-      )
+      ),
+      ("memory", maybe "" (format Bytes . fromIntegral) (manifestMemory manifest)),
+      ( "system",
+        Text.unwords [manifestOs manifest, manifestKernel manifest, manifestArchitecture manifest]
+          <> (", clock " <> manifestClockSource manifest)
+      ),
+      ("disk", maybe "" diskText (manifestDisk manifest))
     ]
-      <> catMaybes [(,) "memory" . format Bytes . fromIntegral <$> manifestMemory manifest]
-      <> [ ( "system",
-             Text.unwords
-               [ manifestOs manifest,
-                 manifestKernel manifest,
-                 manifestArchitecture manifest
-               ]
-               <> ", clock "
-               <> manifestClockSource manifest
-           )
-         ]
-      <> [ ( "disk",
-             diskFilesystem disk
-               <> ", fsync p50 "
-               <> format Nanoseconds (fromIntegral (Histogram.percentile 50 (diskFsync disk)))
-               <> ", p99 "
-               <> format Nanoseconds (fromIntegral (Histogram.percentile 99 (diskFsync disk)))
-           )
-           | Just disk <- [manifestDisk manifest]
-         ]
       <> Map.toList (manifestFacts manifest)
   where
-    time = Text.pack (dated "%Y-%m-%d %H:%M:%S UTC" (manifestStarted manifest))
+    diskText (Disk kind fsync) =
+      Text.concat [kind, ", fsync p50 ", latency 50 fsync, ", p99 ", latency 99 fsync]
 
 -- | A section with this title.
 titled :: Text -> [Markup] -> Markup
@@ -472,17 +415,15 @@ tableOf heading rows =
         "table"
         []
         [ element "thead" [] [element "tr" [] [element "th" [] [text name] | name <- heading]],
-          element "tbody" [] [element "tr" [] [element "td" [] [cell] | cell <- row] | row <- rows]
+          element "tbody" [] (map row rows)
         ]
     ]
 
+row :: [Markup] -> Markup
+row cells = element "tr" [] [element "td" [] [cell] | cell <- cells]
+
 -- | A table of names and values. Leaves out empty values.
 factsOf :: [(Text, Text)] -> Markup
-factsOf facts =
-  element "table" ["class" .= "facts"] [element "tbody" [] rows]
+factsOf facts = element "table" ["class" .= "facts"] [element "tbody" [] rows]
   where
-    rows =
-      [ element "tr" [] [element "td" [] [text name], element "td" [] [text value]]
-        | (name, value) <- facts,
-          value /= ""
-      ]
+    rows = [row [text name, text value] | (name, value) <- facts, value /= ""]

@@ -79,20 +79,10 @@ tick progress whole state = case progress of
   Spoken style place -> do
     curve <- readIORef place
     let passed = statePassed state - curveTime curve
-        due = case style of
-          Terminal -> passed >= 200000000
-          Plain -> passed >= 10000000000
-    when due $ do
-      let rate =
-            perSecond (fromIntegral (stateMeasured state - curveMeasured curve)) passed
+    when (passed >= (if style == Terminal then 200000000 else 10000000000)) $ do
+      let rate = perSecond (fromIntegral (stateMeasured state - curveMeasured curve)) passed
           rates = take 30 (rate : curveRates curve)
-      writeIORef
-        place
-        Curve
-          { curveTime = statePassed state,
-            curveMeasured = stateMeasured state,
-            curveRates = rates
-          }
+      writeIORef place (Curve (statePassed state) (stateMeasured state) rates)
       case style of
         Terminal ->
           hPutStr stderr (startOver <> "  " <> line rate <> "  " <> sparkline (reverse rates))
@@ -108,11 +98,9 @@ tick progress whole state = case progress of
     errors failed = if failed > 0 then "  " <> thousands failed <> " errors" else ""
     latencies latest
       | Histogram.count latest == 0 = ""
-      | otherwise =
-        "  p50 "
-          <> duration (Histogram.percentile 50 latest)
-          <> "  p99 "
-          <> duration (Histogram.percentile 99 latest)
+      | otherwise = concat ["  " <> name <> " " <> at share | (name, share) <- [("p50", 50), ("p99", 99)]]
+      where
+        at share = duration (Histogram.percentile share latest)
     seconds nanos = fixed 1 (secondsIn nanos)
 
 -- | A curve of one letter per number, from 0 to the largest.

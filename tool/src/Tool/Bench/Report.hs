@@ -13,6 +13,7 @@ import Data.Text qualified as Text
 import Tool.Bench.Arrivals (describeRate)
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals
+import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Trust (cpuLimit, waitedEachSecond)
 import Tool.Statistics (Summary (..), summarise)
@@ -23,64 +24,46 @@ import Tool.Text qualified as Words
 report :: [Run] -> [String]
 report results =
   table
-    (AlignLeft : AlignLeft : map (const AlignRight) (drop 2 heading))
-    (heading : map row results)
+    (AlignLeft : AlignLeft : map (const AlignRight) (drop 2 columns))
+    (map fst columns : [[cell result | (_, cell) <- columns] | result <- results])
     <> legend
     <> concatMap failures results
     <> concatMap complaint results
   where
     compared = any (isJust . runReference) results
-    heading =
-      [ "target",
-        "op",
-        "ops/s",
-        "p50",
-        "p95",
-        "p99",
-        "p99.9",
-        "max",
-        "hits",
-        "misses",
-        "hit ratio",
-        "errors",
-        "CPU us/op"
+    columns =
+      [ ("target", target),
+        ("op", Text.unpack . specOperation . runSpec),
+        ("ops/s", \run -> thousands (round (runRate run)) <> (if share run > cpuLimit then " *" else "")),
+        ("p50", at 50 . runLatencies),
+        ("p95", at 95 . runLatencies),
+        ("p99", at 99 . runLatencies),
+        ("p99.9", at 99.9 . runLatencies),
+        ("max", at 100 . runLatencies),
+        ("hits", thousands . runHits),
+        ("misses", thousands . runMisses),
+        ("hit ratio", maybe "-" percent . runHitRatio),
+        ("errors", thousands . runErrorCount),
+        ("CPU us/op", micros . runCpuPerOp)
       ]
-        <> (if compared then ["rb ops/s", "rb CPU", "vs rb"] else [])
-    row result =
-      let all' = runLatencies result
-          at percentile = Words.duration (Histogram.percentile percentile all')
-       in [ targetName (specTarget (runSpec result))
-              <> (if specTls (runSpec result) then " TLS" else ""),
-            Text.unpack (specOperation (runSpec result)),
-            thousands (round (runRate result)) <> (if share result > cpuLimit then " *" else ""),
-            at 50,
-            at 95,
-            at 99,
-            at 99.9,
-            Words.duration (Histogram.maximumValue all'),
-            thousands (runHits result),
-            thousands (runMisses result),
-            maybe "-" percent (runHitRatio result),
-            thousands (runErrorCount result),
-            fixed 2 (runCpuPerOp result / 1000)
-          ]
-            <> ( if compared
-                   then maybe ["-", "-", "-"] (reference result) (runReference result)
-                   else []
-               )
-    reference result found =
-      [ thousands (round (referenceOpsPerSecond found)),
-        fixed 2 (referenceCpuPerOp found / 1000),
-        fixed 2 (runRate result / referenceOpsPerSecond found) <> "x"
-      ]
+        <> [ (name, \run -> maybe "-" (cell run) (runReference run))
+             | compared,
+               (name, cell) <-
+                 [ ("rb ops/s", const (thousands . round . referenceOpsPerSecond)),
+                   ("rb CPU", const (micros . referenceCpuPerOp)),
+                   ("vs rb", \run found -> fixed 2 (runRate run / referenceOpsPerSecond found) <> "x")
+                 ]
+           ]
+    target run =
+      targetName (specTarget (runSpec run)) <> (if specTls (runSpec run) then " TLS" else "")
+    micros nanos = fixed 2 (nanos / 1000)
     legend =
       [ "rb: redis-benchmark beside it, -c 16 -P 64 \
         \(cluster: --cluster -c 20 -P 64, which reads one slot of each node); \
         \it has no mixed test"
         | compared
       ]
-        <> [ "*: " <> Text.unpack (runName result)
-               <> ": the generator used "
+        <> [ "*: " <> Text.unpack (runName result) <> ": the generator used "
                <> percent (share result)
                <> " of its cores, more than "
                <> percent cpuLimit
@@ -90,13 +73,11 @@ report results =
            ]
     share = fromMaybe 0 . highestTrust trustCpuShare
     failures result =
-      [ Text.unpack (runName result) <> ": " <> whose <> ": " <> listed id errors
-        | (whose, errors) <- ("errors", runErrors result) : nodesErrors result,
+      [ Text.unpack (runName result <> ": " <> whose <> ": ") <> listed id errors
+        | (whose, errors) <-
+            ("errors", runErrors result) :
+              [("errors of " <> node, nodeErrors found) | (node, found) <- Map.toList (runNodes result)],
           not (Map.null errors)
-      ]
-    nodesErrors result =
-      [ ("errors of " <> Text.unpack node, nodeErrors found)
-        | (node, found) <- Map.toList (runNodes result)
       ]
     complaint result =
       [ "INVALID: " <> Text.unpack (runName result <> ": " <> problem)
@@ -106,9 +87,15 @@ report results =
 -- Counts and their names, in one line.
 listed :: (Text -> Text) -> Map.Map Text Int -> String
 listed name counts =
-  intercalate ", " [said each held | (each, held) <- Map.toList counts]
-  where
-    said each held = thousands held <> " " <> Text.unpack (name each)
+  intercalate ", " [thousands held <> " " <> Text.unpack (name each) | (each, held) <- Map.toList counts]
+
+-- A percentile in words.
+at :: Double -> Histogram -> String
+at share = Words.duration . Histogram.percentile share
+
+-- Such as 1 thread, 2 threads.
+several :: String -> Int -> String
+several what count = show count <> " " <> what <> (if count == 1 then "" else "s")
 
 -- | A few lines about a single run and the comparison of its counts.
 details :: Run -> [String]
@@ -116,24 +103,23 @@ details result =
   [ "server " <> Text.unpack (serverName server) <> ", " <> targetName (specTarget spec)
       <> (if serverNodes server > 1 then " of " <> show (serverNodes server) else "")
       <> (if specTls spec then ", TLS" else ""),
-    show (specThreads spec) <> (if specThreads spec == 1 then " thread, " else " threads, ") <> load
-      <> ", "
-      <> maybe "one connection per capability" connections (specMuxCount spec)
-      <> ", "
-      <> show (specCapabilities spec)
-      <> (if specCapabilities spec == 1 then " capability" else " capabilities"),
+    intercalate
+      ", "
+      [ several "thread" (specThreads spec),
+        load,
+        maybe "one connection per capability" ((<> " per node") . several "connection") (specMuxCount spec),
+        show (specCapabilities spec)
+          <> (if specCapabilities spec == 1 then " capability" else " capabilities")
+      ],
     thousands (specKeys spec) <> " keys of " <> show (specKeySize spec) <> " B, values of "
       <> Text.unpack (specValueSizes spec)
-      <> " B, seed "
-      <> show (specSeed spec),
+      <> (" B, seed " <> show (specSeed spec)),
     thousands (runOps result) <> " commands in " <> fixed 2 (runSeconds result) <> " s after "
       <> fixed 1 (specWarmup spec)
       <> " s of warm-up",
     case runAgreement result of
       Agrees counts ->
-        "commandstats agree: "
-          <> listed Text.toUpper counts
-          <> ", preload and warm-up included"
+        "commandstats agree: " <> listed Text.toUpper counts <> ", preload and warm-up included"
       Disagrees _ _ -> "commandstats DISAGREE"
       NotComparable reason -> "commandstats not compared: " <> Text.unpack reason
   ]
@@ -153,31 +139,17 @@ details result =
       OpenConstant each -> "open loop at " <> describeRate each
       OpenPoisson each -> "open loop, Poisson at " <> describeRate each
       OpenRamp from to -> "open loop from " <> describeRate from <> " to " <> describeRate to
-    responses = case runResponse result of
-      Nothing -> []
-      Just _ ->
-        [ "the table has response times, from when a command was due; \
-          \service time, from when it was sent: p50 "
-            <> at 50 service
-            <> ", p99 "
-            <> at 99 service
-            <> ", p99.9 "
-            <> at 99.9 service
-            <> ", max "
-            <> Words.duration (Histogram.maximumValue service)
-        ]
-    service = runService result
-    lateness = case foldMap (trustSchedule . iterationTrust) (runIterations result) of
-      Nothing -> []
-      Just late ->
-        [ "sent late by: p50 "
-            <> at 50 late
-            <> ", p99 "
-            <> at 99 late
-            <> ", max "
-            <> Words.duration (Histogram.maximumValue late)
-        ]
-    at percentile = Words.duration . Histogram.percentile percentile
+    responses =
+      [ "the table has response times, from when a command was due; \
+        \service time, from when it was sent: "
+          <> spread [("p50", 50), ("p99", 99), ("p99.9", 99.9), ("max", 100)] (runService result)
+        | Just _ <- [runResponse result]
+      ]
+    lateness =
+      [ "sent late by: " <> spread [("p50", 50), ("p99", 99), ("max", 100)] late
+        | Just late <- [foldMap (trustSchedule . iterationTrust) (runIterations result)]
+      ]
+    spread shares held = intercalate ", " [name <> " " <> at share held | (name, share) <- shares]
     repeated = case summarise (runRates result) of
       Just summary
         | summaryCount summary > 1 ->
@@ -185,9 +157,7 @@ details result =
               <> rate (summaryMean summary)
               <> "/s, standard deviation "
               <> rate (summarySd summary)
-              <> " ("
-              <> percent (summarySd summary / max 1 (summaryMean summary))
-              <> ")"
+              <> (" (" <> percent (summarySd summary / max 1 (summaryMean summary)) <> ")")
               <> case summaryInterval summary of
                 Just (low, high) -> ", 95 % confidence " <> rate low <> " to " <> rate high
                 Nothing -> "; an interval of confidence takes three"
@@ -208,6 +178,3 @@ details result =
     highest part = highestTrust part result
     refused = ["the server did not tell: " <> Text.unpack reason | reason <- serverRefused server]
     noted = map (("note: " <>) . Text.unpack) (runNotes result)
-    connections count
-      | count == 1 = "1 connection per node"
-      | otherwise = show count <> " connections per node"

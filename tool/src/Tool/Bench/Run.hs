@@ -20,24 +20,23 @@ import Redis.Config qualified as Config
 import Redis.Error (Error, renderEndpoint)
 import Tool.Bench.Arrivals (Arrivals (..), describeArrivals, describeRate)
 import Tool.Bench.Assemble
+import Tool.Bench.Counters (partErrors)
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals (iterationOps, judged)
 import Tool.Bench.Driver (Drive (..), Setup (..), drive, senderCount)
-import Tool.Bench.Environment (clocks)
+import Tool.Bench.Environment (clocks, usableCores)
 import Tool.Bench.Nodes (Nodes, noNodes, nodesOf)
 import Tool.Bench.Outage (outageNotes, withObserved)
-import Tool.Bench.Part (partErrors)
 import Tool.Bench.Preload (preload)
 import Tool.Bench.Progress (Progress, announce, finish)
 import Tool.Bench.Reconcile (CountsBefore, countsBefore, reconcile)
 import Tool.Bench.Sampler (Sampler, refusals, taken, withSampler)
 import Tool.Bench.ServerFacts (Found (..), serverFacts)
 import Tool.Bench.Time (Nanos)
-import Tool.Bench.Usage (usableCores)
 import Tool.Bench.Workload
 import Tool.Bench.Workload.Dataset (Shape (..))
 import Tool.Bench.Workload.Distribution (describeDistribution)
-import Tool.Bench.Workload.Subscribers (Heard (..), withSubscribers)
+import Tool.Bench.Workload.Named (withSubscribers)
 import Tool.Bench.Workload.Values (describeSizes)
 import Tool.Connect
 import Tool.Failure (invalidRun)
@@ -199,7 +198,7 @@ once setting before sentAlready = do
       _ | targetResp target < 3 -> invalidRun "the subscribers of the test publish need RESP3"
       subscribers -> do
         let due (found, _, _, _) = subscribers * publishedIn workload found
-        (result, Heard got) <-
+        (result, got) <-
           withSubscribers (targetConfig (tuningOf load) target) subscribers 10 due action
         pure
           ( result,

@@ -29,9 +29,7 @@ import System.IO.Error (ioeSetFileName, modifyIOError, tryIOError)
 import System.Posix.Files (getFileStatus, isRegularFile)
 import Tool.Bench.Document (Document)
 import Tool.Bench.Document.Json (documentValue)
-import Tool.Bench.Format.Csv (csv, memtierJson, seedJson)
-import Tool.Bench.Format.Hdr (hdrLog, hgrmFiles)
-import Tool.Bench.Format.Prometheus (prometheus)
+import Tool.Bench.Format
 import Tool.Bench.Html (report)
 import Tool.Failure (describe, failureText, invalidRun)
 import Tool.Options.Output

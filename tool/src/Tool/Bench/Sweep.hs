@@ -13,8 +13,7 @@ import Data.Text qualified as Text
 import Tool.Bench.Arrivals (Arrivals (..), describeRate)
 import Tool.Bench.Assemble (Leniency (..), leniencyOf)
 import Tool.Bench.Document
-import Tool.Bench.Document.Totals (runRate, runValid)
-import Tool.Bench.Knee
+import Tool.Bench.Document.Totals
 import Tool.Bench.Progress (Progress, announce)
 import Tool.Failure (invalidRun)
 import Tool.Options.Bench (LoadOptions (..))

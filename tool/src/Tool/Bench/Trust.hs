@@ -14,9 +14,9 @@ where
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Bench.Document (Trust (..))
+import Tool.Bench.Environment (Usage (..))
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
-import Tool.Bench.Usage (Usage (..))
 import Tool.Options.Load (Check (..))
 import Tool.Span (secondsIn)
 import Tool.Text (duration, fixed, percent)

@@ -52,7 +52,7 @@ import Tool.Bench.Workload.Keys
 import Tool.Bench.Workload.Named (allKeys, named, namedTests)
 import Tool.Bench.Workload.Random (Stream, lower, step)
 import Tool.Bench.Workload.Random qualified as Random
-import Tool.Bench.Workload.Task
+import Tool.Bench.Workload.Template
 import Tool.Bench.Workload.Values
 import Tool.Text (shown)
 

@@ -12,7 +12,7 @@ where
 
 import Data.List (find)
 import Tool.Bench.Workload.Named (namedTests)
-import Tool.Bench.Workload.Task (Task (TaskNamed))
+import Tool.Bench.Workload.Template (Task (TaskNamed))
 import Tool.Options.Effect (namesKeys)
 
 data Workload = Workload

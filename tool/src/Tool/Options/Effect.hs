@@ -16,7 +16,6 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (isJust, listToMaybe)
 import Tool.Bench.Workload.Keys (templateCount)
-import Tool.Bench.Workload.Task
 import Tool.Bench.Workload.Template
 import Tool.Options.Load
 import Tool.Options.Workload

@@ -24,8 +24,7 @@ import Tool.Bench.Workload.Distribution
 import Tool.Bench.Workload.Keys
 import Tool.Bench.Workload.Named (namedTests)
 import Tool.Bench.Workload.Syntax
-import Tool.Bench.Workload.Task
-import Tool.Bench.Workload.Template (commandTemplate)
+import Tool.Bench.Workload.Template
 import Tool.Bench.Workload.Values
 import Tool.Options.Common
 

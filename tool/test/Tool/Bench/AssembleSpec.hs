@@ -12,16 +12,15 @@ import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck hiding (sample)
 import Tool.Bench.Arrivals (Arrivals (Constant))
 import Tool.Bench.Assemble
+import Tool.Bench.Counters
 import Tool.Bench.Document hiding (Spec)
 import Tool.Bench.Document.Totals
 import Tool.Bench.Driver (Drive (..))
+import Tool.Bench.Environment (Usage (..))
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Html (report)
 import Tool.Bench.Html.Charts (loadCurve, runCharts)
-import Tool.Bench.Knee (Step (stepP99), stepOf)
 import Tool.Bench.Nodes (noNodes)
-import Tool.Bench.Part
-import Tool.Bench.Usage (Usage (..))
 import Tool.Chart
 import WellFormed (textOf)
 

@@ -14,7 +14,6 @@ import Test.QuickCheck hiding (collect)
 import Tool.Bench.Counters
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Nodes
-import Tool.Bench.Part
 import Tool.Bench.Progress (sparkline)
 import Tool.Bench.Time (Nanos)
 import Tool.Bench.Window

@@ -3,8 +3,8 @@ module Tool.Bench.EventsSpec (spec) where
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Test.Hspec
+import Tool.Bench.Assemble (eventsOf, stalls)
 import Tool.Bench.Document hiding (Spec)
-import Tool.Bench.Events
 import Tool.Bench.Histogram qualified as Histogram
 
 at :: Double -> Text -> [(Text, Double)] -> ServerSample

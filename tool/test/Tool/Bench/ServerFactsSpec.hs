@@ -17,8 +17,8 @@ import System.Environment (lookupEnv, setEnv, unsetEnv)
 import System.FilePath ((</>))
 import System.IO.Temp (withSystemTempDirectory)
 import Test.Hspec
-import Tool.Bench.Disk
 import Tool.Bench.Document hiding (Spec)
+import Tool.Bench.Environment
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Sampler
 import Tool.Bench.ServerFacts

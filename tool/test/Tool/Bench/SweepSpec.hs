@@ -6,9 +6,8 @@ import System.Exit (ExitCode (..))
 import Test.Hspec
 import Tool.Bench.Arrivals (Arrivals (..))
 import Tool.Bench.Document hiding (Spec)
-import Tool.Bench.Document.Totals (iterationOps)
+import Tool.Bench.Document.Totals (Step (..), iterationOps, knee)
 import Tool.Bench.Html.Charts (loadCurve)
-import Tool.Bench.Knee
 import Tool.Bench.Progress (silent)
 import Tool.Bench.Reports (exitOf)
 import Tool.Bench.Sweep

@@ -3,9 +3,9 @@ module Tool.Bench.TrustSpec (spec) where
 import Data.Text qualified as Text
 import Test.Hspec
 import Tool.Bench.Document (Trust (..))
+import Tool.Bench.Environment
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Trust
-import Tool.Bench.Usage
 import Tool.Options.Load (Check (..))
 
 -- | Ten seconds on two cores: 12 s of processor time, 1.2 s of it garbage collection, and half a

@@ -21,7 +21,7 @@ import Tool.Bench.Workload.Chosen (chosenWorkloads, newWorkload)
 import Tool.Bench.Workload.Dataset (Shape (..), defaultShape)
 import Tool.Bench.Workload.Distribution (Distribution (Disjoint))
 import Tool.Bench.Workload.Syntax (parse)
-import Tool.Bench.Workload.Task (mix)
+import Tool.Bench.Workload.Template (mix)
 import Tool.Options.Bench
 import Tool.Options.Load (Plan (..), Sending (..), Sweep (..), defaultPlan)
 import Tool.Options.Workload (WorkloadOptions (workloadDistribution), defaultWorkload)

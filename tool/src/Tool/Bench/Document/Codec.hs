@@ -1,3 +1,4 @@
+{-# LANGUAGE ExistentialQuantification #-}
 {-# LANGUAGE FlexibleInstances #-}
 
 -- | JSON described once and used three times: a 'Codec' writes a value, reads it back, and states
@@ -15,8 +16,7 @@ module Tool.Bench.Document.Codec
     Codec (..),
     Coded (..),
     oneOf,
-    Variant,
-    variant,
+    Variant (..),
     constants,
     refined,
     named,
@@ -25,23 +25,19 @@ module Tool.Bench.Document.Codec
     Fields,
     record,
     field,
+    fieldAs,
     derived,
+    derivedAs,
     constant,
+    withFields,
   )
 where
 
 import Control.Applicative ((<|>))
 import Control.Monad (void)
-import Data.Aeson
-  ( FromJSON (parseJSON),
-    ToJSON (toJSON),
-    Value (..),
-    object,
-    withObject,
-    (.:?),
-    (.=),
-  )
+import Data.Aeson (FromJSON (..), ToJSON (..), Value (..), object, withObject, (.:?), (.=))
 import Data.Aeson.Key qualified as Key
+import Data.Aeson.KeyMap qualified as KeyMap
 import Data.Aeson.Types (Object, Pair, Parser, explicitParseField, listParser, (<?>))
 import Data.Aeson.Types qualified as Aeson
 import Data.Foldable (asum, find)
@@ -88,19 +84,17 @@ instance Coded Double where
 
 instance Coded a => Coded [a] where
   codec =
-    Codec
+    (codec @a)
       { codecSchema = object ["type" .= ("array" :: Text), "items" .= codecSchema (codec @a)],
-        codecDefinitions = codecDefinitions (codec @a),
         codecWrite = toJSON . map (codecWrite codec),
         codecRead = listParser (codecRead codec)
       }
 
 instance Coded a => Coded (Map Text a) where
   codec =
-    Codec
+    (codec @a)
       { codecSchema =
           object ["type" .= ("object" :: Text), "additionalProperties" .= codecSchema (codec @a)],
-        codecDefinitions = codecDefinitions (codec @a),
         codecWrite = toJSON . fmap (codecWrite codec),
         codecRead = \value -> parseJSON value >>= Map.traverseWithKey inside
       }
@@ -110,10 +104,9 @@ instance Coded a => Coded (Map Text a) where
 -- | @null@ for 'Nothing'.
 instance Coded a => Coded (Maybe a) where
   codec =
-    Codec
+    (codec @a)
       { codecSchema =
           object ["anyOf" .= [codecSchema (codec @a), object ["type" .= ("null" :: Text)]]],
-        codecDefinitions = codecDefinitions (codec @a),
         codecWrite = maybe Null (codecWrite codec),
         codecRead = \case
           Null -> pure Nothing
@@ -160,33 +153,21 @@ named name inner =
       codecDefinitions = Map.insert name (codecSchema inner) (codecDefinitions inner)
     }
 
--- | One way in which a type can be written.
-data Variant a = Variant
-  { variantSchema :: Value,
-    variantDefinitions :: Map Text Value,
-    variantWrite :: a -> Maybe Value,
-    variantRead :: Value -> Parser a
-  }
-
--- | A variant for the values for which the first function returns a result.
-variant :: (a -> Maybe b) -> (b -> a) -> Codec b -> Variant a
-variant from to inner =
-  Variant
-    { variantSchema = codecSchema inner,
-      variantDefinitions = codecDefinitions inner,
-      variantWrite = fmap (codecWrite inner) . from,
-      variantRead = fmap to . codecRead inner
-    }
+-- | One way in which a type can be written: for the values for which the first function returns a
+-- result.
+data Variant a = forall b. Variant (a -> Maybe b) (b -> a) (Codec b)
 
 -- | Writes and reads with the first variant that fits. Together the variants must fit every value.
 oneOf :: [Variant a] -> Codec a
 oneOf variants =
   Codec
-    { codecSchema = object ["anyOf" .= map variantSchema variants],
-      codecDefinitions = Map.unions (map variantDefinitions variants),
-      codecWrite = \value -> fromMaybe Null (asum (map (`variantWrite` value) variants)),
-      codecRead =
-        \value -> asum (map (`variantRead` value) variants) <|> fail "none of the forms it may have"
+    { codecSchema = object ["anyOf" .= [codecSchema inner | Variant _ _ inner <- variants]],
+      codecDefinitions = Map.unions [codecDefinitions inner | Variant _ _ inner <- variants],
+      codecWrite = \value ->
+        fromMaybe Null (asum [codecWrite inner <$> from value | Variant from _ inner <- variants]),
+      codecRead = \value ->
+        asum [to <$> codecRead inner value | Variant _ to inner <- variants]
+          <|> fail "none of the forms it may have"
     }
 
 -- | Fields of a record @r@, from which an @a@ can be made.
@@ -221,10 +202,11 @@ instance Applicative (Fields r) where
 field :: Coded a => Text -> Text -> (r -> a) -> Fields r a
 field name about get = fieldAs name about get codec
 
+-- | Like 'field', with this codec.
 fieldAs :: Text -> Text -> (r -> a) -> Codec a -> Fields r a
 fieldAs name about get inner =
   Fields
-    { fieldsSchema = [(name, described about (codecSchema inner))],
+    { fieldsSchema = [(name, withFields ["description" .= about] (codecSchema inner))],
       fieldsDefinitions = codecDefinitions inner,
       fieldsWrite = \r -> [Key.fromText name .= codecWrite inner (get r)],
       fieldsRead = \whole ->
@@ -238,7 +220,11 @@ fieldAs name about get inner =
 
 -- | A field that is only written.
 derived :: Coded a => Text -> Text -> (r -> a) -> Fields r ()
-derived name about get = (void (field name about get)) {fieldsRead = const (pure ())}
+derived name about get = derivedAs name about get codec
+
+derivedAs :: Text -> Text -> (r -> a) -> Codec a -> Fields r ()
+derivedAs name about get inner =
+  (void (fieldAs name about get inner)) {fieldsRead = const (pure ())}
 
 -- | A field that always has this value, by which variants differ.
 constant :: Text -> Text -> Text -> Fields r ()
@@ -261,11 +247,8 @@ record about fields =
       codecRead = withObject "object" (fieldsRead fields)
     }
 
-described :: Text -> Value -> Value
-described about = \case
-  Object schema -> Object (schema <> aboutIt)
+-- | An object with further fields.
+withFields :: [Pair] -> Value -> Value
+withFields more = \case
+  Object fields -> Object (fields <> KeyMap.fromList more)
   other -> other
-  where
-    aboutIt = case object ["description" .= about] of
-      Object it -> it
-      _ -> mempty

@@ -14,7 +14,7 @@ module Tool.Bench.Document.Json
   )
 where
 
-import Data.Aeson (Value (..), eitherDecodeStrict', object, withObject, (.:?), (.=))
+import Data.Aeson (Value, eitherDecodeStrict', withObject, (.:?), (.=))
 import Data.Aeson.Types (Pair, parseEither)
 import Data.ByteString (ByteString)
 import Data.Map.Strict (Map)
@@ -32,26 +32,20 @@ schemaName = "redis-client-bench/1"
 
 -- | The schema, in the language of JSON Schema 2020-12.
 documentSchema :: Value
-documentSchema = case codecSchema (codec :: Codec Document) of
-  Object schema ->
-    Object $
-      schema <> case object
-        [ "$schema" .= ("https://json-schema.org/draft/2020-12/schema" :: Text),
-          "$id" .= schemaName,
-          "$defs" .= codecDefinitions (codec :: Codec Document)
-        ] of
-        Object names -> names
-        _ -> mempty
-  other -> other
+documentSchema =
+  withFields
+    [ "$schema" .= ("https://json-schema.org/draft/2020-12/schema" :: Text),
+      "$id" .= schemaName,
+      "$defs" .= codecDefinitions (codec :: Codec Document)
+    ]
+    (codecSchema (codec :: Codec Document))
 
 documentValue :: Document -> Value
 documentValue = documentObject []
 
 -- | A document as JSON, with additional fields.
 documentObject :: [Pair] -> Document -> Value
-documentObject others whole = case (codecWrite codec whole, object others) of
-  (Object fields, Object more) -> Object (fields <> more)
-  (fields, _) -> fields
+documentObject others = withFields others . codecWrite codec
 
 -- | Reads a document. The error says what is wrong with the JSON, and where.
 decodeDocument :: ByteString -> Either String Document
@@ -71,16 +65,15 @@ decodeWritten bytes = do
 instance Coded Document where
   codec =
     record "The results of a measurement: where it was made, what was sent, what came back." $
-      constant "schema" "The name of this schema." schemaName
-        *> ( Document
-               <$> field "manifest" "Where the document comes from." documentManifest
-               <*> field "runs" "The cells that were measured." documentRuns
-               <*> field "notes" "Notes about the whole document." documentNotes
-               <*> field
-                 "origins"
-                 "The documents that this one was merged from; empty if it was measured."
-                 documentOrigins
-           )
+      Document
+        <$ constant "schema" "The name of this schema." schemaName
+        <*> field "manifest" "Where the document comes from." documentManifest
+        <*> field "runs" "The cells that were measured." documentRuns
+        <*> field "notes" "Notes about the whole document." documentNotes
+        <*> field
+          "origins"
+          "The documents that this one was merged from; empty if it was measured."
+          documentOrigins
 
 instance Coded Manifest where
   codec =
@@ -135,44 +128,44 @@ instance Coded Run where
       . record
         "A load against a target, measured once or more. \
         \Its first four fields are those that other harnesses write."
-      $ derived
-        "operation"
-        "Short name of the workload, such as get or mixed."
-        (specOperation . runSpec)
-        *> derived "ops_per_sec" "Commands answered correctly per second." runRate
-        *> derived "duration_sec" "Seconds measured, over all iterations." runSeconds
-        *> derived "total_ops" "Commands answered correctly, over all iterations." runOps
-        *> derived
+      $ Run
+        <$ derived
+          "operation"
+          "Short name of the workload, such as get or mixed."
+          (specOperation . runSpec)
+        <* derived "ops_per_sec" "Commands answered correctly per second." runRate
+        <* derived "duration_sec" "Seconds measured, over all iterations." runSeconds
+        <* derived "total_ops" "Commands answered correctly, over all iterations." runOps
+        <* derivedAs
           "latency_ns"
           "Service times of all commands. \
           \In a batch the clock is read before every eighth submit: \
           \a time may begin up to seven submits early."
-          (Summary . runService)
-        *> derived "hits" "Reads that found something." runHits
-        *> derived "misses" "Reads that found nothing." runMisses
-        *> derived "hit_ratio" "Hits among the reads." runHitRatio
-        *> derived "error_count" "Commands that failed, preload and warm-up included." runErrorCount
-        *> derived
+          runService
+          summary
+        <* derived "hits" "Reads that found something." runHits
+        <* derived "misses" "Reads that found nothing." runMisses
+        <* derived "hit_ratio" "Hits among the reads." runHitRatio
+        <* derived "error_count" "Commands that failed, preload and warm-up included." runErrorCount
+        <* derived
           "commandstats"
           "Whether the server counted the same, over all iterations."
           runAgreement
-        *> derived "client_cpu_ns_per_op" "Processor time of the generator per command." runCpuPerOp
-        *> derived "valid" "Whether the numbers may be used." runValid
-        *> ( Run
-               <$> field "name" "Name of the run, unique in the document." runName
-               <*> field "spec" "What the user requested." runSpec
-               <*> field "server" "The server or the cluster that was measured." runServer
-               <*> field "iterations" "The measured windows, in order." runIterations
-               <*> field
-                 "problems"
-                 "Why the numbers must not be used. If it is empty, they may be used."
-                 runProblems
-               <*> field "notes" "Notes about the run." runNotes
-               <*> field
-                 "redis_benchmark"
-                 "The result of redis-benchmark under the same load."
-                 runReference
-           )
+        <* derived "client_cpu_ns_per_op" "Processor time of the generator per command." runCpuPerOp
+        <* derived "valid" "Whether the numbers may be used." runValid
+        <*> field "name" "Name of the run, unique in the document." runName
+        <*> field "spec" "What the user requested." runSpec
+        <*> field "server" "The server or the cluster that was measured." runServer
+        <*> field "iterations" "The measured windows, in order." runIterations
+        <*> field
+          "problems"
+          "Why the numbers must not be used. If it is empty, they may be used."
+          runProblems
+        <*> field "notes" "Notes about the run." runNotes
+        <*> field
+          "redis_benchmark"
+          "The result of redis-benchmark under the same load."
+          runReference
 
 instance Coded Spec where
   codec =
@@ -215,16 +208,16 @@ instance Coded Loop where
   codec =
     named "loop" $
       oneOf
-        [ variant (\case Closed -> Just (); _ -> Nothing) (const Closed) (kind "closed" (pure ())),
-          variant
+        [ Variant (\case Closed -> Just (); _ -> Nothing) (const Closed) (kind "closed" (pure ())),
+          Variant
             (\case OpenConstant rate -> Just rate; _ -> Nothing)
             OpenConstant
             (kind "constant" (rateOf "rate" id)),
-          variant
+          Variant
             (\case OpenPoisson rate -> Just rate; _ -> Nothing)
             OpenPoisson
             (kind "poisson" (rateOf "rate" id)),
-          variant
+          Variant
             (\case OpenRamp from to -> Just (from, to); _ -> Nothing)
             (uncurry OpenRamp)
             (kind "ramp" ((,) <$> rateOf "from" fst <*> rateOf "to" snd))
@@ -260,45 +253,35 @@ instance Coded Reference where
 instance Coded Iteration where
   codec =
     named "iteration" . record "One measured window." $
-      derived "ops_per_sec" "Commands answered correctly per second." iterationRate
-        *> derived "total_ops" "Commands answered correctly." iterationOps
-        *> ( Iteration
-               <$> field
-                 "started"
-                 "Nanoseconds since 1970, by the generator's clock."
-                 iterationStarted
-               <*> field "seconds" "Length of the window in seconds." iterationSeconds
-               <*> field
-                 "common"
-                 "Merged windows: the part that all have in common, whose rate is the rate."
-                 iterationCommon
-               <*> field
-                 "commands"
-                 "Commands that ended inside the window, by name."
-                 iterationCommands
-               <*> field
-                 "errors"
-                 "Commands that failed, by class of error, preload and warm-up included."
-                 iterationErrors
-               <*> field "series" "The window cut into slices." iterationSeries
-               <*> field "nodes" "The replies of each node, by its address." iterationNodes
-               <*> field
-                 "server_samples"
-                 "Figures that the nodes gave about themselves."
-                 iterationSamples
-               <*> field "events" "Events that may explain the curve." iterationEvents
-               <*> field "client_cpu_ns" "Processor time of the generator." iterationCpu
-               <*> field
-                 "client_gc_ns"
-                 "The part of client_cpu_ns that was garbage collection."
-                 iterationGcCpu
-               <*> field "memory_bytes" "Memory of the generator." iterationMemory
-               <*> field
-                 "trust"
-                 "Whether the generator was fast enough for the figures to be about the server."
-                 iterationTrust
-               <*> field "commandstats" "Whether the server counted the same." iterationAgreement
-           )
+      Iteration
+        <$ derived "ops_per_sec" "Commands answered correctly per second." iterationRate
+        <* derived "total_ops" "Commands answered correctly." iterationOps
+        <*> field "started" "Nanoseconds since 1970, by the generator's clock." iterationStarted
+        <*> field "seconds" "Length of the window in seconds." iterationSeconds
+        <*> field
+          "common"
+          "Merged windows: the part that all have in common, whose rate is the rate."
+          iterationCommon
+        <*> field "commands" "Commands that ended inside the window, by name." iterationCommands
+        <*> field
+          "errors"
+          "Commands that failed, by class of error, preload and warm-up included."
+          iterationErrors
+        <*> field "series" "The window cut into slices." iterationSeries
+        <*> field "nodes" "The replies of each node, by its address." iterationNodes
+        <*> field "server_samples" "Figures that the nodes gave about themselves." iterationSamples
+        <*> field "events" "Events that may explain the curve." iterationEvents
+        <*> field "client_cpu_ns" "Processor time of the generator." iterationCpu
+        <*> field
+          "client_gc_ns"
+          "The part of client_cpu_ns that was garbage collection."
+          iterationGcCpu
+        <*> field "memory_bytes" "Memory of the generator." iterationMemory
+        <*> field
+          "trust"
+          "Whether the generator was fast enough for the figures to be about the server."
+          iterationTrust
+        <*> field "commandstats" "Whether the server counted the same." iterationAgreement
 
 instance Coded Common where
   codec =
@@ -405,15 +388,15 @@ instance Coded Agreement where
   codec =
     named "agreement" $
       oneOf
-        [ variant
+        [ Variant
             (\case Agrees counts -> Just counts; _ -> Nothing)
             Agrees
             (status "agrees" (client id <* derived "server" serverCalls id)),
-          variant
+          Variant
             (\case Disagrees ours theirs -> Just (ours, theirs); _ -> Nothing)
             (uncurry Disagrees)
             (status "disagrees" ((,) <$> client fst <*> field "server" serverCalls snd)),
-          variant
+          Variant
             (\case NotComparable reason -> Just reason; _ -> Nothing)
             NotComparable
             (status "not compared" (field "reason" "Why there is no comparison." id))
@@ -428,15 +411,13 @@ instance Coded Agreement where
       client = field "client" "Calls that the client counted."
 
 -- The figures of a histogram for a reader. Cannot be read back.
-newtype Summary = Summary Histogram
-
-instance Coded Summary where
-  codec =
-    refined (const (Left "a summary cannot be read")) (\(Summary held) -> held) . named "summary" $
-      record "Latencies in nanoseconds." (mempty <$ percentiles <* extremes)
-    where
-      extremes =
-        derived "min" "Exact." Histogram.minimumValue <* derived "max" "Exact." Histogram.maximumValue
+summary :: Codec Histogram
+summary =
+  named "summary" . record "Latencies in nanoseconds." $
+    mempty
+      <$ percentiles
+      <* derived "min" "Exact." Histogram.minimumValue
+      <* derived "max" "Exact." Histogram.maximumValue
 
 percentiles :: Fields Histogram ()
 percentiles =
@@ -456,17 +437,13 @@ percentiles =
 instance Coded Histogram where
   codec =
     named "histogram" . record "A distribution of values." $
-      percentiles
-        *> ( restored
-               <$> field "sum" "Exact." Histogram.total
-               <*> field "min" "Exact." Histogram.minimumValue
-               <*> field "max" "Exact." Histogram.maximumValue
-               <*> field "hdr_b64" "All values: HdrHistogram V2, compressed, in base 64." Packed
-           )
-    where
-      restored exact lowest highest (Packed held) = Histogram.restored exact lowest highest held
-
-newtype Packed = Packed Histogram
-
-instance Coded Packed where
-  codec = refined (fmap Packed . Hdr.decodeText) (\(Packed held) -> Hdr.encodeText held) codec
+      Histogram.restored
+        <$ percentiles
+        <*> field "sum" "Exact." Histogram.total
+        <*> field "min" "Exact." Histogram.minimumValue
+        <*> field "max" "Exact." Histogram.maximumValue
+        <*> fieldAs
+          "hdr_b64"
+          "All values: HdrHistogram V2, compressed, in base 64."
+          id
+          (refined Hdr.decodeText Hdr.encodeText codec)

@@ -13,16 +13,14 @@ module Tool.Bench.Html.Charts
 where
 
 import Data.List qualified as List
-import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (isJust, mapMaybe)
+import Data.Maybe (isJust)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
-import Tool.Bench.Knee
 import Tool.Chart
 import Tool.Statistics (Summary (..), summarise)
 import Tool.Text (thousands)
@@ -47,9 +45,8 @@ throughputs runs =
         { groupName = runName run,
           groupBars =
             Just
-              Bar
-                { barValue = runRate run,
-                  barWhisker = summarise (runRates run) >>= summaryInterval,
+              (bar (runRate run))
+                { barWhisker = summarise (runRates run) >>= summaryInterval,
                   barNote = if runValid run then "" else "INVALID"
                 } :
               [bar . referenceOpsPerSecond <$> runReference run | compared]
@@ -87,23 +84,24 @@ spectrum :: Histogram -> [(Double, Double)]
 spectrum histogram
   | count == 0 = []
   | otherwise =
-    thinned 0 (cumulative 0 (Histogram.buckets histogram))
+    thinned 0 points
       <> [(fromIntegral count, fromIntegral (Histogram.maximumValue histogram))]
   where
     count = Histogram.count histogram
     clamped = max (Histogram.minimumValue histogram) . min (Histogram.maximumValue histogram)
     -- At each bucket: the rank of its first value.
-    cumulative _ [] = []
-    cumulative seen ((bucket, held) : rest) =
-      ( fromIntegral count / fromIntegral (count - seen),
-        fromIntegral (clamped (Histogram.bucketMiddle bucket))
-      ) :
-      cumulative (seen + held) rest
+    points =
+      [ ( fromIntegral count / fromIntegral (count - seen),
+          fromIntegral (clamped (Histogram.bucketMiddle bucket))
+        )
+        | (seen, (bucket, _)) <- zip (scanl (+) 0 (map snd buckets)) buckets
+      ]
+    buckets = Histogram.buckets histogram
     thinned :: Double -> [(Double, Double)] -> [(Double, Double)]
     thinned _ [] = []
-    thinned before (point : rest)
-      | log (fst point) >= before = point : thinned (log (fst point) + 0.03) rest
-      | otherwise = thinned before rest
+    thinned before (point : others)
+      | log (fst point) >= before = point : thinned (log (fst point) + 0.03) others
+      | otherwise = thinned before others
 
 -- | Latency over throughput, where the runs offered several rates.
 loadCurve :: [Run] -> [Chart]
@@ -119,27 +117,19 @@ loadCurve runs =
               | otherwise -> ""
       )
       (axis "commands per second, reached" Linear Thousands, axis "latency" Logarithmic Nanoseconds)
-      ( [ line name (map (reached percent) (List.sortOn runRate these))
-          | (name, percent) <- percentiles
-        ]
-          <> [ upright (kneeName step) (stepReached step) these
-               | Just step <- [kneeOf these]
-             ]
+      ( [line name (map (reached percent) (List.sortOn runRate these)) | (name, percent) <- percentiles]
+          <> [upright (kneeName step) (stepReached step) these | Just step <- [kneeOf these]]
       )
     | (operation, these) <- Map.toList byOperation,
       length these >= 2
   ]
   where
     byOperation =
-      Map.fromListWith
-        (flip (<>))
-        [(specOperation (runSpec run), [run]) | run <- runs, isOpen run]
+      Map.fromListWith (flip (<>)) [(specOperation (runSpec run), [run]) | run <- runs, isOpen run]
     kneeName step = "knee: " <> Text.pack (thousands (round (stepRate step))) <> "/s"
     reached percent run =
       (runRate run, fromIntegral (Histogram.percentile percent (runLatencies run)))
-    isOpen run = case specLoop (runSpec run) of
-      Closed -> False
-      _ -> True
+    isOpen run = specLoop (runSpec run) /= Closed
     kneeOf = knee . List.sortOn stepRate . map stepOf . filter (isJust . offered)
     -- A ramp offers many rates, and has no place on a curve over rates.
     offered run = case specLoop (runSpec run) of
@@ -168,37 +158,23 @@ runCharts run =
       [ overTime "Latency over time" ("Of each second: " <> which <> ".") latencyAxis $
           [ joined
               name
-              [ [ (sliceAt slice, fromIntegral (Histogram.percentile percent held))
-                  | slice <- slices,
-                    let held = sliceLatencies slice,
-                    Histogram.count held > 0
-                ]
-                | (_, slices) <- series
+              [ [(sliceAt slice, at percent held) | (slice, held) <- slices, Histogram.count held > 0]
+                | slices <- latencies
               ]
             | (name, percent) <- percentiles <> [("max", 100)]
           ]
         | timed
       ],
       [ Chart
-          { chartTitle = "Latency heat map",
-            chartAbout =
-              "How many commands took how long, second by second: the stronger, the more.",
-            chartPlot =
-              HeatPlot
-                Heats
-                  { heatsX = timeAxis,
-                    heatsY = latencyAxis,
-                    heatsCells = concat [heat slice | (_, slices) <- series, slice <- slices],
-                    heatsBands = events
-                  }
-          }
+          "Latency heat map"
+          "How many commands took how long, second by second: the stronger, the more."
+          (HeatPlot (Heats timeAxis latencyAxis (concatMap (concatMap heat . snd) series) events))
         | timed
       ],
       concat
-        [ [ overTime title about (axis unitName Linear unit) (serverLines value)
-            | not (all (all null) (Map.elems (sampled value)))
-          ]
-          | (title, about, unitName, unit, value) <- serverCurves
+        [ [overTime title about (axis unitName Linear unit) (serverLines found) | not (all (all null) found)]
+          | (title, about, unitName, unit, value) <- serverCurves,
+            let found = sampled value
         ]
     ]
   where
@@ -208,6 +184,7 @@ runCharts run =
     series = seriesOf run
     overSlices value =
       [[(sliceAt slice, value slice) | slice <- slices] | (_, slices) <- series]
+    at percent = fromIntegral . Histogram.percentile percent
     timed = sum (map (length . snd) series) > 1
     names =
       List.nub (concat [Map.keys (sliceCommands slice) | (_, slices) <- series, slice <- slices])
@@ -221,21 +198,12 @@ runCharts run =
           bandText = eventText event
         }
     overTime title about y curves =
-      Chart
-        { chartTitle = title,
-          chartAbout = about,
-          chartPlot = LinePlot (Lines timeAxis y (coloured curves) events)
-        }
+      Chart title about (LinePlot (Lines timeAxis y (coloured curves) events))
     coloured curves =
-      concat
-        [ [each {lineColour = Just place} | each <- group]
-          | (place, group) <- zip [0 ..] curves
-        ]
+      [each {lineColour = Just place} | (place, group) <- zip [0 ..] curves, each <- group]
+    latencies = [[(slice, sliceLatencies slice) | slice <- slices] | (_, slices) <- series]
     -- One line for each iteration, so that no line connects two iterations.
-    joined name pieces =
-      [ line (if place == (0 :: Int) then name else "") points
-        | (place, points) <- zip [0 ..] pieces
-      ]
+    joined name = zipWith line (name : repeat "")
     rateOf name slice = maybe 0 (perSecond slice) (Map.lookup name (sliceCommands slice))
     perSecond slice stats =
       fromIntegral (Histogram.count (sliceService stats)) / max 1e-9 (sliceSpan slice)
@@ -243,14 +211,14 @@ runCharts run =
       if any responds (concatMap snd series)
         then "response times, from the intended start"
         else "service times, from the submit"
-    responds slice = not (null (mapMaybe sliceResponse (Map.elems (sliceCommands slice))))
+    responds = any (isJust . sliceResponse) . sliceCommands
     heat slice =
       [ Heat
           { heatX = (sliceAt slice, sliceAt slice + sliceSpan slice),
-            heatY = (low, high),
+            heatY = heights,
             heatCount = fromIntegral held / max 1e-9 (sliceSpan slice)
           }
-        | ((low, high), held) <- rows (sliceLatencies slice)
+        | (heights, held) <- rows (sliceLatencies slice)
       ]
     sampled value =
       Map.fromListWith
@@ -261,18 +229,15 @@ runCharts run =
         ]
     byNode iteration =
       Map.fromListWith (flip (<>)) [(sampleNode one, [one]) | one <- iterationSamples iteration]
-    serverLines value =
+    serverLines found =
       [joined (if Map.size found > 1 then node else "") pieces | (node, pieces) <- Map.toList found]
-      where
-        found = sampled value
 
 -- Counts in ten rows for each power of ten.
 rows :: Histogram -> [((Double, Double), Int)]
 rows histogram =
-  [ ((10 ** (fromIntegral row / 10), 10 ** (fromIntegral (row + 1) / 10)), held)
-    | (row, held) <- Map.toList counts
-  ]
+  [((border row, border (row + 1)), held) | (row, held) <- Map.toList counts]
   where
+    border row = 10 ** (fromIntegral row / 10)
     counts =
       Map.fromListWith
         (+)
@@ -312,45 +277,24 @@ placed run = zip (scanl (+) 0 (map iterationSeconds iterations)) iterations
 -- Title, explanation, label, unit, and the curve of one node's samples.
 serverCurves :: [(Text, Text, Text, Unit, Double -> [ServerSample] -> [(Double, Double)])]
 serverCurves =
-  [ ( "Server: processor",
-      "Cores that the server kept busy.",
-      "cores",
-      Plain,
-      grown ["used_cpu_sys", "used_cpu_user"]
-    ),
-    ( "Server: commands",
-      "As the server counts them.",
-      "commands per second",
-      Thousands,
-      grown ["total_commands_processed"]
-    ),
-    ("Server: memory", "What its data needs.", "bytes", Bytes, level ["used_memory"]),
-    ( "Server: resident memory",
-      "What the system gave it: grows when a fork copies pages.",
-      "bytes",
-      Bytes,
-      level ["used_memory_rss"]
-    ),
-    ( "Server: append-only file",
-      "Its size; it falls when it has been rewritten.",
-      "bytes",
-      Bytes,
-      level ["aof_current_size"]
-    ),
-    ( "Server: delayed fsyncs",
-      "Times in each second that a write had to wait for the disk.",
-      "per second",
-      Plain,
-      grown ["aof_delayed_fsync"]
-    ),
-    ( "Server: network",
-      "Bytes that it received and sent.",
-      "bytes per second",
-      Bytes,
-      grown ["total_net_input_bytes", "total_net_output_bytes"]
-    )
+  [ rate "processor" "Cores that the server kept busy." "cores" Plain $
+      Text.words "used_cpu_sys used_cpu_user",
+    rate "commands" "As the server counts them." "commands per second" Thousands ["total_commands_processed"],
+    size "memory" "What its data needs." "used_memory",
+    size "resident memory" "What the system gave it: grows when a fork copies pages." "used_memory_rss",
+    size "append-only file" "Its size; it falls when it has been rewritten." "aof_current_size",
+    rate
+      "delayed fsyncs"
+      "Times in each second that a write had to wait for the disk."
+      "per second"
+      Plain
+      ["aof_delayed_fsync"],
+    rate "network" "Bytes that it received and sent." "bytes per second" Bytes $
+      Text.words "total_net_input_bytes total_net_output_bytes"
   ]
   where
+    rate name about label unit names = ("Server: " <> name, about, label, unit, grown names)
+    size name about field = ("Server: " <> name, about, "bytes", Bytes, level [field])
     level names offset samples =
       [(offset + sampleAt one, value) | one <- samples, Just value <- [summed names one]]
     grown names offset samples =
@@ -362,6 +306,4 @@ serverCurves =
           after >= before
       ]
     summed :: [Text] -> ServerSample -> Maybe Double
-    summed names one = sum <$> traverse (`Map.lookup` values one) names
-    values :: ServerSample -> Map Text Double
-    values = sampleValues
+    summed names one = sum <$> traverse (`Map.lookup` sampleValues one) names

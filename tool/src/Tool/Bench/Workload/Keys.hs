@@ -95,28 +95,22 @@ data KeyPart
 -- | Reads text with @{n}@, @{n:DIGITS}@, @{uuid}@, @{uuid:COUNT}@,
 -- @{hex:DIGITS}@ and @{tag:TAG,TAG}@; @{{@ and @}}@ are the braces themselves.
 keyTemplate :: Syntax KeyTemplate
-keyTemplate =
-  parts >>= \found ->
-    if length [() | KeyTags _ <- found] > 1
-      then complain "a key has one hash tag"
-      else pure (KeyTemplate (joined found))
+keyTemplate = do
+  found <- parts
+  when (length [() | KeyTags _ <- found] > 1) $ complain "a key has one hash tag"
+  pure (KeyTemplate (joined found))
   where
     parts =
       peek >>= \case
         Nothing -> pure []
-        Just '{' ->
-          text "{{" >>= \doubled ->
-            if doubled then (KeyText "{" :) <$> parts else (:) <$> placeholder <*> parts
+        Just '{' -> (:) <$> doubled "{" placeholder <*> parts
         Just '}' ->
-          text "}}" >>= \doubled ->
-            if doubled
-              then (KeyText "}" :) <$> parts
-              else complain "a } without its { (}} is the brace itself)"
-        Just _ ->
-          (:) . KeyText . argumentBytes
-            <$> takeWhile' (`notElem` ("{}" :: String))
-            <*> parts
-    placeholder = do
+          (:) <$> doubled "}" (complain "a } without its { (}} is the brace itself)") <*> parts
+        Just _ -> (:) . literal <$> takeWhile' (`notElem` ("{}" :: String)) <*> parts
+    literal = KeyText . argumentBytes
+    doubled brace other =
+      text (brace <> brace) >>= \found -> if found then pure (literal brace) else other
+    placeholder =
       join $
         oneOf
           "{n}, {n:DIGITS}, {uuid}, {uuid:COUNT}, {hex:DIGITS} \
@@ -124,7 +118,7 @@ keyTemplate =
           [ ("{n}", pure (KeyNumber 1)),
             ("{n:", KeyNumber <$> natural "a number of digits" 64 <* close),
             ("{uuid}", pure (KeyUuid Nothing)),
-            ("{uuid:", KeyUuid . Just <$> positive <* close),
+            ("{uuid:", KeyUuid . Just <$> count <* close),
             ("{hex:", KeyHex <$> natural "a number of digits" 16 <* close),
             ("{tag:", KeyTags <$> tags [] <* close)
           ]
@@ -135,9 +129,7 @@ keyTemplate =
       when (tag `elem` before) $ complain "a tag is there twice"
       another <- text ","
       (tag :) <$> if another then tags (tag : before) else pure []
-    positive =
-      natural "a number of keys" 100000000 >>= \count ->
-        if count == 0 then complain "there must be a key at least" else pure count
+    count = positive "a number of keys" 100000000 "there must be a key at least"
     close = expect "}"
     joined = \case
       KeyText one : KeyText other : others -> joined (KeyText (one <> other) : others)
@@ -154,10 +146,7 @@ describeKeyTemplate (KeyTemplate parts) = concatMap part parts
       KeyNumber digits -> "{n:" <> show digits <> "}"
       KeyUuid count -> "{uuid" <> maybe "" ((":" <>) . show) count <> "}"
       KeyHex digits -> "{hex:" <> show digits <> "}"
-      KeyTags tags ->
-        "{tag:"
-          <> Text.unpack (utf8 (ByteString.intercalate "," tags))
-          <> "}"
+      KeyTags tags -> "{tag:" <> Text.unpack (utf8 (ByteString.intercalate "," tags)) <> "}"
     brace = \case
       '{' -> "{{"
       '}' -> "}}"
@@ -173,11 +162,10 @@ tellsApart :: KeyTemplate -> Bool
 tellsApart (KeyTemplate parts) = any distinct parts
   where
     distinct = \case
-      KeyText _ -> False
       KeyNumber _ -> True
       KeyUuid _ -> True
       KeyHex digits -> digits == 16
-      KeyTags _ -> False
+      _ -> False
 
 -- | @key:000000000042@, like redis-benchmark, for this number of keys in this many bytes. Without
 -- the prefix if that would not leave room for the digits.
@@ -205,10 +193,7 @@ newKeys seed (KeyTemplate parts) count =
     alike = longest > 0 && all (== longest) sizes
     placed one =
       let size = ByteString.length one
-       in [ writeSize size,
-            one,
-            ByteString.replicate (longest - size) 0
-          ]
+       in [writeSize size, one, ByteString.replicate (longest - size) 0]
     name number = ByteString.concat (map (part (number `div` turns) number) parts)
     turns = product [length tags | KeyTags tags <- parts]
     part own number = \case

@@ -8,26 +8,39 @@ module Tool.Bench.Workload.Named
     testGroups,
     setScript,
     setScriptDigest,
+
+    -- * Subscribers
+    withSubscribers,
   )
 where
 
+import Control.Exception (try)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
+import Data.IORef
+import Data.List.NonEmpty (NonEmpty (..))
 import Data.Maybe (fromMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
+import Redis (Client, Config)
+import Redis qualified
 import Redis.Command (Command, decodedBy)
 import Redis.Command.Build qualified as Build
 import Redis.Commands qualified as Commands
+import Redis.Commands.Raw (raw)
+import Redis.Config qualified as Config
 import Redis.Decode (Decoder, mismatch)
 import Redis.Decode qualified as Decode
+import Redis.Duration qualified as Duration
+import Redis.Error (Error)
 import Redis.Value (Value (..), withoutAttributes)
-import Tool.Bench.Workload.Alone
+import Tool.Bench.Time (monotonic, sleepUntil)
 import Tool.Bench.Workload.Dataset
 import Tool.Bench.Workload.Distribution (choose)
 import Tool.Bench.Workload.Keys
 import Tool.Bench.Workload.Random
 import Tool.Bench.Workload.Values
+import Tool.Span (nanosIn)
 
 named :: Dataset -> String -> Maybe Kind
 named dataset name = ($ dataset) <$> lookup name [(known, kind) | (known, _, kind) <- table]
@@ -50,8 +63,8 @@ testGroups =
 
 table :: [(String, String, Dataset -> Kind)]
 table =
-  [ ("ping_inline", "PING as a line of text", const pingInline),
-    ("ping_mbulk", "PING", const (plainKind "ping_mbulk" "ping" [] (const (pure pong)))),
+  [ ("ping_inline", "PING as a line of text", pingKind "ping_inline" (Build.inline "PING")),
+    ("ping_mbulk", "PING", pingKind "ping_mbulk" (Build.command "PING" [] Right)),
     ("set", "SET key value", setKind),
     ("get", "GET key", getKind),
     ("incr", "INCR counter", incrKind),
@@ -84,18 +97,12 @@ table =
 
 -- * Strings
 
-pong :: Command Outcome
-pong = Build.command "PING" [] pongReply
+pingKind :: Text -> Command Value -> Dataset -> Kind
+pingKind name command _ = fixedKind name "ping" [] (Done <$ (command `decodedBy` is "PONG"))
 
-pongReply :: Decoder Outcome
-pongReply = \case
-  SimpleString "PONG" -> Right Done
-  other -> mismatch "PONG" other
-
-pingInline :: Kind
-pingInline =
-  plainKind "ping_inline" "ping" [] . const . pure $
-    Build.inline "PING" `decodedBy` pongReply
+-- A kind whose command is always the same.
+fixedKind :: Text -> Text -> [Step] -> Command Outcome -> Kind
+fixedKind name statistic steps = plainKind name statistic steps . const . pure
 
 setKind, getKind, incrKind, setexKind, getexKind :: Dataset -> Kind
 setKind dataset = plainKind "set" "set" [allKeys dataset] $ \stream -> do
@@ -110,16 +117,12 @@ setKind dataset = plainKind "set" "set" [allKeys dataset] $ \stream -> do
       pure $! Build.command "SET" expiring okay
 getKind dataset = sharedKind "get" "get" [allKeys dataset] $ \ !kind stream -> do
   number <- drawKey dataset stream
-  wanted <-
+  missing <-
     if datasetMisses dataset == 0
-      then pure number
-      else do
-        word <- step stream
-        pure
-          $! if lower word < datasetMisses dataset
-            then number + shapeKeys (datasetShape dataset)
-            else number
-  let key = keyOf (datasetKeys dataset) wanted
+      then pure False
+      else (< datasetMisses dataset) . lower <$> step stream
+  let !wanted = if missing then number + shapeKeys (datasetShape dataset) else number
+      key = keyOf (datasetKeys dataset) wanted
   pure $! Drawn kind wanted (Build.command "GET" [Build.key key] foundOrMissing)
 incrKind dataset = plainKind "incr" "incr" [] $ \stream -> do
   number <- drawKey dataset stream
@@ -135,18 +138,16 @@ getexKind dataset = plainKind "getex" "getex" [allKeys dataset] $ \stream -> do
   number <- drawKey dataset stream
   seconds <- lifetime (expiryOr60 dataset) stream
   let key = keyOf (datasetKeys dataset) number
-  let expiring = [Build.key key, Build.arg "EX", Build.arg seconds]
+      expiring = [Build.key key, Build.arg "EX", Build.arg seconds]
   pure $! Build.command "GETEX" expiring (valueOfKey dataset number)
 
 allKeys :: Dataset -> Step
 allKeys dataset =
-  (byKey "keys" "set" count $ \number -> Done <$ Commands.set (keyOf keys number) (valueOf values number))
-    { stepKeys = count
-    }
+  (byKey "keys" "set" count write) {stepKeys = count}
   where
     count = shapeKeys (datasetShape dataset)
-    keys = datasetKeys dataset
-    values = datasetValues dataset
+    write number =
+      Done <$ Commands.set (keyOf (datasetKeys dataset) number) (valueOf (datasetValues dataset) number)
 
 -- A step of this number of commands, and its name and that of its command in the server's counts.
 byKey :: Text -> Text -> Int -> (Int -> Command Outcome) -> Step
@@ -200,10 +201,7 @@ mgetKind dataset = plainKind "mget" "mget" [before] $ \stream -> do
       worse one after =
         one >>= \case
           Hit -> after
-          Miss ->
-            after >>= \case
-              Wrong found -> Right (Wrong found)
-              _ -> Right Miss
+          Miss -> (\case Wrong found -> Wrong found; _ -> Miss) <$> after
           other -> Right other
   pure $! Build.command "MGET" (Build.keys (map fst wanted)) verdict
   where
@@ -226,12 +224,12 @@ pushKind name command dataset = plainKind name name [] $ \stream -> do
   value <- valueOf (datasetValues dataset) <$> drawKey dataset stream
   pure $! Build.command command [Build.key "mylist", Build.arg value] (integerFrom 1)
 popKind name command dataset =
-  plainKind name name [listOf dataset (shapeKeys (datasetShape dataset))] . const . pure $
+  fixedKind name name [listOf dataset (shapeKeys (datasetShape dataset))] $
     Build.command command [Build.key "mylist"] somethingOrNull
 
 lrangeKind :: Int -> Dataset -> Kind
 lrangeKind size' dataset =
-  plainKind (Text.pack ("lrange_" <> show size')) "lrange" [listOf dataset size'] . const . pure $
+  fixedKind (Text.pack ("lrange_" <> show size')) "lrange" [listOf dataset size'] $
     Build.command "LRANGE" [Build.key "mylist", Build.arg "0", Build.arg final] verdict
   where
     final = Char8.pack (show (size' - 1))
@@ -265,8 +263,7 @@ hsetKind dataset = plainKind "hset" "hset" [] $ \stream -> do
       ]
       (integerFrom 0)
 spopKind dataset =
-  plainKind "spop" "spop" [filled] . const . pure $
-    Build.command "SPOP" [Build.key "myset"] somethingOrNull
+  fixedKind "spop" "spop" [filled] $ Build.command "SPOP" [Build.key "myset"] somethingOrNull
   where
     filled =
       byKey "myset" "sadd" (shapeKeys (datasetShape dataset)) (sadd . keyOf (datasetElements dataset))
@@ -276,8 +273,7 @@ zaddKind dataset = plainKind "zadd" "zadd" [] $ \stream -> do
     keyOf (datasetDigits dataset) . below (shapeKeys (datasetShape dataset)) . upper <$> step stream
   pure $! zadd score element
 zpopminKind dataset =
-  plainKind "zpopmin" "zpopmin" [filled] . const . pure $
-    Build.command "ZPOPMIN" [Build.key "myzset"] verdict
+  fixedKind "zpopmin" "zpopmin" [filled] $ Build.command "ZPOPMIN" [Build.key "myzset"] verdict
   where
     verdict value = case withoutAttributes value of
       Array [] -> Right Miss
@@ -316,9 +312,8 @@ setFunction =
 
 evalKind, evalshaKind, fcallKind, scriptLoadKind :: Dataset -> Kind
 evalKind dataset = program dataset "eval-set" "eval" [] (Commands.eval setScript)
-evalshaKind dataset = program dataset "evalsha-set" "evalsha" [loaded] run
+evalshaKind dataset = program dataset "evalsha-set" "evalsha" [loaded] (Commands.evalsha setScriptDigest)
   where
-    run = Commands.evalsha setScriptDigest
     loaded =
       everywhere "script" "script|load" $
         Build.command "SCRIPT LOAD" [Build.arg setScript] digest
@@ -327,9 +322,9 @@ evalshaKind dataset = program dataset "evalsha-set" "evalsha" [loaded] run
         | found == setScriptDigest -> Right Done
         | otherwise -> Right (Wrong found)
       other -> mismatch "a digest" other
-fcallKind dataset = program dataset "fcall-set" "fcall" [loaded] run
+fcallKind dataset =
+  program dataset "fcall-set" "fcall" [loaded] (Commands.fcall "redis_client_bench_set")
   where
-    run = Commands.fcall "redis_client_bench_set"
     loaded =
       everywhere "function" "function|load" $
         Done <$ Commands.functionLoadWith replacing setFunction
@@ -337,7 +332,7 @@ fcallKind dataset = program dataset "fcall-set" "fcall" [loaded] run
 -- The same script every time, as in the benchmark that gave scripts a bad name: the server only
 -- looks up its digest.
 scriptLoadKind _ =
-  plainKind "script-load" "script|load" [] . const . pure $
+  fixedKind "script-load" "script|load" [] $
     -- A cluster loads a script on every node. Routed like a key it goes to one node, so that one
     -- operation is one command.
     Build.command "SCRIPT LOAD" [Build.key setScript] someText
@@ -347,13 +342,7 @@ everywhere name command what =
   (byKey name command 1 (const what)) {stepKeys = 0, stepPlace = StepEverywhere}
 
 -- Sets keys by a program. Its effect is checked once before the clock starts.
-program ::
-  Dataset ->
-  Text ->
-  Text ->
-  [Step] ->
-  ([ByteString] -> [ByteString] -> Command Value) ->
-  Kind
+program :: Dataset -> Text -> Text -> [Step] -> ([ByteString] -> [ByteString] -> Command Value) -> Kind
 program dataset name command before run =
   (plainKind name command (before <> [checked]) make) {kindStats = Just [(command, 1), ("set", 1)]}
   where
@@ -363,23 +352,102 @@ program dataset name command before run =
     setting key number = run [key] [valueOf (datasetValues dataset) number] `decodedBy` okay
     checkKey = "check:" <> Char8.pack (Text.unpack name)
     checked =
-      Step
-        { stepName = name <> " effect",
-          stepCount = 4,
-          stepCommand = \case
-            0 -> Build.command "DEL" [Build.key checkKey] (integerFrom 0)
-            1 -> setting checkKey 0
-            2 -> Build.command "GETDEL" [Build.key checkKey] present
-            _ -> Build.command "EXISTS" [Build.key checkKey] (integerFrom 0),
-          stepStats = [("del", 1), (command, 1), ("set", 1), ("getdel", 1), ("exists", 1)],
+      (byKey (name <> " effect") command 4 effect)
+        { stepStats = [("del", 1), (command, 1), ("set", 1), ("getdel", 1), ("exists", 1)],
           stepKeys = 0,
           stepPlace = StepInTurn
         }
+    effect = \case
+      0 -> Build.command "DEL" [Build.key checkKey] (integerFrom 0)
+      1 -> setting checkKey 0
+      2 -> Build.command "GETDEL" [Build.key checkKey] present
+      _ -> Build.command "EXISTS" [Build.key checkKey] (integerFrom 0)
     present value = case valueOfKey dataset 0 value of
       Right Miss -> Right (Wrong "nothing was set")
       other -> other
 
+-- * More than one command, or more than one connection
+
+-- Publishes a message to all subscribers. The server replies with the number that it reached.
+publishKind :: Dataset -> Kind
+publishKind dataset = plainKind "publish" "publish" [] $ \stream -> do
+  value <- valueOf (datasetValues dataset) <$> drawKey dataset stream
+  -- Routed like a key: that is where the subscribers are.
+  pure (Build.command "PUBLISH" [Build.key channel, Build.arg value] reached)
+  where
+    subscribers = shapeSubscribers (datasetShape dataset)
+    reached = \case
+      Integer number
+        | number == fromIntegral subscribers -> Right Done
+        | otherwise -> Right (Wrong (Char8.pack (show number <> " subscribers")))
+      other -> mismatch "a number of subscribers" other
+
+channel :: ByteString
+channel = "redis-client:bench"
+
+-- A pop that blocks on the server until something is pushed. The operation sends the pop, then
+-- the push on another connection, and ends when the pop has returned the pushed value. Each thread
+-- has a list of its own.
+blpopKind :: Dataset -> Kind
+blpopKind dataset =
+  Kind
+    { kindName = "blpop",
+      kindStats = Just [("blpop", 1), ("rpush", 1)],
+      kindMake = \kind stream -> do
+        thread <- streamThread stream
+        number <- drawKey dataset stream
+        let key = "queue:" <> Char8.pack (show thread)
+            value = valueOf (datasetValues dataset) number
+        pure . DrawnAlone kind $ \client -> do
+          popping <- Redis.submit client (Commands.blpop (key :| []) (Just (Duration.seconds 10)))
+          pushed <- Redis.tryRun client (Commands.rpush key (value :| []))
+          popped <- Redis.tryAwaitReply popping
+          pure (verdict value <$> (pushed *> popped)),
+      kindSteps = []
+    }
+  where
+    verdict value = \case
+      Just (_, found)
+        | found == value -> Hit
+        | otherwise -> Wrong found
+      Nothing -> Miss
+
+-- Sets a key and reads it back in one transaction: four commands, one after the other, on a
+-- connection that no other thread uses meanwhile.
+transactionKind :: Dataset -> Kind
+transactionKind dataset =
+  Kind
+    { kindName = "transaction",
+      kindStats = Just [("multi", 1), ("set", 1), ("get", 1), ("exec", 1)],
+      kindMake = \kind stream -> do
+        number <- drawKey dataset stream
+        let key = keyOf (datasetKeys dataset) number
+            value = valueOf (datasetValues dataset) number
+        pure . DrawnAlone kind $ \client ->
+          try @Error
+            ( Redis.withDedicated client (Redis.AtKey key) $ \connection -> do
+                -- An error here throws, and that closes the connection.
+                let part arguments decoder = Redis.runOn connection (raw arguments `decodedBy` decoder)
+                part ["MULTI"] (is "OK")
+                part ["SET", key, value] (is "QUEUED")
+                part ["GET", key] (is "QUEUED")
+                part ["EXEC"] (executed value)
+            ),
+      kindSteps = []
+    }
+  where
+    executed value = \case
+      Array [SimpleString "OK", BulkString found]
+        | found == value -> Right Hit
+        | otherwise -> Right (Wrong found)
+      other -> mismatch "what SET and GET answer" other
+
 -- * Replies
+
+is :: ByteString -> Decoder ()
+is wanted = \case
+  SimpleString found | found == wanted -> Right ()
+  other -> mismatch (Char8.unpack wanted) other
 
 okay :: Decoder Outcome
 okay reply = Done <$ Decode.okay reply
@@ -402,3 +470,44 @@ someText = \case
   BulkString _ -> Right Done
   SimpleString _ -> Right Done
   other -> mismatch "text" other
+
+-- * Subscribers
+
+-- | Runs an action while this number of subscribers, each on a connection of its own, listen to what
+-- the test @publish@ sends. Then waits for at most this number of seconds until they have received
+-- as many messages as the function of the action's result says. Returns the number of messages as
+-- well. Throws the library's error if they cannot subscribe. Needs RESP3.
+withSubscribers :: Config -> Int -> Double -> (a -> Int) -> IO a -> IO (a, Int)
+withSubscribers config subscribers limit wanted action = do
+  heard <- newIORef 0
+  let listening =
+        Config.setHooks Config.noHooks {Config.hookPush = Just (\_ push -> note heard push)} config
+      seat :: Int -> IO b -> IO b
+      seat 0 body = body
+      seat more body =
+        Redis.withClient listening $ \client -> subscribed client (seat (more - 1) body)
+  seat subscribers $ do
+    result <- action
+    now <- monotonic
+    waitFor heard (wanted result) (now + nanosIn limit)
+    (,) result <$> readIORef heard
+  where
+    note heard = \case
+      Push (BulkString "message" : _) -> atomicModifyIORef' heard (\before -> (before + 1, ()))
+      _ -> pure ()
+    waitFor heard count latest = do
+      got <- readIORef heard
+      now <- monotonic
+      if got >= count || now >= latest
+        then pure ()
+        else sleepUntil (min latest (now + 5000000)) >> waitFor heard count latest
+
+-- Subscribes for as long as the body runs. The confirmation of a subscription is a push and not a
+-- reply. So a PING follows it: its reply is the first reply, and it comes when the subscription is
+-- active.
+subscribed :: Client -> IO b -> IO b
+subscribed client body = Redis.withDedicated client (Redis.AtKey channel) $ \connection -> do
+  first <- Redis.submitOn connection (raw ["SUBSCRIBE", channel] `decodedBy` is "PONG")
+  _ <- Redis.submitOn connection (raw ["PING"])
+  Redis.awaitReply first
+  body

@@ -16,6 +16,7 @@ module Tool.Bench.Workload.Syntax
     -- * Built from them
     separated,
     natural,
+    positive,
     decimal,
     byteSize,
   )
@@ -95,8 +96,7 @@ oneOf :: String -> [(String, a)] -> Syntax a
 oneOf what = \case
   [] -> complain ("expected " <> what)
   (wanted, result) : others ->
-    text wanted >>= \found ->
-      if found then pure result else oneOf what others
+    text wanted >>= \found -> if found then pure result else oneOf what others
 
 -- | One or more items, with this text between them.
 separated :: String -> Syntax a -> Syntax [a]
@@ -116,6 +116,12 @@ natural what most = do
   pure (fromInteger number)
   where
     read' = List.foldl' (\total digit -> total * 10 + toInteger (fromEnum digit - fromEnum '0')) 0
+
+-- | Like 'natural', but not 0. The last text is the error for that.
+positive :: String -> Int -> String -> Syntax Int
+positive what most refusal = do
+  number <- natural what most
+  number <$ when (number == 0) (complain refusal)
 
 -- | Decimal digits, optionally with a fraction.
 decimal :: String -> Syntax Double

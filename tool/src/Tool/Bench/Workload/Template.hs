@@ -1,5 +1,5 @@
--- | A command as the user writes it, with placeholders that are filled each time. It understands
--- the spellings of three tools side by side:
+-- | The parts of a workload as given on the command line, with weights: tests by name, and commands
+-- in words, with placeholders that are filled each time, in the spellings of three tools:
 --
 -- * redis-benchmark and valkey-benchmark: @__rand_int__@, @__rand_1st__@ to
 --   @__rand_9th__@ (the same number wherever it occurs in a command),
@@ -12,11 +12,19 @@
 -- @{{@ and @}}@ are braces that mean nothing. A brace before anything but a
 -- letter means nothing either, so that a script's tables need no care.
 module Tool.Bench.Workload.Template
-  ( Template (..),
+  ( -- * Tasks
+    Task (..),
+    taskName,
+    Mix,
+    mix,
+    taskList,
+    describeMix,
+
+    -- * Commands
+    Template (..),
     TemplateWord (..),
     Piece (..),
     commandTemplate,
-    templateText,
   )
 where
 
@@ -24,10 +32,94 @@ import Control.Monad (join, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (chr, digitToInt, isAlpha, isHexDigit, isSpace)
+import Data.List (find, intercalate, isPrefixOf, nub, (\\))
+import Data.List.NonEmpty (NonEmpty (..))
+import Data.List.NonEmpty qualified as NonEmpty
+import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Bench.Workload.Distribution
+import Tool.Bench.Workload.Named (namedTests, testGroups)
 import Tool.Bench.Workload.Syntax
 import Tool.Text (argumentBytes)
+
+-- | One kind of operation.
+data Task
+  = -- | A test by its name.
+    TaskNamed String
+  | -- | A command, as it was written and as it was understood.
+    TaskCommand String Template
+  deriving stock (Eq, Show)
+
+taskName :: Task -> Text
+taskName = \case
+  TaskNamed name -> Text.pack name
+  TaskCommand written _ -> Text.pack (templateText written)
+
+-- | Tasks and their weights: how often each is drawn, relative to the others.
+type Mix = NonEmpty (Int, Task)
+
+-- | Reads @70:get,20:set,10:'INCR counter:__rand_int__'@. A weight of 1 may be left out. A command
+-- must be in quotes, or stand last.
+mix :: Syntax Mix
+mix = do
+  found <- separated "," weighted
+  maybe (complain "a mix of nothing") pure (NonEmpty.nonEmpty found)
+  where
+    weighted = do
+      left <- rest
+      weight <- case span (`elem` ['0' .. '9']) left of
+        (_ : _, ':' : _) -> do
+          weight <- natural "a weight" 1000000
+          expect ":"
+          weight <$ when (weight == 0) (complain "a weight is 1 at least")
+        _ -> pure 1
+      (,) weight <$> task
+    task =
+      peek >>= \case
+        Just quote | quote `elem` ("'\"" :: String) -> do
+          _ <- text [quote]
+          written <- takeWhile' (/= quote)
+          closed <- text [quote]
+          if closed then command written else complain "the quote is never closed; the text ends"
+        _ -> takeWhile' (`notElem` (",\"'" :: String)) >>= name
+    name written
+      | any isSpace written = command written
+      | otherwise = TaskNamed <$> known written
+    command written = either complain (pure . TaskCommand written) (parse commandTemplate written)
+
+-- | Names of tests, and of groups of tests, with commas between them. Each test is a run of its
+-- own, named after the test, so no test may be there twice.
+taskList :: Syntax [Task]
+taskList = do
+  found <- concat <$> separated "," names
+  case found \\ nub found of
+    again : _ -> complain (Text.unpack (taskName again) <> " is named twice")
+    [] -> pure found
+  where
+    names = do
+      written <- takeWhile' (/= ',')
+      case lookup written testGroups of
+        Just group -> pure (map TaskNamed group)
+        Nothing -> (: []) . TaskNamed <$> known written
+
+known :: String -> Syntax String
+known written
+  | written `elem` map fst namedTests = pure written
+  | null written = complain "the name of a test is missing"
+  | otherwise =
+    complain $
+      "there is no test " <> show written <> " (there are " <> unwords (map fst namedTests) <> ");"
+
+-- | The text that 'mix' reads.
+describeMix :: Mix -> String
+describeMix = \case
+  (_, one) :| [] -> written one
+  several ->
+    intercalate "," [show weight <> ":" <> written one | (weight, one) <- NonEmpty.toList several]
+  where
+    written = \case
+      TaskNamed name -> name
+      TaskCommand text' _ -> "'" <> text' <> "'"
 
 -- | A command, with its name first.
 newtype Template = Template [TemplateWord]
@@ -86,12 +178,7 @@ templateWords =
         Just next | not (isSpace next) -> complain "expected a blank between two words"
         _ -> blanks >> (first :) <$> templateWords
   where
-    twoNumbers = do
-      number <- positive maxNumber
-      blanks
-      width <- natural "a width" maxNumber
-      close
-      pure (TwoNumbers number width)
+    twoNumbers = TwoNumbers <$> number maxNumber <* blanks <*> natural "a width" maxNumber <* close
 
 -- How the current word is quoted.
 data Quote = Bare | Single | Double
@@ -141,27 +228,25 @@ pieces quote =
         False -> text "_" >> more (Literal "_")
         True -> do
           left <- rest
-          case lookup True [(takeName known left, (known, piece)) | (known, piece) <- marks] of
-            Just (known, piece) -> text (known <> "__") >> more piece
+          case find ((`isPrefixOf` left) . fst) marks of
+            Just (name, piece) -> text name >> more piece
             Nothing
               -- Two underscores without two closing ones are plain text.
               | closes left ->
-                complain
-                  ( "there is no placeholder __"
-                      <> Text.unpack (fst (Text.breakOn "__" (Text.pack left)))
-                      <> "__"
-                  )
+                complain $
+                  "there is no placeholder __"
+                    <> Text.unpack (fst (Text.breakOn "__" (Text.pack left)))
+                    <> "__"
               | otherwise -> more (Literal "__")
-    takeName known left = take (length known + 2) left == known <> "__"
     closes left = case break (\char -> isSpace char || char `elem` ("'\"" :: String)) left of
       (word, _) -> case Text.breakOn "__" (Text.pack word) of
         (name, after) -> not (Text.null name) && not (Text.null after)
     marks =
-      ("rand_int", RandomInt) :
-      ("data", Data) :
-      ("key", DrawnKey) :
-        [ ("rand_" <> show number <> ordinal, RandomNth number)
-          | (number, ordinal) <- zip [1 .. 9] (["st", "nd", "rd"] <> repeat "th")
+      ("rand_int__", RandomInt) :
+      ("data__", Data) :
+      ("key__", DrawnKey) :
+        [ ("rand_" <> show nth <> ordinal <> "__", RandomNth nth)
+          | (nth, ordinal) <- zip [1 .. 9] (["st", "nd", "rd"] <> repeat "th")
         ]
 
 literal :: String -> Piece
@@ -171,13 +256,12 @@ escaped :: Syntax Piece
 escaped = do
   hex <- text "x"
   if hex
-    then do
-      digits <- rest
-      case digits of
+    then
+      rest >>= \case
         high : low : _
           | isHexDigit high,
             isHexDigit low -> do
-            _ <- text [high, low]
+            expect [high, low]
             pure (Literal (Char8.singleton (chr (16 * digitToInt high + digitToInt low))))
         _ -> complain "expected two hexadecimal digits"
     else
@@ -201,23 +285,20 @@ placeholder =
       [ ("tag}", pure HashTag),
         ("key ", namedKey <* close),
         ("value ", RandomValue <$> natural "a number of bytes" (1024 * 1024) <* close),
-        ("rand ", RandomBelow <$> positive maxNumber <* close),
+        ("rand ", RandomBelow <$> number maxNumber <* close),
         ("range ", complain "{range N W} is two words: it stands by itself, without quotes,")
       ]
   where
     namedKey = do
       drawn <- law
-      NamedKey drawn <$> positive (if needsTable drawn then mostInTable else maxNumber)
+      NamedKey drawn <$> number (if needsTable drawn then mostInTable else maxNumber)
     law =
       oneOf
         "uniform, sequence or zipfian"
         [("uniform ", Uniform), ("sequence ", Sequential), ("zipfian ", Zipf 1.03)]
 
-positive :: Int -> Syntax Int
-positive most = do
-  number <- natural "a number" most
-  when (number == 0) $ complain "the number must be 1 at least"
-  pure number
+number :: Int -> Syntax Int
+number most = positive "a number" most "the number must be 1 at least"
 
 -- The largest bound of a number that is drawn from 32 bits.
 maxNumber :: Int

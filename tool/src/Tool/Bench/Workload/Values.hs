@@ -57,8 +57,9 @@ valueSizes = do
     most = 256 * 1024 * 1024
     weight = do
       marked <- text ":"
-      found <- if marked then natural "a weight" 1000000 else complain "expected : and a weight"
-      if found == 0 then complain "a weight is 1 at least" else pure found
+      if marked
+        then positive "a weight" 1000000 "a weight is 1 at least"
+        else complain "expected : and a weight"
 
 -- | The text that 'valueSizes' reads.
 describeSizes :: ValueSizes -> String
@@ -66,13 +67,7 @@ describeSizes = \case
   SizeFixed one -> show one
   SizeRange from to -> show from <> "-" <> show to
   SizeWeighted weighted ->
-    List.intercalate
-      ","
-      [ show one
-          <> ":"
-          <> show weight
-        | (one, weight) <- NonEmpty.toList weighted
-      ]
+    List.intercalate "," [show one <> ":" <> show weight | (one, weight) <- NonEmpty.toList weighted]
 
 -- | The largest size in bytes.
 largestSize :: ValueSizes -> Int
@@ -110,25 +105,18 @@ newValues seed sizes compressible =
         SizeRange from to -> Between from to
         SizeWeighted weighted ->
           let weights = map (toInteger . snd) (NonEmpty.toList weighted)
+              mark upTo = fromInteger (upTo * 0x100000000 `div` sum weights)
            in ByMark
-                ( primArrayFromList
-                    [ fromInteger (one * 0x100000000 `div` sum weights)
-                      | one <- drop 1 (scanl (+) 0 weights)
-                    ]
-                )
+                (primArrayFromList (map mark (drop 1 (scanl (+) 0 weights))))
                 (primArrayFromList (map fst (NonEmpty.toList weighted)))
     }
 
 -- | The value for a key's number. \(O(1)\), copies nothing.
 valueOf :: Values -> Int -> ByteString
 valueOf values number =
-  Unsafe.unsafeTake
-    length'
-    ( Unsafe.unsafeDrop
-        (fromIntegral (word .&. (fromIntegral offsets - 1)))
-        (valuesBlock values)
-    )
+  Unsafe.unsafeTake length' (Unsafe.unsafeDrop offset (valuesBlock values))
   where
+    offset = fromIntegral (word .&. (fromIntegral offsets - 1))
     word = mix (fromIntegral number)
     length'
       | valuesSize values >= 0 = valuesSize values

@@ -23,7 +23,7 @@ import Tool.Bench.Run (measure)
 import Tool.Bench.Workload
 import Tool.Bench.Workload.Dataset (Shape (..), defaultShape)
 import Tool.Bench.Workload.Syntax (parse)
-import Tool.Bench.Workload.Task
+import Tool.Bench.Workload.Template
 import Tool.Bench.Workload.Values (ValueSizes (SizeFixed))
 import Tool.Connect (plainTarget)
 import Tool.Options.Bench

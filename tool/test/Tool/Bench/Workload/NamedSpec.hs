@@ -19,7 +19,7 @@ import Tool.Bench.Workload
 import Tool.Bench.Workload.Dataset (Shape (..), defaultShape)
 import Tool.Bench.Workload.Keys (sizedTemplate)
 import Tool.Bench.Workload.Named
-import Tool.Bench.Workload.Task
+import Tool.Bench.Workload.Template
 import Tool.Bench.Workload.Values
 
 -- | A size that nothing else has.

@@ -18,7 +18,7 @@ import Tool.Bench.Workload.Dataset (Shape (..), defaultShape)
 import Tool.Bench.Workload.Keys (keyTemplate)
 import Tool.Bench.Workload.Named (namedTests)
 import Tool.Bench.Workload.Syntax (parse)
-import Tool.Bench.Workload.Task
+import Tool.Bench.Workload.Template
 import Tool.Bench.Workload.Values
 import Tool.Connect (Target)
 import Tool.Options.Bench

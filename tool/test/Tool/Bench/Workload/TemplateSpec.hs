@@ -10,7 +10,6 @@ import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 import Tool.Bench.Workload.Distribution (Distribution (..))
 import Tool.Bench.Workload.Syntax (parse)
-import Tool.Bench.Workload.Task
 import Tool.Bench.Workload.Template
 
 reads' :: String -> Either String [TemplateWord]

@@ -1,5 +1,5 @@
 -- | The output formats for other programs.
-module Tool.Bench.Format.FormatSpec (spec) where
+module Tool.Bench.FormatSpec (spec) where
 
 import Data.Aeson (Value (..), decode)
 import Data.Aeson.Key qualified as Key
@@ -22,9 +22,7 @@ import Test.QuickCheck hiding (sample)
 import Text.Read (readMaybe)
 import Tool.Bench.Document hiding (Spec)
 import Tool.Bench.Document.Totals (runCommands)
-import Tool.Bench.Format.Csv
-import Tool.Bench.Format.Hdr
-import Tool.Bench.Format.Prometheus
+import Tool.Bench.Format
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Histogram.Hdr qualified as Hdr
