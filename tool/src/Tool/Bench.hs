@@ -27,7 +27,7 @@ import Tool.Hint (withHint)
 import Tool.Options.Bench
 import Tool.Options.Connection (ConnectionOptions (..), TlsOptions (..), namesServer)
 import Tool.Options.Load (Plan (..), planSweep)
-import Tool.Options.Replay (RecordOptions (recordConnection), ReplayOptions (replayConnection))
+import Tool.Options.Modes (RecordOptions (recordConnection), ReplayOptions (replayConnection))
 import Tool.Record (record)
 import Tool.Replay (replay)
 

@@ -26,27 +26,16 @@ import Data.ByteString.Lazy qualified as Lazy
 import Data.Text (Text)
 import Tool.Chart.Draw
 import Tool.Chart.Scale
-import Tool.Chart.Style (chartStyle)
 import Tool.Chart.Types
 import Tool.Markup (Markup, element, raw, render, text, (.=))
 
 -- | Curves over two axes. Takes title and explanation.
 lineChart :: Text -> Text -> (Axis, Axis) -> [Line] -> Chart
-lineChart title about (x, y) curves =
-  Chart
-    { chartTitle = title,
-      chartAbout = about,
-      chartPlot = LinePlot Lines {linesX = x, linesY = y, linesAll = curves, linesBands = []}
-    }
+lineChart title about (x, y) curves = Chart title about (LinePlot (Lines x y curves []))
 
 -- | Bars in groups. Takes title and explanation, the axis, and the names of the bars of each group.
 barChart :: Text -> Text -> Axis -> [Text] -> [Group] -> Chart
-barChart title about value series groups =
-  Chart
-    { chartTitle = title,
-      chartAbout = about,
-      chartPlot = BarPlot Bars {barsValue = value, barsSeries = series, barsGroups = groups}
-    }
+barChart title about value series = Chart title about . BarPlot . Bars value series
 
 -- | A chart for a page that has the 'styleSheet': title, explanation, and the drawing in two
 -- widths.
@@ -74,11 +63,12 @@ styleSheet =
       ".narrow{display:none}@media (max-width:560px){.wide{display:none}\
       \.narrow{display:block}}"
 
-wide, narrow :: Size
-wide = Size {sizeWidth = 760, sizeNarrow = False}
-narrow = Size {sizeWidth = 360, sizeNarrow = True}
+-- Widths, and whether the drawing is for a phone.
+wide, narrow :: (Double, Bool)
+wide = (760, False)
+narrow = (360, True)
 
-svg :: [Markup] -> Bool -> Size -> Chart -> Markup
+svg :: [Markup] -> Bool -> (Double, Bool) -> Chart -> Markup
 svg extra titled size chart =
   element
     "svg"
@@ -86,12 +76,8 @@ svg extra titled size chart =
       "class" .= "rc",
       "role" .= "img",
       "aria-label" .= chartTitle chart,
-      "viewBox" .= ("0 0 " <> px (sizeWidth size) <> " " <> px (drawingHeight drawing))
+      "viewBox" .= ("0 0 " <> px (fst size) <> " " <> px height)
     ]
-    (extra <> [label "title" "start" 0 16 (chartTitle chart) | titled] <> drawingContent drawing)
+    (extra <> [label "title" "start" 0 16 (chartTitle chart) | titled] <> content)
   where
-    top = if titled then 26 else 0
-    drawing = case chartPlot chart of
-      LinePlot curves -> drawLines size top curves
-      BarPlot bars -> drawBars size top bars
-      HeatPlot heats -> drawHeats size top heats
+    (height, content) = draw size (if titled then 26 else 0) (chartPlot chart)

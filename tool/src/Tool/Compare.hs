@@ -96,35 +96,25 @@ metricName :: Metric -> Text
 metricName = \case
   Throughput -> "throughput"
   LatencyMean -> "mean"
-  Latency percent -> "p" <> trimmed (Text.pack (show percent))
+  Latency percent -> "p" <> fromMaybe (shown percent) (Text.stripSuffix ".0" (shown percent))
   LatencyMax -> "max"
   Cpu -> "cpu"
   MemoryPeak -> "memory"
   Errors -> "errors"
   Misses -> "misses"
-  where
-    trimmed written = fromMaybe written (Text.stripSuffix ".0" written)
 
 metricByName :: Text -> Maybe Metric
 metricByName name =
-  List.lookup
-    name
-    [ (metricName metric, metric)
-      | metric <-
-          [Throughput, LatencyMean, LatencyMax, Cpu, MemoryPeak, Errors, Misses]
-            <> map Latency [50, 75, 90, 95, 99, 99.9, 99.99, 99.999]
-    ]
+  List.find ((== name) . metricName) $
+    [Throughput, LatencyMean, LatencyMax, Cpu, MemoryPeak, Errors, Misses]
+      <> map Latency [50, 75, 90, 95, 99, 99.9, 99.99, 99.999]
 
 metricUnit :: Metric -> Unit
 metricUnit = \case
   Throughput -> Thousands
   MemoryPeak -> Bytes
-  Errors -> Plain
-  Misses -> Plain
+  metric | metric `elem` [Errors, Misses] -> Plain
   _ -> Nanoseconds
-
-higherIsBetter :: Metric -> Bool
-higherIsBetter = (== Throughput)
 
 -- | Compares the second document with the first.
 compareDocuments :: Document -> Document -> Comparison
@@ -136,16 +126,12 @@ compareDocuments before after =
             Just other <- [Map.lookup (runName one) others]
         ],
       comparisonMissing =
-        ( [runName one | one <- documentRuns before, Map.notMember (runName one) others],
-          [ runName other
-            | other <- documentRuns after,
-              runName other `notElem` map runName (documentRuns before)
-          ]
-        ),
+        (filter (`notElem` names after) (names before), filter (`notElem` names before) (names after)),
       comparisonNotes = manifestNotes (documentManifest before) (documentManifest after)
     }
   where
     others = Map.fromList [(runName run, run) | run <- documentRuns after]
+    names = map runName . documentRuns
 
 cell :: Run -> Run -> Cell
 cell before after =
@@ -165,14 +151,7 @@ cell before after =
 
 changeOf :: Run -> Run -> Metric -> Change
 changeOf before after metric =
-  Change
-    { changeMetric = metric,
-      changeBefore = whole metric before,
-      changeAfter = whole metric after,
-      changeSummaries = summaries,
-      changeP = p,
-      changeVerdict = verdict
-    }
+  Change metric (whole metric before) (whole metric after) summaries p verdict
   where
     values = (parts metric before, parts metric after)
     summaries = bimap summarise summarise values
@@ -180,19 +159,19 @@ changeOf before after metric =
     p
       | uncurry rankTestFloor sizes < 0.05 = uncurry rankTest values
       | otherwise = uncurry welchTest values
-    verdict = case (summaries, p) of
-      ((Just one, Just other), Just chance)
-        | Just interval <- summaryInterval one,
-          Just interval' <- summaryInterval other ->
-          case (chance < 0.05, overlap interval interval') of
-            (True, False)
-              | (summaryMean other > summaryMean one) == higherIsBetter metric -> Better
-              | otherwise -> Worse
-            (False, True) -> Same
-            _ -> Unclear
+    verdict
+      | (Just one, Just other) <- summaries,
+        Just apart <- not <$> (overlap <$> summaryInterval one <*> summaryInterval other),
+        Just chance <- p =
+        case (chance < 0.05, apart) of
+          (True, True)
+            | (summaryMean other > summaryMean one) == (metric == Throughput) -> Better
+            | otherwise -> Worse
+          (False, False) -> Same
+          _ -> Unclear
       -- Counts that are equal need no test.
-      _ | metric `elem` [Errors, Misses], whole metric before == whole metric after -> Same
-      _ -> Unclear
+      | metric `elem` [Errors, Misses], whole metric before == whole metric after = Same
+      | otherwise = Unclear
 
 -- The value of the run as a whole.
 whole :: Metric -> Run -> Double
@@ -218,9 +197,7 @@ slicePart :: Metric -> Maybe (Slice -> Double)
 slicePart = \case
   Throughput -> Just sliceRate
   Errors -> Just (fromIntegral . sum . fmap sliceErrors . sliceCommands)
-  Cpu -> Nothing
-  MemoryPeak -> Nothing
-  Misses -> Nothing
+  metric | metric `elem` [Cpu, MemoryPeak, Misses] -> Nothing
   latency -> Just (ofLatencies latency . sliceLatencies)
 
 ofLatencies :: Metric -> Histogram -> Double
@@ -231,32 +208,25 @@ ofLatencies metric histogram = case metric of
   _ -> 0
 
 specNotes :: Run -> Run -> [Text]
-specNotes before after =
-  [ name <> ": " <> one <> " before, " <> other <> " after"
-    | (name, from) <- facts,
-      let one = from before
-          other = from after,
-      one /= other
-  ]
+specNotes =
+  differences
+    [ ("server", serverName . runServer),
+      ("nodes", shown . serverNodes . runServer),
+      ("workload", specWorkload . runSpec),
+      ("keys", shown . specKeys . runSpec),
+      ("key size", shown . specKeySize . runSpec),
+      ("distribution", specDistribution . runSpec),
+      ("value sizes", specValueSizes . runSpec),
+      ("threads", shown . specThreads . runSpec),
+      ("batch", shown . specBatch . runSpec),
+      ("connections per node", maybe "one per capability" shown . specMuxCount . runSpec),
+      ("capabilities", shown . specCapabilities . runSpec),
+      ("loop", loop . specLoop . runSpec),
+      ("TLS", yesOrNo . specTls . runSpec),
+      ("network", specNetwork . runSpec),
+      ("persistence", fromMaybe "unknown" . specPersistence . runSpec)
+    ]
   where
-    spec get = get . runSpec
-    facts =
-      [ ("server", serverName . runServer),
-        ("nodes", shown . serverNodes . runServer),
-        ("workload", spec specWorkload),
-        ("keys", shown . spec specKeys),
-        ("key size", shown . spec specKeySize),
-        ("distribution", spec specDistribution),
-        ("value sizes", spec specValueSizes),
-        ("threads", shown . spec specThreads),
-        ("batch", shown . spec specBatch),
-        ("connections per node", maybe "one per capability" shown . spec specMuxCount),
-        ("capabilities", shown . spec specCapabilities),
-        ("loop", loop . spec specLoop),
-        ("TLS", yesOrNo . spec specTls),
-        ("network", spec specNetwork),
-        ("persistence", fromMaybe "unknown" . spec specPersistence)
-      ]
     loop = \case
       Closed -> "closed"
       OpenConstant rate -> "open at " <> Text.pack (describeArrivals (Constant rate))
@@ -267,19 +237,20 @@ yesOrNo :: Bool -> Text
 yesOrNo held = if held then "yes" else "no"
 
 manifestNotes :: Manifest -> Manifest -> [Text]
-manifestNotes before after =
-  [ name <> ": " <> one <> " before, " <> other <> " after"
+manifestNotes =
+  differences
+    [ ("processor", fromMaybe "unknown" . manifestCpu),
+      ("processors", shown . manifestProcessors),
+      ("kernel", manifestKernel),
+      ("virtual machine", yesOrNo . manifestVirtual),
+      ("compiler", manifestCompiler),
+      ("runtime options", Text.unwords . manifestRtsArguments)
+    ]
+
+-- The facts that differ, each with its name.
+differences :: [(Text, a -> Text)] -> a -> a -> [Text]
+differences facts before after =
+  [ name <> ": " <> from before <> " before, " <> from after <> " after"
     | (name, from) <- facts,
-      let one = from before
-          other = from after,
-      one /= other
+      from before /= from after
   ]
-  where
-    facts =
-      [ ("processor", fromMaybe "unknown" . manifestCpu),
-        ("processors", Text.pack . show . manifestProcessors),
-        ("kernel", manifestKernel),
-        ("virtual machine", yesOrNo . manifestVirtual),
-        ("compiler", manifestCompiler),
-        ("runtime options", Text.unwords . manifestRtsArguments)
-      ]

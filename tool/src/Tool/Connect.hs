@@ -9,6 +9,7 @@ module Tool.Connect
     targetUsesTls,
     targetResp,
     targetNetwork,
+    targetEndpoint,
     targetNodeName,
     targetSpec,
     needFiles,
@@ -116,15 +117,7 @@ plainTarget host port =
 
 -- | The target that the options name. Default host: @127.0.0.1@.
 targetOf :: ConnectionOptions -> Target
-targetOf options = case connectionUrl options of
-  Just (Url config) ->
-    placed
-      config
-      said
-        { targetUrl = Just config,
-          targetDatabase = fromMaybe (Config.getDatabase config) (connectionDatabase options)
-        }
-  Nothing -> said
+targetOf options = maybe said (placed . urlConfig) (connectionUrl options)
   where
     tls = connectionTls options
     said =
@@ -141,14 +134,24 @@ targetOf options = case connectionUrl options of
           targetProtocol = if connectionResp2 options then Config.OnlyResp2 else Config.PreferResp3,
           targetReadFrom = connectionReadFrom options
         }
-    placed config target = at (firstOf (Config.getEndpoints config)) (clustered config target)
-    clustered config target
-      | Config.isClusterConfig config = target {targetKind = TargetCluster}
-      | otherwise = target
-    firstOf (first :| _) = first
-    at endpoint target = case endpoint of
-      TcpEndpoint host port -> target {targetHost = host, targetPort = port}
-      UnixEndpoint path -> target {targetSocket = Just path}
+    placed config =
+      let endpoint :| _ = Config.getEndpoints config
+       in (at endpoint said)
+            { targetKind = if Config.isClusterConfig config then TargetCluster else targetKind said,
+              targetUrl = Just config,
+              targetDatabase = fromMaybe (Config.getDatabase config) (connectionDatabase options)
+            }
+
+-- The same at another place.
+at :: Endpoint -> Target -> Target
+at endpoint target = case endpoint of
+  TcpEndpoint host port -> target {targetHost = host, targetPort = port}
+  UnixEndpoint path -> target {targetSocket = Just path}
+
+-- | Where to connect.
+targetEndpoint :: Target -> Endpoint
+targetEndpoint target =
+  maybe (TcpEndpoint (targetHost target) (targetPort target)) UnixEndpoint (targetSocket target)
 
 targetIsCluster :: Target -> Bool
 targetIsCluster target = targetKind target == TargetCluster
@@ -178,12 +181,8 @@ targetNetwork target
 
 -- | Host and port, or the socket.
 targetNodeName :: Target -> Text
-targetNodeName target = case targetSocket target of
-  Just path -> Text.pack path
-  Nothing ->
-    utf8 (targetHost target)
-      <> ":"
-      <> shown (targetPort target)
+targetNodeName target =
+  maybe (utf8 (targetHost target) <> ":" <> shown (targetPort target)) Text.pack (targetSocket target)
 
 -- | The description of a run of this operation on a target: a closed loop of one thread and one
 -- command at a time, of which the rest is not known. Takes the number of capabilities.
@@ -218,19 +217,10 @@ targetSpec target capabilities operation =
 -- | Ends the program if a TLS file that the options name does not exist.
 needFiles :: ConnectionOptions -> IO ()
 needFiles options =
-  for_
-    [ (name, path)
-      | (name, Just path) <-
-          [ ("--cacert", tlsAuthority tls),
-            ("--cert", tlsCertificate tls),
-            ("--key", tlsKey tls)
-          ]
-    ]
-    $ \(name, path) -> do
+  for_ [("--cacert ", tlsAuthority), ("--cert ", tlsCertificate), ("--key ", tlsKey)] $ \(name, file) ->
+    for_ (file (connectionTls options)) $ \path -> do
       exists <- doesFileExist path
-      unless exists $ unavailable (name <> " " <> path <> ": there is no such file")
-  where
-    tls = connectionTls options
+      unless exists $ unavailable (name <> path <> ": there is no such file")
 
 data Tuning = Tuning
   { -- | Connections per node. 'Nothing' means the library's default.
@@ -245,20 +235,15 @@ withTarget tuning target = Redis.withClient (targetConfig tuning target)
 targetConfig :: Tuning -> Target -> Config
 targetConfig tuning target = tuned (said (fromMaybe (credentials target base) (targetUrl target)))
   where
-    endpoint =
-      maybe (TcpEndpoint (targetHost target) (targetPort target)) UnixEndpoint (targetSocket target)
-    base = case endpoint of
-      _ | targetIsCluster target -> Config.clusterConfig (endpoint :| [])
+    base = case targetEndpoint target of
+      endpoint | targetIsCluster target -> Config.clusterConfig (endpoint :| [])
       TcpEndpoint host port -> Config.standaloneConfig host port
       UnixEndpoint path -> Config.unixConfig path
     said = Config.setDatabase (targetDatabase target) . protocol . readFrom
     -- The URL decides, unless an option does.
-    protocol = case targetProtocol target of
-      Config.PreferResp3 -> id
-      other -> Config.setProtocol other
-    readFrom = case targetReadFrom target of
-      Config.ReadPrimary -> id
-      other -> Config.setReadFrom other
+    protocol = unlessUsual Config.PreferResp3 Config.setProtocol (targetProtocol target)
+    readFrom = unlessUsual Config.ReadPrimary Config.setReadFrom (targetReadFrom target)
+    unlessUsual usual set value = if value == usual then id else set value
     tuned =
       maybe id (Config.setMuxCount . Just) (tuningMuxCount tuning)
         -- One for each thread that may be waiting.
@@ -269,13 +254,7 @@ credentials :: Target -> Config -> Config
 credentials target =
   Config.setCredentials login . Config.setTls (tlsConfig <$> targetTls target)
   where
-    login = do
-      password <- targetPassword target
-      pure
-        Config.Credentials
-          { Config.credentialsUser = targetUser target,
-            Config.credentialsPassword = password
-          }
+    login = Config.Credentials (targetUser target) <$> targetPassword target
     tlsConfig tls =
       Config.tlsDefaults
         { Config.tlsVerify = not (tlsInsecure tls),
@@ -292,20 +271,17 @@ quiet = Tuning {tuningMuxCount = Just 1, tuningPolling = False}
 -- a cluster. Throws the library's error if there is none.
 primaries :: Client -> IO [Endpoint]
 primaries client =
-  known >>= \case
-    [] -> do
-      -- A command that no workload counts.
-      outcome <- Redis.tryRun client (onEach Primaries (text ["CLUSTER", "MYID"]))
-      known >>= \case
-        [] ->
-          either throwIO pure outcome
-            >> unavailable "the cluster names no primary that serves slots"
-        found -> pure found
-    found -> pure found
+  known $ do
+    -- A command that no workload counts.
+    outcome <- Redis.tryRun client (onEach Primaries (text ["CLUSTER", "MYID"]))
+    known $
+      either throwIO pure outcome >> unavailable "the cluster names no primary that serves slots"
   where
-    known =
-      (\nodes -> [clientNodeEndpoint node | node <- nodes, clientNodeRole node == PrimaryNode])
-        <$> Redis.clientNodes client
+    known otherwise' = do
+      nodes <- Redis.clientNodes client
+      case [clientNodeEndpoint node | node <- nodes, clientNodeRole node == PrimaryNode] of
+        [] -> otherwise'
+        found -> pure found
 
 -- | The nodes that serve keys, each with the slot ranges that it serves; a single server has all
 -- slots.
@@ -315,12 +291,7 @@ primariesWithSlots target =
     primaries client >>= \case
       nodes@(first : _) | targetIsCluster target -> do
         views <- View.parseNodes <$> Redis.run client (onNode first (text ["CLUSTER", "NODES"]))
-        let slots =
-              Map.fromList
-                [ (endpoint, View.viewSlots view)
-                  | view <- views,
-                    Just endpoint <- [located first view]
-                ]
+        let slots = Map.fromList [(place, View.viewSlots view) | view <- views, Just place <- [located first view]]
         pure [(node, Map.findWithDefault [] node slots) | node <- nodes]
       nodes -> pure [(node, [(0, 16383)]) | node <- nodes]
 
@@ -334,10 +305,7 @@ targetNodes target
   | targetIsCluster target = map alone <$> withTarget quiet target primaries
   | otherwise = pure [target]
   where
-    alone = \case
-      TcpEndpoint host port ->
-        target {targetKind = TargetStandalone, targetHost = host, targetPort = port}
-      UnixEndpoint path -> target {targetKind = TargetStandalone, targetSocket = Just path}
+    alone endpoint = at endpoint target {targetKind = TargetStandalone}
 
 -- Splits at the last colon, because IPv6 addresses have others. The host of a node that does not
 -- know its own address is empty.
@@ -397,11 +365,7 @@ readsReplicas target = targetReadFrom target /= Config.ReadPrimary
 calledCommands :: Command CommandCounts
 calledCommands = counts <$> text ["INFO", "commandstats"]
   where
-    counts =
-      CommandCounts
-        . Map.mapKeys utf8
-        . fmap callsRun
-        . commandCalls
+    counts = CommandCounts . Map.mapKeys utf8 . fmap callsRun . commandCalls
 
 -- | How often each command ran on one node, by its name in @INFO commandstats@.
 nodeCalls :: Client -> Endpoint -> IO CommandCounts
@@ -412,8 +376,7 @@ nodeCpu :: Client -> IO Nanos
 nodeCpu client = do
   fields <- Redis.run client (infoOf "cpu")
   let used name = Map.lookup name fields >>= readMaybe . Char8.unpack
-  pure $
-    sum [nanosIn time | name <- ["used_cpu_sys", "used_cpu_user"], Just time <- [used name]]
+  pure $ sum [nanosIn time | name <- ["used_cpu_sys", "used_cpu_user"], Just time <- [used name]]
 
 infoOf :: ByteString -> Command (Map ByteString ByteString)
 infoOf section = infoFields <$> text ["INFO", section]
@@ -457,16 +420,10 @@ serverMisses :: Target -> IO Int
 serverMisses target =
   withTarget quiet target $ \client -> sum . fmap misses <$> each Primaries client (infoOf "stats")
   where
-    misses = maybe 0 number . Map.lookup "keyspace_misses"
+    misses fields = maybe 0 fst (Map.lookup "keyspace_misses" fields >>= Char8.readInt)
 
 -- | The name and version of a server, and the number of nodes that serve keys.
 serverVersion :: Target -> IO (String, Int)
 serverVersion target = withTarget quiet target $ \client -> do
   found <- Map.elems <$> each Primaries client (infoOf "server")
-  pure
-    ( maybe "unknown" Char8.unpack (listToMaybe found >>= nameAndVersion),
-      length found
-    )
-
-number :: ByteString -> Int
-number = maybe 0 fst . Char8.readInt
+  pure (maybe "unknown" Char8.unpack (listToMaybe found >>= nameAndVersion), length found)

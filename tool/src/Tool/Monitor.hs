@@ -1,5 +1,5 @@
--- | The lines of @MONITOR@, and which of their commands can be run again. Times are the server's,
--- in microseconds.
+-- | The lines of @MONITOR@, which of their commands can be run again, and recordings: one line per
+-- command. Times are the server's, in microseconds.
 --
 -- > 1339518083.107412 [0 127.0.0.1:60866] "set" "greeting" "hello"
 module Tool.Monitor
@@ -13,14 +13,26 @@ module Tool.Monitor
     Obstacle (..),
     obstacle,
     obstacleText,
+
+    -- * Recordings
+    Recording (..),
+    Recorded (..),
+    parseRecording,
+    recordingSpan,
+    recordingNames,
   )
 where
 
+import Control.Monad (when)
 import Data.Bits (shiftL, (.|.))
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isDigit, toLower)
+import Data.List qualified as List
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (catMaybes, isNothing)
 import Data.Set (Set)
 import Data.Set qualified as Set
 import Data.Word (Word8)
@@ -58,15 +70,13 @@ parseLine line = do
   afterPoint <- expect '.' afterSeconds
   (fraction, afterTime) <- number "microseconds" afterPoint
   let digits = ByteString.length afterPoint - ByteString.length afterTime
-  if digits /= 6 then problem afterPoint "six digits" else pure ()
+  when (digits /= 6) $ problem afterPoint "six digits"
   afterBracket <- expect ' ' afterTime >>= expect '['
   (database, afterDatabase) <- number "the number of a database" afterBracket
   afterSpace <- expect ' ' afterDatabase
   -- An address has no blank, but one of IPv6 has brackets.
   let (origin, afterOrigin) = ByteString.breakSubstring "] \"" afterSpace
-  if ByteString.null origin || ByteString.null afterOrigin
-    then problem afterSpace "an address and ]"
-    else pure ()
+  when (ByteString.null origin || ByteString.null afterOrigin) $ problem afterSpace "an address and ]"
   arguments <- expect ']' afterOrigin >>= quotedWords
   pure
     Observed
@@ -107,13 +117,9 @@ parseLine line = do
               Right (ByteString.concat [plain, ByteString.singleton byte, word], end)
             Nothing -> problem others "\""
     escape rest = case Char8.uncons rest of
-      Just ('n', others) -> Right (10, others)
-      Just ('r', others) -> Right (13, others)
-      Just ('t', others) -> Right (9, others)
-      Just ('a', others) -> Right (7, others)
-      Just ('b', others) -> Right (8, others)
-      Just ('"', others) -> Right (34, others)
-      Just ('\\', others) -> Right (92, others)
+      Just (letter, others)
+        | Just byte <- lookup letter [('n', 10), ('r', 13), ('t', 9), ('a', 7), ('b', 8), ('"', 34), ('\\', 92)] ->
+          Right (byte, others)
       Just ('x', others)
         | Just (high, afterHigh) <- ByteString.uncons others,
           Just (low, afterLow) <- ByteString.uncons afterHigh,
@@ -174,21 +180,98 @@ obstacle observed
 
 connectionState, administration, blocking, streams :: Set ByteString
 connectionState =
-  Set.fromList
-    ( Char8.words
-        "multi exec discard watch unwatch subscribe unsubscribe psubscribe punsubscribe \
-        \ssubscribe sunsubscribe monitor select asking readonly readwrite"
-    )
+  named
+    "multi exec discard watch unwatch subscribe unsubscribe psubscribe punsubscribe \
+    \ssubscribe sunsubscribe monitor select asking readonly readwrite"
 administration =
-  Set.fromList
-    ( Char8.words
-        "auth hello quit reset client config acl info command cluster debug slowlog latency \
-        \memory module shutdown failover replicaof slaveof replconf psync sync save bgsave \
-        \bgrewriteaof lastsave swapdb"
-    )
-blocking =
-  Set.fromList
-    ( Char8.words
-        "blpop brpop blmove blmpop brpoplpush bzpopmin bzpopmax bzmpop wait waitaof"
-    )
-streams = Set.fromList ["xread", "xreadgroup"]
+  named
+    "auth hello quit reset client config acl info command cluster debug slowlog latency \
+    \memory module shutdown failover replicaof slaveof replconf psync sync save bgsave \
+    \bgrewriteaof lastsave swapdb"
+blocking = named "blpop brpop blmove blmpop brpoplpush bzpopmin bzpopmax bzmpop wait waitaof"
+streams = named "xread xreadgroup"
+
+named :: ByteString -> Set ByteString
+named = Set.fromList . Char8.words
+
+-- * Recordings
+
+-- | The commands that can be replayed, in the order of their times: they keep their distance and the
+-- order of their client. The others are left out, and counted by reason.
+data Recording = Recording
+  { recordingCommands :: [Recorded],
+    -- | The number of different clients that sent them.
+    recordingClients :: Int,
+    recordingLeftOut :: Map Obstacle Int
+  }
+  deriving stock (Eq, Show)
+
+data Recorded = Recorded
+  { -- | Microseconds after the first command.
+    recordedAt :: Int,
+    -- | The number of its client, from 0.
+    recordedClient :: Int,
+    -- | The name in lower case, with the subcommand after a bar, like the names in the server's
+    -- counts: @get@, @xgroup|create@.
+    recordedName :: ByteString,
+    recordedWords :: [ByteString]
+  }
+  deriving stock (Eq, Show)
+
+-- | Reads a file. Ignores empty lines, and a first line that is @OK@. 'Left' has the number of the
+-- line that cannot be read, from 1, and the problem. \(O(n \log n)\).
+parseRecording :: ByteString -> Either (Int, LineProblem) Recording
+parseRecording text = finished <$> traverse parsed (zip [1 ..] (Char8.lines text))
+  where
+    parsed (number, line)
+      | ByteString.null bare || (number == 1 && bare == "OK") = Right Nothing
+      | otherwise = either (Left . (,) number) (Right . Just) (parseLine bare)
+      where
+        bare = Char8.filter (/= '\r') line
+    finished observed =
+      let all' = List.sortOn observedMicros (catMaybes observed)
+          good = [one | one <- all', isNothing (obstacle one)]
+          start = maybe 0 (observedMicros . fst) (List.uncons good)
+          clients = numbered (map observedOrigin good)
+       in Recording
+            { recordingCommands =
+                [ Recorded
+                    { recordedAt = observedMicros one - start,
+                      recordedClient = Map.findWithDefault 0 (observedOrigin one) clients,
+                      recordedName = nameOf (observedWords one),
+                      recordedWords = observedWords one
+                    }
+                  | one <- good
+                ],
+              recordingClients = Map.size clients,
+              recordingLeftOut =
+                Map.fromListWith (+) [(reason, 1) | one <- all', Just reason <- [obstacle one]]
+            }
+
+-- | Seconds from the first command to the last. \(O(n)\).
+recordingSpan :: Recording -> Double
+recordingSpan recording =
+  fromIntegral (List.foldl' max 0 (map recordedAt (recordingCommands recording))) / 1e6
+
+-- | The number of commands of each name. \(O(n \log n)\).
+recordingNames :: Recording -> Map ByteString Int
+recordingNames recording =
+  Map.fromListWith (+) [(recordedName one, 1) | one <- recordingCommands recording]
+
+-- Each new origin gets the next number.
+numbered :: [Origin] -> Map Origin Int
+numbered = List.foldl' add Map.empty
+  where
+    add known one
+      | one `Map.member` known = known
+      | otherwise = Map.insert one (Map.size known) known
+
+-- The name under which the server counts a command: some are counted by subcommand.
+nameOf :: [ByteString] -> ByteString
+nameOf = \case
+  name : sub : _ | lower name `elem` containers -> lower name <> "|" <> lower sub
+  name : _ -> lower name
+  [] -> ""
+  where
+    lower = Char8.map toLower
+    containers = ["object", "xgroup", "xinfo", "script", "function", "pubsub"]

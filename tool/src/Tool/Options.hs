@@ -12,8 +12,8 @@ where
 
 import Data.ByteString (ByteString)
 import Data.Char (isDigit)
+import Data.Foldable (fold)
 import Data.List (find, intercalate, intersect, isPrefixOf, nub, (\\))
-import Data.Maybe (maybeToList)
 import Data.Version (showVersion)
 import Options.Applicative
 import Options.Applicative.Common (mapParser)
@@ -31,10 +31,9 @@ import Tool.Options.Bench
 import Tool.Options.Campaign (campaignOptions, campaignProblem)
 import Tool.Options.Common (inGroups)
 import Tool.Options.Connection (connectionOptions, withPassword)
-import Tool.Options.Effect (GivenOptions, givenOptions)
+import Tool.Options.Effect (givenOptions)
+import Tool.Options.Modes
 import Tool.Options.Output (outputOptions)
-import Tool.Options.Replay
-import Tool.Options.Results
 import Tool.Options.Workload (workloadOptions)
 
 -- | How to handle a command line.
@@ -59,7 +58,7 @@ parseArguments password arguments
       [] -> "what to do is missing: name a mode (try --help)"
       word : _ -> "there is no mode " <> show word <> " (try --help)"
   | otherwise = case execParserPure defaultPrefs program (modeWordsFirst arguments) of
-    Success mode -> checked (fallback mode)
+    Success mode -> maybe (Run (fallback mode)) Reject (modeProblem (fallback mode))
     Failure failure -> case execFailure failure programName of
       (_, ExitSuccess, _)
         | modePath arguments == ["bench"] -> Help (inGroups benchGroups (rendered failure))
@@ -70,14 +69,19 @@ parseArguments password arguments
     rendered failure = fst (renderFailure failure programName)
     authorised = withPassword password
     fallback = \case
-      BenchOnce options ->
-        BenchOnce options {benchConnection = authorised (benchConnection options)}
-      BenchRecord options ->
-        BenchRecord options {recordConnection = authorised (recordConnection options)}
-      BenchReplay options ->
-        BenchReplay options {replayConnection = authorised (replayConnection options)}
+      BenchOnce it -> BenchOnce it {benchConnection = authorised (benchConnection it)}
+      BenchRecord it -> BenchRecord it {recordConnection = authorised (recordConnection it)}
+      BenchReplay it -> BenchReplay it {replayConnection = authorised (replayConnection it)}
       mode -> mode
-    checked mode = maybe (Run mode) Reject (modeProblem (givenOptions takesNext arguments) mode)
+    modeProblem = \case
+      BenchOnce it -> benchProblem (givenOptions takesNext arguments) it <|> workloadRefusal (benchWorkload it)
+      BenchCampaign it -> campaignProblem it
+      BenchRecord it -> recordProblem it
+      BenchReplay it -> replayProblem it
+      BenchReport it -> reportProblem it
+      BenchCompare it -> compareProblem it
+      BenchMerge it -> mergeProblem it
+      BenchSchema -> Nothing
     oneLine message = case words (maybe "" show (unChunk (helpError message))) of
       [] -> "this cannot be read (try --help)"
       text
@@ -93,13 +97,8 @@ parseArguments password arguments
     -- alternative to that option.
     saidTwice text = (<> " is given twice") <$> invalidIn text (arguments \\ nub arguments)
     notBeside text = (<> " and an option before it exclude each other") <$> invalidIn text known
-    invalidIn text = find (\name -> text == invalid name)
-    invalid name = "Invalid option `" <> name <> "'"
-    known =
-      [ written name
-        | Just (taking, flags) <- [lookup (modePath arguments) modePaths],
-          name <- taking <> flags
-      ]
+    invalidIn text = find (\name -> text == "Invalid option `" <> name <> "'")
+    known = map written (foldMap (uncurry (<>)) (lookup (modePath arguments) modePaths))
     written = \case
       OptLong name -> "--" <> name
       OptShort letter -> ['-', letter]
@@ -109,9 +108,7 @@ programName = "redis-client"
 
 -- | The version of the program, and its compiler.
 versionLine :: String
-versionLine = programName <> " " <> showVersion version <> " (" <> compiler <> ")"
-  where
-    compiler = compilerName <> "-" <> showVersion compilerVersion
+versionLine = concat [programName, " ", showVersion version, " (", compilerName, "-", showVersion compilerVersion, ")"]
 
 -- | The answer for a shell that requests completions: a script to source, or how a word may
 -- continue.
@@ -139,22 +136,7 @@ benchGroups =
     output = names outputOptions
     names :: Parser a -> [OptName]
     names = uncurry (<>) . optionNames
-    trusted =
-      map OptLong (words "allow allow-saturation brief no-sampling sample")
-        <> map OptLong (words "warmup iterations slice")
-
-modeProblem :: GivenOptions -> BenchMode -> Maybe String
-modeProblem options' = \case
-  BenchOnce options -> case benchProblem options' options of
-    Nothing -> workloadRefusal (benchWorkload options)
-    problem -> problem
-  BenchCampaign options -> campaignProblem options
-  BenchRecord options -> recordProblem options
-  BenchReplay options -> replayProblem options
-  BenchReport options -> reportProblem options
-  BenchCompare options -> compareProblem options
-  BenchMerge options -> mergeProblem options
-  BenchSchema -> Nothing
+    trusted = map OptLong (words "allow allow-saturation brief no-sampling sample warmup iterations slice")
 
 program :: ParserInfo BenchMode
 program =
@@ -221,9 +203,8 @@ modePaths =
 
 -- The options that take a value, and those that do not.
 optionNames :: Parser a -> ([OptName], [OptName])
-optionNames parser = (concatMap fst found, concatMap snd found)
+optionNames = mconcat . mapParser (\_ anOption -> names (optMain anOption))
   where
-    found = mapParser (\_ anOption -> names (optMain anOption)) parser
     names :: OptReader x -> ([OptName], [OptName])
     names = \case
       OptReader taken _ _ -> (taken, [])
@@ -250,9 +231,7 @@ modeWordsFirst arguments = path <> without (length path) arguments
 
 -- The words that name the mode; none if there is no mode.
 modePath :: [String] -> [String]
-modePath arguments =
-  concat . maybeToList $
-    find (`isPrefixOf` positionals arguments) (map fst modePaths)
+modePath arguments = fold (find (`isPrefixOf` positionals arguments) (map fst modePaths))
 
 positionals :: [String] -> [String]
 positionals arguments = case splitPositional arguments of

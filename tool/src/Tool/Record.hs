@@ -38,7 +38,7 @@ import Tool.Bench.Sink (cannotWrite, isSpecial, refuseFolder)
 import Tool.Bench.Time (monotonic)
 import Tool.Connect (Target, targetNodes, targetOf)
 import Tool.Failure (Failure, exitUnavailable)
-import Tool.Options.Replay (RecordOptions (..))
+import Tool.Options.Modes (RecordOptions (..))
 import Tool.Record.Wire (Unfinished, Wire (wireName), ask, blame, feed, isMark, newMark, probe, receive, sendWord, withConnected)
 import Tool.Span (microsIn, renderSpan, secondsIn)
 import Tool.Text (thousands)
@@ -77,11 +77,7 @@ record options = withPlace (recordOut options) $ \place -> do
     writing place $ mapM_ (hClose . partHandle) parts
     deliver place (map partFile parts)
     hPutStrLn (if placeOut place == "-" then stderr else stdout) $
-      thousands written
-        <> " commands in "
-        <> renderSpan (secondsIn (ended - begun))
-        <> ": "
-        <> placeOut place
+      concat [thousands written, " commands in ", renderSpan (secondsIn (ended - begun)), ": ", placeOut place]
     short <- readIORef cut
     pure (if short then ExitFailure exitUnavailable else ExitSuccess)
   where
@@ -125,16 +121,7 @@ withMonitored place (number, node) action =
         begun <- probe wire asking
         mark <- newEmptyMVar
         done <- newEmptyMVar
-        action
-          Part
-            { partWire = wire,
-              partAsking = asking,
-              partBegun = begun,
-              partMark = mark,
-              partDone = done,
-              partFile = file,
-              partHandle = handle
-            }
+        action (Part wire asking begun mark done file handle)
   where
     file = placeFolder place </> show number
 
@@ -170,11 +157,7 @@ observe place part cut room = uncurry keep (partBegun part) (0 :: Int)
         _ | seen > 0 -> do
           hPutStrLn
             stderr
-            ( wireName (partWire part)
-                <> ": the server closed the connection after "
-                <> thousands seen
-                <> " commands"
-            )
+            (wireName (partWire part) <> ": the server closed the connection after " <> thousands seen <> " commands")
           cut
         Left problem -> throwIO (problem :: Failure)
         Right _ -> blame (partWire part) "the server closed the connection"
@@ -213,11 +196,7 @@ withPlace out action = do
   bracket (create parent) removeFolder (action . Place out special . folderPath)
   where
     create parent =
-      tryIOError
-        ( modifyIOError
-            (`ioeSetFileName` parent)
-            (createFolder parent "recording.part")
-        )
+      tryIOError (modifyIOError (`ioeSetFileName` parent) (createFolder parent "recording.part"))
         >>= either (cannotWrite "--out" out) pure
 
 -- Puts the parts together into the file.
@@ -226,10 +205,9 @@ deliver place parts = writing place $ case parts of
   [part] | not (placeIsSpecial place) -> renameFile part (placeOut place)
   _ -> do
     texts <- traverse Lazy.readFile parts
-    let merged = case texts of
-          [text] -> text
-          _ -> Lazy.unlines (mergeByTime (map Lazy.lines texts))
-    put merged
+    put $ case texts of
+      [text] -> text
+      _ -> Lazy.unlines (mergeByTime (map Lazy.lines texts))
   where
     put merged
       | placeOut place == "-" = Lazy.putStr merged >> hFlush stdout

@@ -43,8 +43,7 @@ import Tool.Bench.Time (Nanos, monotonic, ownCpu, sleepUntilExactly)
 import Tool.Connect
 import Tool.Failure (invalidRun)
 import Tool.Monitor
-import Tool.Options.Replay
-import Tool.Recording
+import Tool.Options.Modes
 import Tool.Span (renderSpan, secondsIn)
 import Tool.Text (fixed, shown, thousands, utf8)
 

@@ -16,8 +16,8 @@ import Tool.Options
 import Tool.Options.Bench
 import Tool.Options.Connection
 import Tool.Options.Load
+import Tool.Options.Modes (ReportOptions (..))
 import Tool.Options.Output
-import Tool.Options.Results (ReportOptions (..))
 import Tool.Options.Workload
 
 parse :: String -> Outcome

@@ -28,7 +28,6 @@ import Tool.Bench.Document.Totals (runAgreement, runErrorCount, runOps, runRespo
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Monitor
 import Tool.ProgramSpec (oneLine, run')
-import Tool.Recording
 import Tool.Relay (relayPort, withRelay)
 
 -- | A recorded line at this many microseconds.

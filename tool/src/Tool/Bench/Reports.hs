@@ -31,8 +31,8 @@ import Tool.Compare.Rule (broken, parseRule)
 import Tool.Compare.Show (comparisonLines, comparisonPage, comparisonValue)
 import Tool.Failure (exitGateMissed, exitInvalid, invalidRun)
 import Tool.Merge (mergeDocuments)
+import Tool.Options.Modes
 import Tool.Options.Output (Outputs, toStandardOutput)
-import Tool.Options.Results
 
 -- | Prints the table of a document, and writes it in other formats.
 showReport :: ReportOptions -> IO ExitCode

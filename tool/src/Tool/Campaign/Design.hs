@@ -16,6 +16,7 @@ module Tool.Campaign.Design
 
     -- * Cells
     Cell (..),
+    cellAxes,
     cellName,
     Reason (..),
     reasonText,
@@ -24,9 +25,10 @@ module Tool.Campaign.Design
   )
 where
 
+import Data.Containers.ListUtils (nubOrdOn)
+import Data.List (intercalate)
 import Data.List.NonEmpty (NonEmpty (..))
 import Data.List.NonEmpty qualified as NonEmpty
-import Data.Set qualified as Set
 import Tool.Span (renderSpan, secondsIn)
 
 -- | The values of each axis. The first value is the baseline's.
@@ -116,24 +118,27 @@ data Cell = Cell
   }
   deriving stock (Eq, Ord, Show)
 
+-- | The value on each axis, by the axis' name.
+cellAxes :: Cell -> [(String, String)]
+cellAxes cell =
+  [ ("workload", cellWorkload cell),
+    ("persistence", persistenceName (cellPersistence cell)),
+    ("place", placeLabel (cellPlace cell)),
+    ("payload", show (cellPayload cell)),
+    ("clients", show (cellClients cell)),
+    ("net", netName (cellNet cell)),
+    ("server", namedLabel (cellServer cell))
+  ]
+
 -- | A name with all values, which also fits a directory.
 cellName :: Cell -> String
-cellName cell =
-  concat
-    [ cellWorkload cell,
-      ".",
-      persistenceName (cellPersistence cell),
-      ".",
-      placeLabel (cellPlace cell),
-      ".",
-      show (cellPayload cell),
-      "B.",
-      show (cellClients cell),
-      "c.",
-      map (\character -> if character == '=' then '-' else character) (netName (cellNet cell)),
-      ".",
-      namedLabel (cellServer cell)
-    ]
+cellName cell = intercalate "." (map written (cellAxes cell))
+  where
+    written = \case
+      ("payload", bytes) -> bytes <> "B"
+      ("clients", count) -> count <> "c"
+      ("net", net) -> map (\character -> if character == '=' then '-' else character) net
+      (_, value) -> value
 
 -- | The reason for a cell in the design.
 data Reason
@@ -181,7 +186,7 @@ star carriesValue axes = firsts (map (fmap (settled carriesValue axes)) cells)
           ]
     alone name changes = [(ReasonAxis name, change base) | change <- changes]
     together name ones others = [(ReasonPair name, other (one base)) | one <- ones, other <- others]
-    persistences = map keeping (rest axesPersistence)
+    persistences = keeping <$> rest axesPersistence
     keeping persistence cell = cell {cellPersistence = persistence}
     workloads = [\cell -> cell {cellWorkload = each} | each <- rest axesWorkloads]
     payloads = [\cell -> cell {cellPayload = each} | each <- rest axesPayloads]
@@ -200,35 +205,19 @@ star carriesValue axes = firsts (map (fmap (settled carriesValue axes)) cells)
 -- | Every combination, each once.
 fullProduct :: (String -> Bool) -> Axes -> [(Reason, Cell)]
 fullProduct carriesValue axes =
-  firsts
-    [ (ReasonFull, settled carriesValue axes cell)
-      | server <- every axesServers,
-        persistence <- every axesPersistence,
-        place <- every axesPlaces,
-        workload <- every axesWorkloads,
-        payload <- every axesPayloads,
-        clients <- every axesClients,
-        net <- every axesNets,
-        let cell = Cell server persistence place workload payload clients net
-    ]
-  where
-    every :: (Axes -> NonEmpty a) -> [a]
-    every axis = NonEmpty.toList (axis axes)
+  firsts [(ReasonFull, settled carriesValue axes cell) | cell <- NonEmpty.toList (combinations axes)]
+
+-- All of them, the baseline first.
+combinations :: Axes -> NonEmpty Cell
+combinations axes =
+  Cell <$> axesServers axes <*> axesPersistence axes <*> axesPlaces axes
+    <*> axesWorkloads axes
+    <*> axesPayloads axes
+    <*> axesClients axes
+    <*> axesNets axes
 
 baseline :: Axes -> Cell
-baseline axes =
-  Cell
-    { cellServer = first axesServers,
-      cellPersistence = first axesPersistence,
-      cellPlace = first axesPlaces,
-      cellWorkload = first axesWorkloads,
-      cellPayload = first axesPayloads,
-      cellClients = first axesClients,
-      cellNet = first axesNets
-    }
-  where
-    first :: (Axes -> NonEmpty a) -> a
-    first axis = let value :| _ = axis axes in value
+baseline axes = let first :| _ = combinations axes in first
 
 -- Cells that cannot differ become the same cell.
 settled :: (String -> Bool) -> Axes -> Cell -> Cell
@@ -237,9 +226,4 @@ settled carriesValue axes cell
   | otherwise = cell {cellPayload = cellPayload (baseline axes)}
 
 firsts :: [(Reason, Cell)] -> [(Reason, Cell)]
-firsts = go Set.empty
-  where
-    go _ [] = []
-    go seen ((reason, cell) : others)
-      | cell `Set.member` seen = go seen others
-      | otherwise = (reason, cell) : go (Set.insert cell seen) others
+firsts = nubOrdOn snd

@@ -5,10 +5,12 @@ module Tool.Campaign.Measure
   ( measureStep,
     loadArguments,
     phaseEvents,
+    seriesPhases,
   )
 where
 
 import Control.Exception (Exception, Handler (..), catches, displayException)
+import Data.Bifunctor (bimap)
 import Data.List (intercalate, isSuffixOf)
 import Data.List qualified as List
 import Data.Map.Strict qualified as Map
@@ -30,7 +32,7 @@ import Tool.ChangePoint
 import Tool.Failure (Failure (failureText))
 import Tool.Options.Load (checkName)
 import Tool.Span (renderSpan, secondsIn)
-import Tool.Text (fixed, shown)
+import Tool.Text (fixed)
 
 -- | Makes one measurement. Blocks until the server is stopped again. 'Left' says in one line why
 -- the measurement was impossible. An invalid measurement is a result, and has its own problems.
@@ -102,11 +104,7 @@ measureStep delaying measuring step =
 loadArguments :: Measuring -> Cell -> Workload -> Double -> [String]
 loadArguments measuring cell workload seconds =
   ["bench"]
-    <> benchArguments
-      (measuringKeyForm measuring)
-      (measuringKeys measuring)
-      (cellPayload cell)
-      workload
+    <> benchArguments (measuringKeyForm measuring) (measuringKeys measuring) (cellPayload cell) workload
     <> ["--threads", show (cellClients cell), "--batch", "1"]
     <> ["--warmup", plain (measuringWarmup measuring), "--duration", plain seconds]
     -- At most some thousand slices in a series, and at least ten.
@@ -117,13 +115,7 @@ loadArguments measuring cell workload seconds =
     plain = fixed 3
 
 -- Adds to the document what only the campaign knows.
-annotated ::
-  Cell ->
-  Started ->
-  Maybe (Either String Reference) ->
-  [Either String Durability] ->
-  Document ->
-  Document
+annotated :: Cell -> Started -> Maybe (Either String Reference) -> [Either String Durability] -> Document -> Document
 annotated cell started reference durability document =
   document {documentRuns = map run (documentRuns document)}
   where
@@ -134,16 +126,7 @@ annotated cell started reference durability document =
             (runSpec found)
               { specNetwork = Text.pack (startedNetwork started),
                 specPersistence = Just (Text.pack (persistenceName (cellPersistence cell))),
-                specAxes =
-                  Map.fromList
-                    [ ("workload", Text.pack (cellWorkload cell)),
-                      ("persistence", Text.pack (persistenceName (cellPersistence cell))),
-                      ("place", Text.pack (placeLabel (cellPlace cell))),
-                      ("payload", shown (cellPayload cell)),
-                      ("clients", shown (cellClients cell)),
-                      ("net", Text.pack (netName (cellNet cell))),
-                      ("server", Text.pack (namedLabel (cellServer cell)))
-                    ]
+                specAxes = Map.fromList (map (bimap Text.pack Text.pack) (cellAxes cell))
               },
           runIterations = map phased (runIterations found),
           runNotes =
@@ -170,25 +153,19 @@ annotated cell started reference durability document =
 phaseEvents :: [Slice] -> [Event]
 phaseEvents series = zipWith change found (drop 1 found)
   where
-    found
-      | length series < 10 = []
-      | otherwise = phases defaultSensitivity (map sliceRate series)
+    found = seriesPhases series
     times = Map.fromList (zip [0 :: Int ..] (map sliceAt series))
-    at point = Map.findWithDefault 0 point times
     change before after =
-      Event
-        { eventAt = at (phaseFirst after),
-          eventUntil = at (phaseFirst after),
-          eventKind = "change-point",
-          eventText =
-            Text.pack $
-              "from "
-                <> perSecond (phaseMedian before)
-                <> " to "
-                <> perSecond (phaseMedian after)
-                <> " a second"
-        }
-    perSecond = fixed 0
+      let at = Map.findWithDefault 0 (phaseFirst after) times
+       in Event at at "change-point" . Text.pack . unwords $
+            ["from", perSecond before, "to", perSecond after, "a second"]
+    perSecond = fixed 0 . phaseMedian
+
+-- | The phases of a series' throughput. None if the series is too short.
+seriesPhases :: [Slice] -> [Phase]
+seriesPhases series
+  | length series < 10 = []
+  | otherwise = phases defaultSensitivity (map sliceRate series)
 
 -- A server that does not start gives the reason in some line, not always in the first.
 oneLine :: String -> String

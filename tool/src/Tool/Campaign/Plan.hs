@@ -102,25 +102,14 @@ data Step
 -- | A plan within a budget of seconds, if there is a budget. 'Left': even the smallest plan does
 -- not fit.
 plan :: Costs -> Maybe Double -> Int -> [(Soak, Cell)] -> [(Reason, Cell)] -> Either String Plan
-plan costs budget iterations soaks cells = case budget of
-  Nothing -> Right whole
-  Just seconds -> fit seconds
+plan costs budget iterations soaks cells = maybe (Right whole) fit budget
   where
-    whole =
-      Plan
-        { planCells = cells,
-          planIterations = iterations,
-          planSoaks = soaks,
-          planCosts = costs,
-          planCuts = []
-        }
+    whole = Plan cells iterations soaks costs []
     fit seconds = case filter ((<= seconds) . planSeconds) candidates of
       found : _ -> Right found {planCuts = cuts seconds found}
       [] ->
         Left $
-          "the budget of "
-            <> renderSpan seconds
-            <> " is not enough: the soaks and the baseline once take "
+          budgetOf seconds <> " is not enough: the soaks and the baseline once take "
             <> renderSpan (planSeconds least)
     least = whole {planCells = take 1 cells, planIterations = min 1 iterations}
     few = min 3 iterations
@@ -134,24 +123,14 @@ plan costs budget iterations soaks cells = case budget of
            ]
     counts = [length cells - 1, length cells - 2 .. 1]
     cuts seconds found =
-      [ "the budget of "
-          <> renderSpan seconds
-          <> " allows "
-          <> show (planIterations found)
-          <> " of "
-          <> show iterations
-          <> " iterations"
+      [ unwords
+          [budgetOf seconds, "allows", show (planIterations found), "of", show iterations, "iterations"]
         | planIterations found < iterations
       ]
-        <> [ "left out for the budget of "
-               <> renderSpan seconds
-               <> ": "
-               <> cellName cell
-               <> " ("
-               <> reasonText reason
-               <> ")"
+        <> [ concat ["left out for ", budgetOf seconds, ": ", cellName cell, " (", reasonText reason, ")"]
              | (reason, cell) <- drop (length (planCells found)) cells
            ]
+    budgetOf seconds = "the budget of " <> renderSpan seconds
 
 -- | All measurements in order.
 steps :: Plan -> [Step]
@@ -194,9 +173,7 @@ renderPlan it =
     (AlignRight : replicate 3 AlignLeft <> replicate 2 AlignRight <> replicate 3 AlignLeft)
     ( ["#", "workload", "persistence", "place", "bytes", "clients", "net", "server", "because of"] :
       zipWith row [1 :: Int ..] (planCells it)
-        <> [ line "soak" cell (renderSpan (soakSeconds soak))
-             | (soak, cell) <- planSoaks it
-           ]
+        <> [line "soak" cell (renderSpan (soakSeconds soak)) | (soak, cell) <- planSoaks it]
     )
     <> [""]
     <> planCuts it
@@ -207,14 +184,4 @@ renderPlan it =
        ]
   where
     row number (reason, cell) = line (show number) cell (reasonText reason)
-    line number cell because =
-      [ number,
-        cellWorkload cell,
-        persistenceName (cellPersistence cell),
-        placeLabel (cellPlace cell),
-        show (cellPayload cell),
-        show (cellClients cell),
-        netName (cellNet cell),
-        namedLabel (cellServer cell),
-        because
-      ]
+    line number cell because = number : map snd (cellAxes cell) <> [because]

@@ -26,9 +26,10 @@ import Tool.Bench.Html (bullets, manifestSection, page, paragraph, tableOf, titl
 import Tool.Bench.Html.Charts (runCharts, spectra, throughputs)
 import Tool.Bench.Sink (writeWhole)
 import Tool.Campaign.Design (cellName)
+import Tool.Campaign.Measure (seriesPhases)
 import Tool.Campaign.Plan
 import Tool.Campaign.Views
-import Tool.ChangePoint
+import Tool.ChangePoint (Phase (..))
 import Tool.Chart
 import Tool.Markup (Markup, text)
 import Tool.Span (renderSpan)
@@ -208,7 +209,7 @@ soakVerdict run = case found of
     )
   where
     series = concatMap iterationSeries (runIterations run)
-    found = if length series < 10 then [] else phases defaultSensitivity (map sliceRate series)
+    found = seriesPhases series
     step = case series of
       first : _ -> sliceSpan first
       [] -> 1

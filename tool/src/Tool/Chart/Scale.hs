@@ -5,6 +5,7 @@ module Tool.Chart.Scale
     Kind (..),
     Unit (..),
     axis,
+    usable,
     Scale (..),
     Tick (..),
     scaleOf,
@@ -31,14 +32,7 @@ data Axis = Axis
 
 -- | An axis whose ends come from the data. A linear axis begins at 0.
 axis :: Text -> Kind -> Unit -> Axis
-axis label kind unit =
-  Axis
-    { axisLabel = label,
-      axisKind = kind,
-      axisUnit = unit,
-      axisLowest = if kind == Linear then Just 0 else Nothing,
-      axisHighest = Nothing
-    }
+axis label kind unit = Axis label kind unit (if kind == Linear then Just 0 else Nothing) Nothing
 
 -- | How numbers are distributed on an axis.
 data Kind
@@ -65,6 +59,10 @@ data Unit
 -- | The value of a quantile (0 to 1) on an axis of 'Nines'.
 nines :: Double -> Double
 nines quantile = 1 / (1 - min 0.999999999 (max 0 quantile))
+
+-- | Whether an axis has a place for this value.
+usable :: Axis -> Double -> Bool
+usable about value = not (isNaN value || isInfinite value) && (axisKind about == Linear || value > 0)
 
 -- | An axis with its ends.
 data Scale = Scale
@@ -101,23 +99,16 @@ scaleOf wanted about values = case axisKind about of
           { scalePlace = place,
             scaleEnds = (low, end),
             scaleTicks =
-              [ Tick {tickPlace = place value, tickText = format (axisUnit about) value}
+              [ Tick (place value) (format (axisUnit about) value)
                 | n <- [first .. min final (first + 100)],
                   let value = fromIntegral n * step
               ]
           }
   Logarithmic -> logarithmic (map (\value -> (value, format (axisUnit about) value)) . oneTwoFive)
-  Nines -> logarithmic within
+  Nines -> logarithmic (\ends -> filter (within ends . fst) percentages)
   where
-    within (low, high) =
-      [ (value, label)
-        | (value, label) <- percentages,
-          value >= low * 0.999,
-          value <= high * 1.001
-      ]
-    finite = filter (\value -> not (isNaN value || isInfinite value)) values
-    usable = if axisKind about == Linear then finite else filter (> 0) finite
-    (lowest, highest) = case usable of
+    within (low, high) value = value >= low * 0.999 && value <= high * 1.001
+    (lowest, highest) = case filter (usable about) values of
       [] -> (fromMaybe 1 (axisLowest about), fromMaybe 2 (axisHighest about))
       some ->
         widened
@@ -140,13 +131,7 @@ scaleOf wanted about values = case axisKind about of
        in Scale
             { scalePlace = place,
               scaleEnds = ends,
-              scaleTicks =
-                [ Tick
-                    { tickPlace = place value,
-                      tickText = label
-                    }
-                  | (value, label) <- thinned (ticks ends)
-                ]
+              scaleTicks = [Tick (place value) label | (value, label) <- thinned (ticks ends)]
             }
     -- Labels must not touch. Lines without a label stay.
     thinned ticks =
@@ -155,41 +140,26 @@ scaleOf wanted about values = case axisKind about of
             | (n, (value, label)) <- zip [0 :: Int ..] ticks
           ]
     oneTwoFive (low, high)
-      | high / low > 300 = candidates [1] low high
-      | high / low > 20 = candidates [1, 3] low high
-      | otherwise = candidates [1, 2, 5] low high
-    candidates multiples low high =
-      [ value
-        | n <- [floor (logBase 10 low) .. ceiling (logBase 10 high) :: Int],
-          multiple <- multiples,
-          let value = multiple * 10 ^^ n,
-          value >= low * 0.999,
-          value <= high * 1.001
-      ]
-    floored low =
-      List.foldl' max (10 ^^ (floor (logBase 10 low) :: Int)) (candidates [1, 2, 5] (low / 10) low)
-    ceiled high =
-      List.foldl'
-        min
-        (10 ^^ (ceiling (logBase 10 high + 1e-9) :: Int))
-        [ value
-          | value <- candidates [1, 2, 5] high (high * 10),
-            value > high * 1.0000001
+      | high / low > 300 = candidates [1] (low, high)
+      | high / low > 20 = candidates [1, 3] (low, high)
+      | otherwise = candidates [1, 2, 5] (low, high)
+    candidates multiples (low, high) =
+      filter
+        (within (low, high))
+        [ multiple * 10 ^^ n
+          | n <- [floor (logBase 10 low) .. ceiling (logBase 10 high) :: Int],
+            multiple <- multiples
         ]
+    floored low =
+      List.foldl' max (10 ^^ (floor (logBase 10 low) :: Int)) (candidates [1, 2, 5] (low / 10, low))
+    ceiled high =
+      List.foldl' min (10 ^^ (ceiling (logBase 10 high + 1e-9) :: Int)) $
+        filter (> high * 1.0000001) (candidates [1, 2, 5] (high, high * 10))
 
 percentages :: [(Double, Text)]
 percentages =
-  [ (1, "0 %"),
-    (2, "50 %"),
-    (10, "90 %"),
-    (100, "99 %"),
-    (1e3, "99.9 %"),
-    (1e4, "99.99 %"),
-    (1e5, "99.999 %"),
-    (1e6, "99.9999 %"),
-    (1e7, "99.99999 %"),
-    (1e8, "99.999999 %")
-  ]
+  [(1, "0 %"), (2, "50 %"), (10, "90 %"), (100, "99 %")]
+    <> [(10 ^ (2 + n), "99." <> Text.replicate n "9" <> " %") | n <- [1 .. 6]]
 
 -- The smallest of 1, 2, 2.5 and 5 times a power of ten that gives at most this number of steps.
 niceStep :: Int -> (Double, Double) -> Double
@@ -222,5 +192,5 @@ digits value
   where
     places = max 0 (min 9 (3 - floor (logBase 10 (abs value) + 1e-9)))
     trimmed shown
-      | '.' `elem` shown = reverse (dropWhile (== '.') (dropWhile (== '0') (reverse shown)))
+      | '.' `elem` shown = List.dropWhileEnd (== '.') (List.dropWhileEnd (== '0') shown)
       | otherwise = shown

@@ -69,14 +69,7 @@ data LineStyle
   deriving stock (Eq, Show)
 
 line :: Text -> [(Double, Double)] -> Line
-line name points =
-  Line
-    { lineName = name,
-      lineStyle = Solid,
-      linePoints = points,
-      lineRibbon = [],
-      lineColour = Nothing
-    }
+line name points = Line name Solid points [] Nothing
 
 -- | An event that lasted from one x to another.
 data Band = Band

@@ -37,18 +37,7 @@ data Bound
 -- is wrong, and where.
 parseRule :: String -> Either String Rule
 parseRule written = do
-  metric <- case metricByName (Text.pack name) of
-    Just found -> Right found
-    Nothing
-      | name == "" -> at 1 "the name of a number is missing"
-      | otherwise ->
-        at
-          1
-          ( "there is no number "
-              <> show name
-              <> "; there are throughput, mean, p50, p75, p90, p95, p99, p99.9, \
-                 \p99.99, p99.999, max, cpu, memory, errors, misses"
-          )
+  metric <- maybe (at 1 noMetric) Right (metricByName (Text.pack name))
   (above, rest) <- case fromSign of
     '<' : rest -> Right (False, rest)
     '>' : rest -> Right (True, rest)
@@ -57,16 +46,19 @@ parseRule written = do
   let place = length text - length rest + 1
   bound <- number metric place rest
   unless (above || possible bound) $
-    at
-      place
-      ( "it is never below "
-          <> rest
-          <> (case bound of Relative _ -> ""; Absolute _ -> ": a change is written with %")
-      )
+    at place $
+      "it is never below " <> rest
+        <> (case bound of Relative _ -> ""; Absolute _ -> ": a change is written with %")
   Right Rule {ruleMetric = metric, ruleAbove = above, ruleBound = bound}
   where
     text = filter (not . isSpace) written
     (name, fromSign) = break (`elem` ("<>=" :: String)) text
+    noMetric
+      | name == "" = "the name of a number is missing"
+      | otherwise =
+        "there is no number " <> show name
+          <> "; there are throughput, mean, p50, p75, p90, p95, p99, p99.9, \
+             \p99.99, p99.999, max, cpu, memory, errors, misses"
     at :: Int -> String -> Either String a
     at place problem =
       Left ("--fail-if " <> show text <> ", character " <> show place <> ": " <> problem)
@@ -77,16 +69,10 @@ parseRule written = do
         "%" -> Right (Relative (signed value))
         _ | Just factor <- lookup unit (units metric) -> Right (Absolute (signed value * factor))
         _ ->
-          at
-            (place + length sign + length digits)
-            ( "no unit of "
-                <> Text.unpack (metricName metric)
-                <> ": "
-                <> show unit
-            )
+          at (place + length sign + length digits) $
+            "no unit of " <> Text.unpack (metricName metric) <> ": " <> show unit
       where
-        (sign, unsigned) =
-          splitAt (length (takeWhile (`elem` ("+-" :: String)) (take 1 shown))) shown
+        (sign, unsigned) = if take 1 shown `elem` ["+", "-"] then splitAt 1 shown else ("", shown)
         (digits, unit) = span (\char -> isDigit char || char == '.') unsigned
         signed value = if sign == "-" then negate value else value :: Double
     -- No metric is below zero, or falls by more than all of it.
@@ -102,8 +88,7 @@ parseRule written = do
     units = \case
       Throughput -> [("", 1), ("k", 1e3), ("M", 1e6)]
       MemoryPeak -> [("", 1), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9)]
-      Errors -> [("", 1)]
-      Misses -> [("", 1)]
+      metric | metric `elem` [Errors, Misses] -> [("", 1)]
       _ -> [("", 1), ("ns", 1), ("us", 1e3), ("\181s", 1e3), ("ms", 1e6), ("s", 1e9)]
 
 -- | Why a cell breaks the rule, if it does. With the flag, only a significant difference breaks a
@@ -126,13 +111,9 @@ broken onlySignificant rule cell = case ruleBound rule of
       | changeBefore change == 0 = 1 / 0
       | otherwise = 100 * (changeAfter change / changeBefore change - 1)
     said value bound =
-      cellName cell
-        <> ": "
-        <> metricName (ruleMetric rule)
-        <> " is "
-        <> value
-        <> (if ruleAbove rule then ", above " else ", below ")
-        <> bound
+      Text.concat
+        [cellName cell, ": ", metricName (ruleMetric rule), " is ", value, side, bound]
+    side = if ruleAbove rule then ", above " else ", below "
     signedPercent value
       | isInfinite value = "no longer 0"
       | otherwise = (if value > 0 then "+" else "") <> Text.pack (fixed 2 value) <> " %"

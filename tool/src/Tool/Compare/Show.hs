@@ -10,7 +10,6 @@ where
 import Data.Aeson (Value)
 import Data.Aeson qualified as Json
 import Data.ByteString.Lazy (ByteString)
-import Data.List qualified as List
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Bench.Document
@@ -27,41 +26,28 @@ import Tool.Text (Align (..), fixed, shown, table)
 comparisonLines :: Comparison -> [String]
 comparisonLines comparison =
   table
-    (AlignLeft : AlignLeft : map (const AlignRight) (drop 2 heading))
-    (heading : map (map Text.unpack . row) (comparisonCells comparison))
-    <> map (Text.unpack . ("note: " <>)) (comparisonNotes comparison)
-    <> [ Text.unpack (cellName cell <> ": " <> note)
-         | cell <- comparisonCells comparison,
-           note <- cellNotes cell
-       ]
-    <> [ Text.unpack ("INVALID: " <> name <> " (" <> side <> "): " <> problem)
-         | (name, side, problem) <- invalid comparison
-       ]
-    <> missing comparison
+    (AlignLeft : AlignLeft : map (const AlignRight) (drop 2 columns))
+    (map (map Text.unpack) (columns : map row cells))
+    <> (map Text.unpack . concat)
+      [ map ("note: " <>) (comparisonNotes comparison),
+        [cellName cell <> ": " <> note | cell <- cells, note <- cellNotes cell],
+        map ("INVALID: " <>) (invalid comparison),
+        missing comparison
+      ]
   where
-    heading = map Text.unpack columns
+    cells = comparisonCells comparison
 
 columns :: [Text]
-columns =
-  [ "run",
-    "verdict",
-    "before/s",
-    "after/s",
-    "change",
-    "95 % of before",
-    "95 % of after",
-    "p",
-    "p50",
-    "p99",
-    "p99.9",
-    "CPU/op"
-  ]
+columns = ["run", "verdict", "before/s", "after/s", "change"] <> map ("95 % of " <>) sides <> rest
+  where
+    sides = ["before", "after"]
+    rest = ["p", "p50", "p99", "p99.9", "CPU/op"]
 
 row :: Cell -> [Text]
 row cell = case cellChanges cell of
   throughput : others ->
     [ cellName cell,
-      verdictText (changeVerdict throughput),
+      case changeVerdict throughput of Better -> "faster"; Worse -> "SLOWER"; other -> verdictWord other,
       format Thousands (changeBefore throughput),
       format Thousands (changeAfter throughput),
       changeText throughput,
@@ -76,32 +62,33 @@ row cell = case cellChanges cell of
       Just (low, high) -> format Thousands low <> " .. " <> format Thousands high
       Nothing -> "-"
 
-verdictText :: Verdict -> Text
-verdictText = \case
-  Better -> "faster"
-  Worse -> "SLOWER"
-  Same -> "same"
-  Unclear -> "unclear"
-
 changeText :: Change -> Text
 changeText change
-  | changeBefore change == 0 = "-"
-  | otherwise = (if percentage > 0 then "+" else "") <> Text.pack (fixed 1 percentage) <> "%"
-  where
-    percentage = 100 * (changeAfter change / changeBefore change - 1)
+  | Just share <- shareOf change =
+    (if share > 0 then "+" else "") <> Text.pack (fixed 1 (100 * share)) <> "%"
+  | otherwise = "-"
 
-invalid :: Comparison -> [(Text, Text, Text)]
+-- The change as a share of the first value, if that is not 0.
+shareOf :: Change -> Maybe Double
+shareOf change
+  | changeBefore change == 0 = Nothing
+  | otherwise = Just (changeAfter change / changeBefore change - 1)
+
+invalid :: Comparison -> [Text]
 invalid comparison =
-  [ (cellName cell, side, problem)
+  [ cellName cell <> " (" <> side <> "): " <> problem
     | cell <- comparisonCells comparison,
-      (side, run) <- [("before", cellBefore cell), ("after", cellAfter cell)],
+      (side, run) <- sidesOf cell,
       problem <- runProblems run
   ]
 
-missing :: Comparison -> [String]
-missing comparison =
-  ["only before: " <> Text.unpack name | name <- fst (comparisonMissing comparison)]
-    <> ["only after: " <> Text.unpack name | name <- snd (comparisonMissing comparison)]
+sidesOf :: Cell -> [(Text, Run)]
+sidesOf cell = [("before", cellBefore cell), ("after", cellAfter cell)]
+
+missing :: Comparison -> [Text]
+missing comparison = map ("only before: " <>) before <> map ("only after: " <>) after
+  where
+    (before, after) = comparisonMissing comparison
 
 -- | The comparison as one HTML page. The lines are the rules that were broken.
 comparisonPage :: [Text] -> Document -> Document -> Comparison -> ByteString
@@ -109,19 +96,11 @@ comparisonPage failures before after comparison =
   page "Two benchmarks compared" $
     concat
       [ [paragraph "lead" lead],
-        bullets
-          "bad"
-          ( failures
-              <> [ name <> " (" <> side <> "): " <> problem
-                   | (name, side, problem) <- invalid comparison
-                 ]
-          ),
-        [ tableOf
-            columns
-            [zipWith (mark cell) [0 :: Int ..] (row cell) | cell <- cells]
+        bullets "bad" (failures <> invalid comparison),
+        [ tableOf columns [zipWith (mark cell) [0 :: Int ..] (row cell) | cell <- cells]
           | not (null cells)
         ],
-        bullets "note" (comparisonNotes comparison <> map Text.pack (missing comparison)),
+        bullets "note" (comparisonNotes comparison <> missing comparison),
         map figure (overview cells),
         concatMap section cells,
         [ manifestSection "Before: where it was measured" (documentManifest before),
@@ -132,11 +111,7 @@ comparisonPage failures before after comparison =
     cells = comparisonCells comparison
     lead = case cells of
       [] -> "The two have no run in common."
-      _ ->
-        Text.intercalate
-          ", "
-          [shown held <> " " <> name | (name, held) <- counts, held > 0]
-          <> "."
+      _ -> Text.intercalate ", " [shown held <> " " <> name | (name, held) <- counts, held > 0] <> "."
     counts =
       [ (name, length (filter (== verdict) (verdicts cells)))
         | (name, verdict) <-
@@ -154,52 +129,38 @@ comparisonPage failures before after comparison =
 
 overview :: [Cell] -> [Chart]
 overview cells =
-  [ bars
-      "Throughput"
-      "Commands per second; the whisker is the 95 % interval of the mean."
-      "commands per second"
-      Throughput,
-    bars "p99" "What the slowest hundredth took at least." "latency" (Latency 99)
+  [ barChart "Throughput" ofThroughput (along "commands per second" Throughput) sides (bars Throughput),
+    barChart "p99" ofLatency (along "latency" (Latency 99)) sides (bars (Latency 99))
   ]
   where
-    bars title about label metric =
-      barChart
-        title
-        about
-        (axis label Linear (metricUnit metric))
-        ["before", "after"]
-        [ Group (cellName cell) (both (changeOf (cellBefore cell) (cellAfter cell) metric))
-          | cell <- cells
-        ]
+    ofThroughput = "Commands per second; the whisker is the 95 % interval of the mean."
+    ofLatency = "What the slowest hundredth took at least."
+    along label = axis label Linear . metricUnit
+    sides = ["before", "after"]
+    bars metric =
+      [ Group (cellName cell) (both (changeOf (cellBefore cell) (cellAfter cell) metric))
+        | cell <- cells
+      ]
     both change =
-      [ Just Bar {barValue = value, barWhisker = summary >>= summaryInterval, barNote = note}
-        | (value, summary, note) <-
-            [ (changeBefore change, fst (changeSummaries change), ""),
-              (changeAfter change, snd (changeSummaries change), changeText change)
-            ]
+      [ Just (Bar (changeBefore change) (fst (changeSummaries change) >>= summaryInterval) ""),
+        Just (Bar (changeAfter change) (snd (changeSummaries change) >>= summaryInterval) (changeText change))
       ]
 
 section :: Cell -> [Markup]
 section cell =
   [ titled (cellName cell) $
       bullets "note" (cellNotes cell)
-        <> map figure (spectra "Latency spectrum" sides <> overTime)
+        <> map figure (spectra "Latency spectrum" (sidesOf cell) <> overTime)
   ]
   where
-    sides = [("before", cellBefore cell), ("after", cellAfter cell)]
-    series =
-      [ (name, place, concatMap snd (seriesOf run))
-        | (name, place, run) <- [("before", 0, cellBefore cell), ("after", 1, cellAfter cell)]
-      ]
+    series = [(name, concatMap snd (seriesOf run)) | (name, run) <- sidesOf cell]
     overTime =
       [ lineChart
           "Throughput over time"
           "All iterations, one after the other."
           (axis "seconds" Linear Seconds, axis "commands per second" Linear Thousands)
-          [ (line name (rates slices)) {lineColour = Just place}
-            | (name, place, slices) <- series
-          ]
-        | List.all (\(_, _, slices) -> length slices > 1) series
+          [line name (rates slices) | (name, slices) <- series]
+        | all ((> 1) . length . snd) series
       ]
     rates slices = [(sliceAt slice, sliceRate slice) | slice <- slices]
 
@@ -232,21 +193,16 @@ changeValue change =
     [ "metric" Json..= metricName (changeMetric change),
       "before" Json..= changeBefore change,
       "after" Json..= changeAfter change,
-      "change"
-        Json..= if changeBefore change == 0
-          then Nothing
-          else Just (changeAfter change / changeBefore change - 1),
-      "before_mean" Json..= (summaryMean <$> fst (changeSummaries change)),
-      "after_mean" Json..= (summaryMean <$> snd (changeSummaries change)),
-      "before_interval_95" Json..= (fst (changeSummaries change) >>= summaryInterval),
-      "after_interval_95" Json..= (snd (changeSummaries change) >>= summaryInterval),
+      "change" Json..= shareOf change,
+      "before_mean" Json..= (summaryMean <$> before),
+      "after_mean" Json..= (summaryMean <$> after),
+      "before_interval_95" Json..= (before >>= summaryInterval),
+      "after_interval_95" Json..= (after >>= summaryInterval),
       "p" Json..= changeP change,
       "verdict" Json..= verdictWord (changeVerdict change)
     ]
+  where
+    (before, after) = changeSummaries change
 
 verdictWord :: Verdict -> Text
-verdictWord = \case
-  Better -> "better"
-  Worse -> "worse"
-  Same -> "same"
-  Unclear -> "unclear"
+verdictWord = Text.toLower . shown

@@ -11,6 +11,8 @@ module Tool.Options.Bench
   )
 where
 
+import Control.Monad (guard)
+import Data.Foldable (asum)
 import Data.Maybe (fromMaybe)
 import Data.Word (Word64)
 import Options.Applicative
@@ -22,9 +24,8 @@ import Tool.Options.Common
 import Tool.Options.Connection
 import Tool.Options.Effect (GivenOptions, effectProblem)
 import Tool.Options.Load
+import Tool.Options.Modes
 import Tool.Options.Output
-import Tool.Options.Replay (RecordOptions, ReplayOptions)
-import Tool.Options.Results (CompareOptions, MergeOptions, ReportOptions)
 import Tool.Options.Workload
 
 data BenchMode
@@ -97,21 +98,14 @@ benchOptions :: Parser BenchOptions
 benchOptions = together <$> connectionOptions <*> workloadOptions <*> loadOptions <*> outputOptions
   where
     -- The sizes of values belong to the workload. A template may give the number of keys.
-    together connection workload load outputs =
-      BenchOptions
-        { benchConnection = connection,
-          benchWorkload = workload,
-          benchLoad =
-            load
-              { loadKeys =
-                  fromMaybe
-                    (loadKeys load)
-                    (workloadTemplate workload >>= unlessSaid load . templateCount),
-                loadValueSize = largestSize (workloadSizes workload)
-              },
-          benchOutputs = outputs
-        }
-    unlessSaid load count = if loadKeys load == loadKeys defaultLoad then count else Nothing
+    together connection workload load =
+      BenchOptions connection workload $
+        load
+          { loadKeys = fromMaybe (loadKeys load) (guard (unsaid load) *> counted workload),
+            loadValueSize = largestSize (workloadSizes workload)
+          }
+    counted workload = workloadTemplate workload >>= templateCount
+    unsaid load = loadKeys load == loadKeys defaultLoad
 
 loadOptions :: Parser LoadOptions
 loadOptions =
@@ -130,20 +124,13 @@ loadOptions =
           <> value (loadThreads defaultLoad)
           <> showDefault
       )
-    <*> optionalOption
-      wholeNumber
-      "mux-count"
-      "N"
-      "Connections per node (default: one per capability)"
+    <*> optionalOption wholeNumber "mux-count" "N" "Connections per node (default: one per capability)"
     <*> numberOption
       "batch"
       (loadBatch defaultLoad)
       "Closed loop: commands a thread submits before it waits; 1: wait for each reply"
     <*> numberOption "keys" (loadKeys defaultLoad) "Different keys, all preloaded"
-    <*> numberOption
-      "key-size"
-      (loadKeySize defaultLoad)
-      "Bytes of a key, where no --key-template says it"
+    <*> numberOption "key-size" (loadKeySize defaultLoad) "Bytes of a key, where no --key-template says it"
     <*> pure (loadValueSize defaultLoad)
     <*> numberOption "seed" (loadSeed defaultLoad) "Seed of the sequence of commands"
     <*> (not <$> switch (long "no-poll" <> help "Connections never poll for replies"))
@@ -152,37 +139,34 @@ loadOptions =
 -- | The problem of a combination of options, in one line. Also takes the options that stand on the
 -- command line.
 benchProblem :: GivenOptions -> BenchOptions -> Maybe String
-benchProblem options' options = case connectionProblem True (benchConnection options) of
-  Just problem -> Just problem
-  Nothing ->
-    effectProblem
-      options'
-      (loadKeys defaultLoad)
-      (connectionReadFrom (benchConnection options) /= ReadPrimary)
-      (loadPlan (benchLoad options))
-      (benchWorkload options)
-      <|> loadProblem (benchLoad options)
-      <|> workloadProblem (loadKeys (benchLoad options)) (benchWorkload options)
-      <|> outputProblem (benchOutputs options)
+benchProblem options' options =
+  asum
+    [ connectionProblem True (benchConnection options),
+      effectProblem
+        options'
+        (loadKeys defaultLoad)
+        (connectionReadFrom (benchConnection options) /= ReadPrimary)
+        (loadPlan (benchLoad options))
+        (benchWorkload options),
+      loadProblem (benchLoad options),
+      workloadProblem (loadKeys (benchLoad options)) (benchWorkload options),
+      outputProblem (benchOutputs options)
+    ]
 
 loadProblem :: LoadOptions -> Maybe String
-loadProblem load
-  | Just problem <- planProblem (loadPlan load) = Just problem
-  | loadDuration load <= 0 = Just "--duration must be more than 0"
-  | Just problem <- between "-n" 1 1000000 (loadThreads load) = Just problem
-  | Just count <- loadMuxCount load,
-    Just problem <- between "--mux-count" 1 1024 count =
-    Just problem
-  | Just problem <- between "--batch" 1 1000000 (loadBatch load) = Just problem
-  | Just problem <- between "--keys" 1 100000000 (loadKeys load) = Just problem
-  | Just problem <- between "--key-size" 1 65536 (loadKeySize load) = Just problem
-  | Just problem <- between "--value-size" 0 (256 * 1024 * 1024) (loadValueSize load) = Just problem
-  | loadKeySize load < digits =
-    Just $
-      "--key-size " <> show (loadKeySize load) <> " is too small for " <> show (loadKeys load)
-        <> " different keys (needs "
-        <> show digits
-        <> ")"
-  | otherwise = Nothing
+loadProblem load =
+  asum
+    [ planProblem (loadPlan load),
+      refused (loadDuration load <= 0) "--duration must be more than 0",
+      between "-n" 1 1000000 (loadThreads load),
+      between "--mux-count" 1 1024 =<< loadMuxCount load,
+      between "--batch" 1 1000000 (loadBatch load),
+      between "--keys" 1 100000000 (loadKeys load),
+      between "--key-size" 1 65536 (loadKeySize load),
+      between "--value-size" 0 (256 * 1024 * 1024) (loadValueSize load),
+      refused (loadKeySize load < digits) . unwords $
+        ["--key-size", show (loadKeySize load), "is too small for", show (loadKeys load)]
+          <> ["different keys (needs " <> show digits <> ")"]
+    ]
   where
     digits = length (show (loadKeys load - 1))

@@ -7,6 +7,7 @@ module Tool.Options.Campaign
 where
 
 import Data.Char (isDigit)
+import Data.Foldable (asum)
 import Data.List (intercalate, nub)
 import Data.List.NonEmpty (NonEmpty)
 import Data.List.NonEmpty qualified as NonEmpty
@@ -120,9 +121,7 @@ campaignOptions =
       )
   where
     labelled name what make text =
-      option
-        (list (named make))
-        (described name ("[LABEL=]" <> what <> ",…") text <> value [])
+      option (list (named make)) (described name ("[LABEL=]" <> what <> ",…") text <> value [])
     axis name meta parse render standard text =
       option
         (oneOrMore parse)
@@ -180,16 +179,14 @@ named make text = case break (== '=') text of
       name -> name
 
 persistence :: String -> Either String Persistence
-persistence =
-  choice
-    "persistence is none, rdb, aof-no, aof-everysec or aof-always"
-    persistenceName
-    [minBound .. maxBound]
+persistence = choice what persistenceName [minBound ..]
+  where
+    what = "persistence is none, rdb, aof-no, aof-everysec or aof-always"
 
 workload :: String -> Either String String
-workload name = case findWorkload name of
-  Just _ -> Right name
-  Nothing -> Left ("there is no workload " <> show name <> ", but " <> workloadNames)
+workload name = name <$ maybe (Left none) Right (findWorkload name)
+  where
+    none = "there is no workload " <> show name <> ", but " <> workloadNames
 
 workloadNames :: String
 workloadNames = unwords (map workloadName workloads)
@@ -197,13 +194,8 @@ workloadNames = unwords (map workloadName workloads)
 whole :: String -> Int -> Int -> String -> Either String Int
 whole what lowest highest text = case readMaybe text of
   Just number
-    | all isDigit text,
-      number >= toInteger lowest,
-      number <= toInteger highest ->
-      Right (fromInteger number)
-  _ -> Left ("not " <> what <> range <> ": " <> show text)
-  where
-    range = " from " <> show lowest <> " to " <> show highest
+    | all isDigit text, number >= toInteger lowest, number <= toInteger highest -> Right (fromInteger number)
+  _ -> Left . unwords $ ["not", what, "from", show lowest, "to", show highest <> ":", show text]
 
 net :: String -> Either String Net
 net = \case
@@ -222,12 +214,9 @@ soak text = case splitAll ':' text of
   _ -> Left ("a soak is WORKLOAD:PERSISTENCE:SPAN, not " <> show text)
 
 parseCores :: String -> Either String [Int]
-parseCores text =
-  maybe
-    (Left ("not a list of processors such as 0 or 0-3,8: " <> show text))
-    Right
-    (concat <$> traverse part (splitAll ',' text))
+parseCores text = maybe (Left none) (Right . concat) (traverse part (splitAll ',' text))
   where
+    none = "not a list of processors such as 0 or 0-3,8: " <> show text
     part piece = case break (== '-') piece of
       (first, '-' : final) -> do
         from <- number first
@@ -240,21 +229,20 @@ parseCores text =
 
 -- | The problem of a combination of options, in one line.
 campaignProblem :: CampaignOptions -> Maybe String
-campaignProblem options
-  | measuringDuration measuring < 0.1 = Just "--duration must be 100ms or more"
-  | Just problem <- between "--iterations" 1 1000 (campaignIterations options) = Just problem
-  | Just problem <- between "--keys" 1 10000000 (measuringKeys measuring) = Just problem
-  | Just name <- namedTwice (map namedLabel (campaignServers options)) =
-    Just ("--spawn names two programs " <> show name <> ": use LABEL=PROGRAM")
-  | Just name <- namedTwice (map placeLabel (campaignPlaces options)) =
-    Just ("--dir names two directories " <> show name <> ": use LABEL=DIRECTORY")
-  | any ((< 10) . soakSeconds) (campaignSoaks options) =
-    Just "a soak of less than 10s cannot show a change"
-  | null (campaignOut options) = Just "--out must name a directory"
-  | Just problem <- measuringKeyForm measuring >>= formProblem = Just problem
-  | otherwise = Nothing
+campaignProblem options =
+  asum
+    [ refused (measuringDuration measuring < 0.1) "--duration must be 100ms or more",
+      between "--iterations" 1 1000 (campaignIterations options),
+      between "--keys" 1 10000000 (measuringKeys measuring),
+      twice "--spawn names two programs " "PROGRAM" (map namedLabel (campaignServers options)),
+      twice "--dir names two directories " "DIRECTORY" (map placeLabel (campaignPlaces options)),
+      refused (any ((< 10) . soakSeconds) (campaignSoaks options)) "a soak of less than 10s cannot show a change",
+      refused (null (campaignOut options)) "--out must name a directory",
+      measuringKeyForm measuring >>= formProblem
+    ]
   where
     measuring = campaignMeasuring options
+    twice problem what = fmap (\name -> problem <> show name <> ": use LABEL=" <> what) . namedTwice
     formProblem =
       either (Just . ("--key-template: " <>)) (templateProblem (measuringKeys measuring))
         . Syntax.parse keyTemplate

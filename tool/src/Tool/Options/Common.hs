@@ -16,11 +16,13 @@ module Tool.Options.Common
     splitAll,
 
     -- * Refusing
+    refused,
     between,
     namedTwice,
   )
 where
 
+import Control.Monad (guard, mfilter)
 import Data.Char (isSpace)
 import Data.List (find, group, isPrefixOf, sort)
 import Data.Maybe (listToMaybe)
@@ -60,11 +62,10 @@ numberOption name standard text =
 seconds :: String -> Double -> String -> Parser Double
 seconds name standard text =
   option readSeconds (described name "SECONDS" text <> value standard <> showDefault)
-
-readSeconds :: ReadM Double
-readSeconds =
-  readWith ("not a number of seconds: " <>) $ \text ->
-    find (\number -> number >= 0 && number <= 1e7) (readMaybe text)
+  where
+    readSeconds =
+      readWith ("not a number of seconds: " <>) $
+        mfilter (\number -> number >= 0 && number <= 1e7) . readMaybe
 
 -- | An option with this name that takes a span of time. Takes its default in seconds and its help.
 spanOption :: String -> Double -> String -> Parser Double
@@ -87,13 +88,15 @@ choice what name known text =
 splitAll :: Char -> String -> [String]
 splitAll separator = map Text.unpack . Text.split (== separator) . Text.pack
 
+-- | The error, if this holds.
+refused :: Bool -> String -> Maybe String
+refused wrong problem = problem <$ guard wrong
+
 -- | The error for the option of this name if its value is not between these two numbers.
 between :: String -> Int -> Int -> Int -> Maybe String
-between name lowest highest number
-  | number < lowest || number > highest =
-    Just . unwords $
-      [name, "must be from", show lowest, "to", show highest <> ",", "not", show number]
-  | otherwise = Nothing
+between name lowest highest number =
+  refused (number < lowest || number > highest) . unwords $
+    [name, "must be from", show lowest, "to", show highest <> ",", "not", show number]
 
 -- | The first word that is there twice.
 namedTwice :: [String] -> Maybe String
@@ -110,11 +113,8 @@ inGroups groups text = unlines (usage <> description <> concatMap section titles
     entries = entriesOf entriesText
     -- The continuation of the usage is indented far.
     description =
-      dropWhile
-        ( not
-            . ("  " `isPrefixOf`)
-        )
-        (dropWhile (\line -> "Usage:" `isPrefixOf` line || "      " `isPrefixOf` line) top)
+      dropWhile (not . ("  " `isPrefixOf`)) $
+        dropWhile (\line -> any (`isPrefixOf` line) ["Usage:", "      "]) top
     usage = case words (concat (take 1 top)) of
       "Usage:" : path -> ["Usage: " <> unwords (takeWhile isName path) <> " [OPTION …]", ""]
       _ -> take 1 top
@@ -130,10 +130,8 @@ entriesOf :: [String] -> [[String]]
 entriesOf = \case
   [] -> []
   line : others ->
-    let (more, next) = break begins others
+    let (more, next) = break ("  -" `isPrefixOf`) others
      in (line : more) : entriesOf next
-  where
-    begins line = "  -" `isPrefixOf` line
 
 -- | The names of the option at the begin of an entry.
 namesOf :: [String] -> [OptName]

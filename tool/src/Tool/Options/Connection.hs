@@ -16,9 +16,10 @@ import Control.Monad (mfilter)
 import Data.Bifunctor (bimap)
 import Data.ByteString (ByteString)
 import Data.Char (toLower)
+import Data.Foldable (asum)
 import Data.Function (on)
 import Data.List (isPrefixOf)
-import Data.Maybe (isJust)
+import Data.Maybe (isJust, isNothing, listToMaybe)
 import Data.Word (Word16)
 import Options.Applicative
 import Redis.Config (Config, ReadFrom (..), Secret, configFromUrl, getReadFrom, isClusterConfig, toSecret)
@@ -129,77 +130,58 @@ connectionReadFrom options
 -- | The problem of a combination of options, in one line. The flag says whether the mode starts a
 -- server of its own if no host is given.
 connectionProblem :: Bool -> ConnectionOptions -> Maybe String
-connectionProblem ownServer options
-  | Just "" <- connectionHost options = Just "--host is empty"
-  | Just "" <- tlsServerName (connectionTls options) = Just "--sni is empty"
-  | Just _ <- connectionUrl options,
-    name : _ <- besideUrl =
-    Just (name <> " and --url exclude each other" <> inUrl name)
-  | Just _ <- connectionSocket options,
-    name : _ <- besideSocket =
-    Just (name <> " and --socket exclude each other")
-  | connectionReplicas options, not isCluster = Just "--read-replicas needs --cluster"
-  | not (namesServer options),
-    ownServer,
-    name : _ <- needHost =
-    Just (name <> " needs --host: without a host the program starts its own server")
-  | Just _ <- connectionUser options,
-    Nothing <- connectionPassword options =
-    Just "--user needs a password (--password, or REDISCLI_AUTH)"
-  | not (tlsWanted tls),
-    name : _ <- needTls =
-    Just
-      ( name
-          <> " needs --tls"
-          <> (if isJust (connectionUrl options) then "; a URL takes ?ca=FILE and the like" else "")
-      )
-  | otherwise = case (tlsCertificate tls, tlsKey tls) of
-    (Just _, Nothing) -> Just "--cert needs --key"
-    (Nothing, Just _) -> Just "--key needs --cert"
-    _
-      | tlsInsecure tls,
-        Just _ <- tlsAuthority tls ->
-        Just "--insecure and --cacert exclude each other"
-    _ -> Nothing
+connectionProblem ownServer options =
+  asum
+    [ refused (connectionHost options == Just "") "--host is empty",
+      refused (tlsServerName tls == Just "") "--sni is empty",
+      firstOf (isJust (connectionUrl options)) besideUrl $ \name ->
+        name <> " and --url exclude each other" <> inUrl name,
+      firstOf (snd socket) [host, port, cluster, encrypted] (<> " and --socket exclude each other"),
+      refused (connectionReplicas options && not isCluster) "--read-replicas needs --cluster",
+      firstOf (ownServer && not (namesServer options)) needHost (<> hostless),
+      refused (isJust (connectionUser options) && isNothing (connectionPassword options)) passwordless,
+      firstOf (not (tlsWanted tls)) needTls $ \name ->
+        name <> " needs --tls"
+          <> (if isJust (connectionUrl options) then "; a URL takes ?ca=FILE and the like" else ""),
+      refused (isJust (tlsCertificate tls) && isNothing (tlsKey tls)) "--cert needs --key",
+      refused (isJust (tlsKey tls) && isNothing (tlsCertificate tls)) "--key needs --cert",
+      refused (tlsInsecure tls && isJust (tlsAuthority tls)) "--insecure and --cacert exclude each other"
+    ]
   where
     tls = connectionTls options
     isCluster = connectionCluster options || maybe False (isClusterConfig . urlConfig) (connectionUrl options)
+    hostless = " needs --host: without a host the program starts its own server"
+    passwordless = "--user needs a password (--password, or REDISCLI_AUTH)"
     inUrl name = if name == "--tls" then ": a URL says rediss://, and ?ca=FILE" else ""
-    given names = [name | (name, True) <- names]
+    firstOf holds names problem = listToMaybe [problem name | holds, (name, True) <- names]
     host = ("--host", isJust (connectionHost options))
     port = ("--port", isJust (connectionPort options))
+    socket = ("--socket", isJust (connectionSocket options))
     login =
       [ ("--user", isJust (connectionUser options)),
         ("--password", isJust (connectionPassword options))
       ]
     cluster = ("--cluster", connectionCluster options)
     encrypted = ("--tls", tlsWanted tls)
-    besideUrl =
-      given $
-        [host, ("--socket", isJust (connectionSocket options)), cluster, port] <> login <> [encrypted]
-    besideSocket = given [host, port, cluster, encrypted]
+    besideUrl = [host, socket, cluster, port] <> login <> [encrypted]
     -- A private cluster has no replicas.
-    needHost = given (port : login <> [("--read-replicas", connectionReplicas options)]) <> needTls
+    needHost = port : login <> [("--read-replicas", connectionReplicas options)] <> needTls
     needTls =
-      given
-        [ ("--cacert", isJust (tlsAuthority tls)),
-          ("--cert", isJust (tlsCertificate tls)),
-          ("--key", isJust (tlsKey tls)),
-          ("--insecure", tlsInsecure tls),
-          ("--sni", isJust (tlsServerName tls))
-        ]
+      [ ("--cacert", isJust (tlsAuthority tls)),
+        ("--cert", isJust (tlsCertificate tls)),
+        ("--key", isJust (tlsKey tls)),
+        ("--insecure", tlsInsecure tls),
+        ("--sni", isJust (tlsServerName tls))
+      ]
 
 namesServer :: ConnectionOptions -> Bool
 namesServer options =
-  isJust (connectionHost options)
-    || isJust (connectionUrl options)
-    || isJust (connectionSocket options)
+  isJust (connectionHost options) || isJust (connectionUrl options) || isJust (connectionSocket options)
 
 -- | Uses this password if the options have a server but no password.
 withPassword :: Maybe ByteString -> ConnectionOptions -> ConnectionOptions
 withPassword fallback options
   | namesServer options,
-    Nothing <- connectionUrl options,
-    Nothing <- connectionPassword options =
-    options {connectionPassword = toSecret <$> fallback}
+    Nothing <- connectionUrl options =
+    options {connectionPassword = connectionPassword options <|> (toSecret <$> fallback)}
   | otherwise = options

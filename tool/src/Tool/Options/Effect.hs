@@ -41,14 +41,10 @@ givenOptions takesNext = GivenOptions . Map.fromList . go
         (name, _) -> [(name, concat next)]
       _ -> []
 
--- Whether an option is on the command line. Takes its name without the dashes.
-isGiven :: GivenOptions -> String -> Bool
-isGiven (GivenOptions options) name = Map.member name options
-
 -- | The first option without an effect, in one line. Takes the default number of keys, whether
 -- reads go to replicas, and the options.
 effectProblem :: GivenOptions -> Int -> Bool -> Plan -> WorkloadOptions -> Maybe String
-effectProblem options@(GivenOptions values) usualKeys fromReplicas plan workload =
+effectProblem (GivenOptions values) usualKeys fromReplicas plan workload =
   listToMaybe
     [ line
       | (True, line) <-
@@ -61,9 +57,7 @@ effectProblem options@(GivenOptions values) usualKeys fromReplicas plan workload
             ( isJust (planStartAt plan) && length mixes > 1,
               "--start-at begins one measurement: no second --test"
             ),
-            ( has "batch"
-                && Map.lookup "batch" values /= Just "1"
-                && all alone tasks,
+            ( maybe False (/= "1") (Map.lookup "batch" values) && all alone tasks,
               "--batch is for commands that can be sent together: " <> names <> " waits for each"
             ),
             ( has "key-size" && isJust (workloadTemplate workload),
@@ -90,14 +84,12 @@ effectProblem options@(GivenOptions values) usualKeys fromReplicas plan workload
               "--subscribers is for the test publish, not " <> names
             ),
             ( fromReplicas && none reads',
-              "replicas are to be read (--read-replicas, or read_from in the URL), but "
-                <> names
-                <> " reads nothing"
+              "replicas are to be read (--read-replicas, or read_from in the URL), but " <> names <> " reads nothing"
             )
           ]
     ]
   where
-    has = isGiven options
+    has name = Map.member name values
     mixes = selectedMixes (workloadSelection workload)
     tasks = concatMap (map snd . NonEmpty.toList . snd) (NonEmpty.toList mixes)
     names = case map written tasks of
@@ -107,6 +99,8 @@ effectProblem options@(GivenOptions values) usualKeys fromReplicas plan workload
     written = \case
       TaskNamed name -> name
       TaskCommand text _ -> show text
+    -- Operations that end before the thread goes on, also in a batch.
+    alone = oneOf' ["blpop", "transaction"]
     none holds = not (any holds tasks)
     noUse = " names no keys of its own choice"
     -- Later the default number, given explicitly, looks like no number.
@@ -118,10 +112,6 @@ oneOf' :: [String] -> Task -> Bool
 oneOf' names = \case
   TaskNamed name -> name `elem` names
   TaskCommand _ _ -> False
-
--- Operations that end before the thread goes on, also in a batch.
-alone :: Task -> Bool
-alone = oneOf' ["blpop", "transaction"]
 
 -- | Whether a task uses the keys of @--key-template@ and @--key-size@.
 namesKeys :: Task -> Bool
@@ -143,7 +133,7 @@ carriesValues :: Task -> Bool
 carriesValues = \case
   TaskNamed name ->
     name `notElem` words "ping_inline ping_mbulk incr sadd spop zadd zpopmin script-load"
-  TaskCommand _ template -> or [True | piece <- pieces template, isValue piece]
+  TaskCommand _ template -> any isValue (pieces template)
   where
     isValue = \case
       Data -> True

@@ -18,7 +18,8 @@ module Tool.Options.Load
 where
 
 import Control.Monad (mfilter)
-import Data.Char (isDigit)
+import Data.Char (isDigit, toLower)
+import Data.Foldable (asum)
 import Data.Function ((&))
 import Data.Time.Clock.POSIX (utcTimeToPOSIXSeconds)
 import Data.Time.Format (defaultTimeLocale, parseTimeM)
@@ -100,10 +101,7 @@ data Check
 
 -- | The name on the command line.
 checkName :: Check -> String
-checkName = \case
-  Saturation -> "saturation"
-  Little -> "little"
-  Rate -> "rate"
+checkName = map toLower . show
 
 -- | A closed loop, a second of warm-up, one window.
 defaultPlan :: Plan
@@ -251,12 +249,11 @@ readCount =
 
 positive :: String -> ReadM Double
 positive what =
-  readWith (("not " <> what <> " above 0 and at most 1000000000: ") <>) $
-    mfilter (\number -> number > 0 && number <= highestRate) . readNumber
+  readWith (("not " <> what <> " above 0 and at most 1000000000: ") <>) readRate
 
--- Commands per second: one per nanosecond, the resolution of the times.
-highestRate :: Double
-highestRate = 1e9
+-- At most one command per nanosecond, the resolution of the times.
+readRate :: String -> Maybe Double
+readRate = mfilter (\number -> number > 0 && number <= 1e9) . readNumber
 
 -- Reads a number with an optional k or M.
 readNumber :: String -> Maybe Double
@@ -268,22 +265,14 @@ readNumber text = case span (\letter -> isDigit letter || letter `elem` ("." :: 
 readRamp :: ReadM (Double, Double)
 readRamp = eitherReader $ \text -> case break (== '/') text of
   (rate, '/' : rest)
-    | Just to <- readNumber rate,
-      Just span' <- readNumber rest,
-      to > 0,
-      to <= highestRate,
-      span' > 0 ->
-      Right (to, span')
+    | Just to <- readRate rate, Just span' <- readNumber rest, span' > 0 -> Right (to, span')
   _ -> Left ("a ramp is RATE/SECONDS, not " <> show text)
 
 readRates :: ReadM Sweep
-readRates = eitherReader $ \text -> case traverse readNumber (splitAll ',' text) of
+readRates = eitherReader $ \text -> case traverse readRate (splitAll ',' text) of
   Just [steps]
     | steps >= 2, steps <= 100, Just whole <- readMaybe text -> Right (SweepSteps whole)
-  Just rates@(_ : _ : _)
-    | and (zipWith (<) rates (drop 1 rates)),
-      all (\rate -> rate > 0 && rate <= highestRate) rates ->
-      Right (SweepRates rates)
+  Just rates@(_ : _ : _) | and (zipWith (<) rates (drop 1 rates)) -> Right (SweepRates rates)
   _ -> Left ("a sweep is a number of steps (2 to 100) or ascending rates, not " <> show text)
 
 readMoment :: ReadM Int
@@ -297,16 +286,15 @@ readMoment = eitherReader $ \text -> case readMaybe text of
 
 -- | The problem of a combination of options, in one line.
 planProblem :: Plan -> Maybe String
-planProblem plan
-  | Just (Ramp _ _ long') <- planArrivals plan, long' > 1e6 = Just "--ramp-to takes too long"
-  | Just (Ramp {}) <- planArrivals plan,
-    WarmupUntilSteady _ <- planWarmup plan =
-    Just "--ramp-to is never steady: no --warmup auto"
-  | Just problem <- between "--iterations" 1 1000 (planIterations plan) = Just problem
-  -- A steady warm-up ends with a slice.
-  | WarmupUntilSteady _ <- planWarmup plan,
-    planSlice plan > 1 =
-    Just "--warmup auto waits for the end of a slice: --slice can be 1 at most"
-  | planSlice plan < 0.01 = Just "--slice must be 0.01 or more"
-  | Just interval <- planSample plan, interval < 0.01 = Just "--sample must be 0.01 or more"
-  | otherwise = Nothing
+planProblem plan =
+  asum
+    [ refused (or [long' > 1e6 | Just (Ramp _ _ long') <- [planArrivals plan]]) "--ramp-to takes too long",
+      refused (waits && or [True | Just Ramp {} <- [planArrivals plan]]) "--ramp-to is never steady: no --warmup auto",
+      between "--iterations" 1 1000 (planIterations plan),
+      -- A steady warm-up ends with a slice.
+      refused (waits && planSlice plan > 1) "--warmup auto waits for the end of a slice: --slice can be 1 at most",
+      refused (planSlice plan < 0.01) "--slice must be 0.01 or more",
+      refused (any (< 0.01) (planSample plan)) "--sample must be 0.01 or more"
+    ]
+  where
+    waits = case planWarmup plan of WarmupUntilSteady _ -> True; WarmupFor _ -> False

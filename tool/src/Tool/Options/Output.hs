@@ -10,7 +10,7 @@ module Tool.Options.Output
   )
 where
 
-import Data.Maybe (listToMaybe)
+import Data.Maybe (listToMaybe, maybeToList)
 import Options.Applicative
 import Tool.Options.Common
 
@@ -32,39 +32,34 @@ data Format
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
 formatOption :: Format -> String
-formatOption = \case
-  FormatJson -> "--json"
-  FormatHtml -> "--html"
-  FormatCsv -> "--csv"
-  FormatPrometheus -> "--prometheus"
-  FormatHdrLog -> "--hdr-log"
-  FormatHgrm -> "--hgrm"
+formatOption format = case format of
   FormatSeed -> "--compat seed"
   FormatMemtier -> "--compat memtier"
+  _ -> concat ["--" <> name | (one, name, _, _) <- formats, one == format]
+
+-- The formats that have an option of their own: its name, the placeholder of its value, its help.
+formats :: [(Format, String, String, String)]
+formats =
+  [ (FormatJson, "json", "FILE", "Write the results as JSON (-: to the standard output)"),
+    (FormatHtml, "html", "FILE", "Write a report: one page of HTML with all charts"),
+    (FormatCsv, "csv", "FILE", "Write CSV with the columns of redis-benchmark"),
+    (FormatPrometheus, "prometheus", "FILE", "Write metrics as Prometheus reads them"),
+    (FormatHdrLog, "hdr-log", "FILE", "Write a log of HDR histograms (V2)"),
+    (FormatHgrm, "hgrm", "PREFIX", hgrm)
+  ]
+  where
+    hgrm = "Write a table of percentiles for each run and command: PREFIX.RUN.COMMAND.hgrm"
 
 -- | Parses the options for all formats, in any combination.
 outputOptions :: Parser Outputs
 outputOptions =
   (\named others -> Outputs (concat named <> others))
-    <$> traverse
-      file
-      [ (FormatJson, "json", "FILE", "Write the results as JSON (-: to the standard output)"),
-        (FormatHtml, "html", "FILE", "Write a report: one page of HTML with all charts"),
-        (FormatCsv, "csv", "FILE", "Write CSV with the columns of redis-benchmark"),
-        (FormatPrometheus, "prometheus", "FILE", "Write metrics as Prometheus reads them"),
-        (FormatHdrLog, "hdr-log", "FILE", "Write a log of HDR histograms (V2)"),
-        ( FormatHgrm,
-          "hgrm",
-          "PREFIX",
-          "Write a table of percentiles for each run and command: PREFIX.RUN.COMMAND.hgrm"
-        )
-      ]
+    <$> traverse file formats
     <*> many (option compat (described "compat" "KIND=FILE" kinds))
   where
     kinds = "Write as others do; KIND: seed (four keys), rb-csv (redis-benchmark) or memtier"
     file (format, name, what, about) =
-      maybe [] (\path -> [(format, path)])
-        <$> optionalOption str name what about
+      map ((,) format) . maybeToList <$> optionalOption str name what about
 
 compat :: ReadM (Format, FilePath)
 compat = eitherReader $ \text -> case break (== '=') text of
@@ -80,11 +75,10 @@ compat = eitherReader $ \text -> case break (== '=') text of
 
 -- | The problem of a combination of options, in one line.
 outputProblem :: Outputs -> Maybe String
-outputProblem (Outputs files)
-  | Just problem <- sharedPath (map snd files) = Just problem
-  | (FormatHgrm, "-") `elem` files =
-    Just "--hgrm writes several files and cannot go to the standard output"
-  | otherwise = listToMaybe [formatOption format <> " needs a file" | (format, "") <- files]
+outputProblem (Outputs files) =
+  sharedPath (map snd files)
+    <|> refused ((FormatHgrm, "-") `elem` files) "--hgrm writes several files and cannot go to the standard output"
+    <|> listToMaybe [formatOption format <> " needs a file" | (format, "") <- files]
 
 -- | The problem of two outputs with the same path, in one line.
 sharedPath :: [FilePath] -> Maybe String

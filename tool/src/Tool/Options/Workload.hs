@@ -14,6 +14,7 @@ module Tool.Options.Workload
   )
 where
 
+import Control.Monad (when)
 import Data.List (intercalate)
 import Data.List.NonEmpty (NonEmpty (..))
 import Data.List.NonEmpty qualified as NonEmpty
@@ -187,27 +188,27 @@ lifetimes = do
   from <- natural "a number of seconds" 1000000000
   ranged <- text "-"
   to <- if ranged then natural "a number of seconds" 1000000000 else pure from
-  if from == 0
-    then complain "a key lives for a second at least,"
-    else if to < from then complain "the range ends before it begins," else pure (from, to)
+  when (from == 0) $ complain "a key lives for a second at least,"
+  when (to < from) $ complain "the range ends before it begins,"
+  pure (from, to)
 
 -- | The problem of a combination of options, in one line. Takes the number of keys.
 workloadProblem :: Int -> WorkloadOptions -> Maybe String
-workloadProblem keys options
-  | Just problem <- between "--subscribers" 0 10000 (workloadSubscribers options) = Just problem
-  | needsTable (workloadDistribution options) && keys > mostInTable =
-    Just . unwords $
-      ["--distribution", describeDistribution (workloadDistribution options)]
-        <> ["is possible for", show mostInTable, "keys at most"]
-  | otherwise = workloadTemplate options >>= templateProblem keys
+workloadProblem keys options =
+  between "--subscribers" 0 10000 (workloadSubscribers options)
+    <|> refused (needsTable law && keys > mostInTable) (unwords possible)
+    <|> (workloadTemplate options >>= templateProblem keys)
+  where
+    law = workloadDistribution options
+    possible =
+      ["--distribution", describeDistribution law, "is possible for", show mostInTable, "keys at most"]
 
 -- | The problem of a template for this number of keys, in one line.
 templateProblem :: Int -> KeyTemplate -> Maybe String
-templateProblem keys template
-  | Just count <- templateCount template,
-    count /= keys =
-    Just ("--key-template asks for " <> show count <> " keys, --keys for " <> show keys)
-  | not (tellsApart template),
-    keys > 1 =
-    Just "--key-template may give two keys the same name: it needs {n}, {uuid} or {hex:16}"
-  | otherwise = Nothing
+templateProblem keys template =
+  (templateCount template >>= differs) <|> refused (not (tellsApart template) && keys > 1) same
+  where
+    differs count =
+      refused (count /= keys) $
+        "--key-template asks for " <> show count <> " keys, --keys for " <> show keys
+    same = "--key-template may give two keys the same name: it needs {n}, {uuid} or {hex:16}"

@@ -31,13 +31,13 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Text qualified as Text
 import Redis.Config (ProtocolVersion (OnlyResp2), setProtocol)
-import Redis.Error (ConnectionFailure (..), Endpoint (..), Error (ConnectionError), renderCause)
+import Redis.Error (ConnectionFailure (..), Error (ConnectionError), renderCause)
 import Redis.TestKit.Command (encodeRequest)
 import Redis.Wire qualified as Redis
 import System.Posix.Process (getProcessID)
 import System.Timeout (timeout)
 import Tool.Bench.Time (monotonic)
-import Tool.Connect (Target (..), quiet, targetConfig, targetNodeName)
+import Tool.Connect (Target, quiet, targetConfig, targetEndpoint, targetNodeName)
 import Tool.Failure (unavailable)
 import Tool.Monitor (Observed (observedWords), parseLine)
 
@@ -51,13 +51,10 @@ data Wire = Wire
 -- connect, and ends the program if the connection breaks.
 withConnected :: Target -> (Wire -> IO a) -> IO a
 withConnected target action =
-  Redis.withWire config endpoint $ \bytes ->
-    action Wire {wireName = Text.unpack (targetNodeName target), wireBytes = bytes}
+  Redis.withWire config (targetEndpoint target) $ action . Wire (Text.unpack (targetNodeName target))
   where
     -- The lines of MONITOR are the same in both protocols, and a user may not be allowed HELLO.
     config = setProtocol OnlyResp2 (targetConfig quiet target)
-    endpoint =
-      maybe (TcpEndpoint (targetHost target) (targetPort target)) UnixEndpoint (targetSocket target)
 
 -- | Ends the program because of a node's behaviour.
 blame :: Wire -> String -> IO a
@@ -86,11 +83,14 @@ answeredOn request wire =
       | "\r\n" `ByteString.isSuffixOf` sofar =
         pure (ByteString.take (ByteString.length sofar - 2) sofar)
       | ByteString.length sofar > 1024 = pure sofar
-      | otherwise = do
-        byte <- receive wire 1
-        if ByteString.null byte
-          then blame wire "the server closed the connection"
-          else line (sofar <> byte)
+      | otherwise = line . (sofar <>) =<< receiveMore wire 1
+
+-- Receives at least one byte. Ends the program if the peer has finished. Blocks.
+receiveMore :: Wire -> Int -> IO ByteString
+receiveMore wire most = do
+  bytes <- receive wire most
+  when (ByteString.null bytes) $ blame wire "the server closed the connection"
+  pure bytes
 
 -- | Receives at least one byte, unless the peer has finished. Blocks.
 receive :: Wire -> Int -> IO ByteString
@@ -130,27 +130,19 @@ probe monitoring asking = do
   nonce <- newMark
   let word = nonce <> awkward
   sendWord asking word
-  timeout 10000000 (search nonce word [] unfinished)
-    >>= maybe
-      ( blame
-          monitoring
-          "MONITOR does not show what another connection sends, so nothing can be recorded"
-      )
-      pure
+  timeout 10000000 (search nonce word [] unfinished) >>= maybe (blame monitoring unseen) pure
   where
+    unseen = "MONITOR does not show what another connection sends, so nothing can be recorded"
     -- Takes the lines so far, newest first.
     search nonce word seen begun = do
-      bytes <- receive monitoring 65536
-      when (ByteString.null bytes) $ blame monitoring "the server closed the connection"
-      let (complete, rest) = feed begun bytes
+      (complete, rest) <- feed begun <$> receiveMore monitoring 65536
       case withoutProbe nonce word complete of
         NotYet -> search nonce word (complete : seen) rest
         ReadBack others -> pure (ByteString.concat (reverse (others : seen)), rest)
-        Garbled ->
-          blame
-            monitoring
-            "its MONITOR does not escape quotes and backslashes \
-            \(as Valkey 8.1.1 does not), so a recording would be wrong"
+        Garbled -> blame monitoring garbled
+    garbled =
+      "its MONITOR does not escape quotes and backslashes (as Valkey 8.1.1 does not), \
+      \so a recording would be wrong"
 
 -- Bytes that a server must escape, and bytes that make a parser stop early if it does not.
 awkward :: ByteString
@@ -171,8 +163,7 @@ data Probed
 withoutProbe :: ByteString -> ByteString -> ByteString -> Probed
 withoutProbe nonce word bytes
   | ByteString.null found || ByteString.null end = NotYet
-  | Right observed <- parseLine (ByteString.drop 1 shown),
-    word `elem` observedWords observed =
+  | any (elem word . observedWords) (parseLine (ByteString.drop 1 shown)) =
     ReadBack (before <> ByteString.drop 1 end)
   | otherwise = Garbled
   where
@@ -183,13 +174,14 @@ withoutProbe nonce word bytes
 
 -- | Whether a line of MONITOR shows this word. \(O(n)\).
 isMark :: ByteString -> ByteString -> Bool
-isMark word line = word `ByteString.isInfixOf` line && either (const False) ((word `elem`) . observedWords) (parseLine line)
+isMark word line = word `ByteString.isInfixOf` line && any (elem word . observedWords) (parseLine line)
 
 -- | A word that nobody else sends.
 newMark :: IO ByteString
-newMark = named <$> getProcessID <*> monotonic
-  where
-    named process now = Char8.pack ("redis-client-" <> show process <> "-" <> show now)
+newMark = do
+  process <- getProcessID
+  now <- monotonic
+  pure (Char8.pack ("redis-client-" <> show process <> "-" <> show now))
 
 -- | Sends a word, which MONITOR then shows after all that went before it. Takes a connection that
 -- does not monitor. Ends the program if the server refuses it.
@@ -198,9 +190,6 @@ sendWord asking word = do
   echo <- ["ECHO", word] `answeredOn` asking
   when ("-" `ByteString.isPrefixOf` echo) $ do
     hello <- ["HELLO", "2", "SETNAME", word] `answeredOn` asking
-    when (any (`ByteString.isPrefixOf` hello) ["-NOPERM", "-ERR unknown"]) $
-      blame
-        asking
-        ( "refuses ECHO, by which it is found out whether a recording would be right: "
-            <> Char8.unpack (ByteString.drop 1 echo)
-        )
+    when (any (`ByteString.isPrefixOf` hello) ["-NOPERM", "-ERR unknown"]) . blame asking $
+      "refuses ECHO, by which it is found out whether a recording would be right: "
+        <> Char8.unpack (ByteString.drop 1 echo)
