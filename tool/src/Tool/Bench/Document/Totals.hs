@@ -277,10 +277,10 @@ kept :: Step -> Bool
 kept step = stepReached step >= 0.98 * stepRate step
 
 -- | The knee of a curve of latencies over rates: beyond it commands queue up, and its rate is the load
--- that a server can take. The last step that keeps its rate and whose 99th percentile is at most five times the median of
--- the slower half of the steps, or at most a millisecond; in the faster half, one up to which all
--- steps do. So a single bad measurement at a low rate neither makes the knee nor hides it. 'Nothing'
--- if there is no such step, or no step of the slower half keeps its rate.
+-- that a server can take. The last step that keeps its rate and whose 99th percentile is at most
+-- five times the median of the slower half of the steps, or at most a millisecond; in the faster
+-- half, one up to which all steps do. So a single bad measurement at a low rate neither makes the
+-- knee nor hides it. 'Nothing' if there is no such step, or no step of the slower half keeps its rate.
 knee :: [Step] -> Maybe Step
 knee steps = do
   limit <- limitOf steps
