@@ -10,8 +10,6 @@ module Tool.Bench.Environment
     wallClock,
     clocks,
     memory,
-
-    -- * Usage
     Usage (..),
     usage,
     usedSince,
@@ -19,8 +17,6 @@ module Tool.Bench.Environment
     takeAllCores,
     queuedNanos,
     quotaOf,
-
-    -- * The disk
     probeDisk,
     filesystemOf,
   )

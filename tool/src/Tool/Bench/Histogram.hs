@@ -3,22 +3,17 @@
 -- bucket's middle differs from its values by at most 1 part in 1024. Immutable and a 'Monoid':
 -- merging loses nothing. "Tool.Bench.Histogram.Recorder" is the mutable form.
 module Tool.Bench.Histogram
-  ( -- * Histograms
-    Histogram,
+  ( Histogram,
     fromBuckets,
     fromValues,
     restored,
     buckets,
-
-    -- * Questions
     count,
     minimumValue,
     maximumValue,
     total,
     mean,
     percentile,
-
-    -- * Layout
     bucketOf,
     bucketLowest,
     bucketMiddle,

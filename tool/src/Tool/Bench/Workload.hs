@@ -9,24 +9,16 @@ module Tool.Bench.Workload
     workloadKeys,
     workloadKey,
     workloadValue,
-
-    -- * In words
     workloadName,
     workloadText,
     workloadKeySize,
     workloadNotes,
-
-    -- * Kinds of operation
     kinds,
     expectedStats,
     countsComparable,
-
-    -- * Before and beside
     workloadSteps,
     workloadSubscribers,
     missesWanted,
-
-    -- * Drawing
     Stream,
     newStream,
     next,

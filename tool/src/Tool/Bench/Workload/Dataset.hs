@@ -1,27 +1,20 @@
 -- | The base of all kinds of operation of a workload: its keys, its values, and how keys are drawn;
 -- and the type of a kind.
 module Tool.Bench.Workload.Dataset
-  ( -- * What is wanted
-    Shape (..),
+  ( Shape (..),
     defaultShape,
-
-    -- * What is made of it
     Dataset (..),
     newDataset,
     drawKey,
     foundOrMissing,
     compared,
     valueOfKey,
-
-    -- * Operations and their kinds
     Drawn (..),
     Outcome (..),
     Kind (..),
     plainKind,
     sharedKind,
     Make,
-
-    -- * Before the clock starts
     Step (..),
     StepPlace (..),
     mergeSteps,

@@ -7,8 +7,6 @@ module Tool.Bench.Workload.Distribution
     needsTable,
     mostInTable,
     weightOf,
-
-    -- * Drawing
     Chooser,
     newChooser,
     choose,

@@ -2,8 +2,6 @@
 module Tool.Bench.Workload.Syntax
   ( Syntax,
     parse,
-
-    -- * Primitives
     peek,
     rest,
     ended,
@@ -12,8 +10,6 @@ module Tool.Bench.Workload.Syntax
     takeWhile',
     expect,
     complain,
-
-    -- * Built from them
     separated,
     natural,
     positive,

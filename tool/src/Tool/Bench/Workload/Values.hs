@@ -6,8 +6,6 @@ module Tool.Bench.Workload.Values
     newValues,
     valueOf,
     holds,
-
-    -- * Sizes
     ValueSizes (..),
     valueSizes,
     describeSizes,
