@@ -19,11 +19,6 @@ where
 
 import Data.Bits (shiftR, xor, (.&.))
 import Data.Primitive.ByteArray
-  ( MutableByteArray,
-    newByteArray,
-    readByteArray,
-    writeByteArray,
-  )
 import Data.Word (Word64)
 import GHC.Exts (RealWorld)
 
