@@ -186,13 +186,7 @@ plainKind name command steps make = sharedKind name command steps $ \ !kind stre
 
 -- | Like 'plainKind', for a command that tells which key it looks up.
 sharedKind :: Text -> Text -> [Step] -> (Int -> Make) -> Kind
-sharedKind name command steps make =
-  Kind
-    { kindName = name,
-      kindStats = Just [(command, 1)],
-      kindMake = make,
-      kindSteps = steps
-    }
+sharedKind name command steps make = Kind name (Just [(command, 1)]) make steps
 {-# INLINE sharedKind #-}
 
 -- | A step before the clock starts.
