@@ -48,7 +48,9 @@ arrivals plan seed threads thread = case plan of
 poisson :: Double -> Word64 -> Double -> [Nanos]
 poisson gap state now = round next : poisson gap (state + gamma) next
   where
-    next = now - gap * log (uniform (mix state))
+    next = now - gap * log uniform
+    -- Above 0 and at most 1, so that its logarithm is a number.
+    uniform = (fromIntegral (mix state `shiftR` 11) + 1) / 9007199254740992
 
 -- The time of this arrival: the inverse of @from * t + (to - from) * t² / 2 s@, written so that it
 -- also holds for equal rates.
@@ -101,7 +103,3 @@ describeRate :: Double -> String
 describeRate rate
   | rate < 100 && rate /= fromIntegral (round rate :: Int) = fixed 3 rate <> "/s"
   | otherwise = fixed 0 rate <> "/s"
-
--- Above 0 and at most 1, so that its logarithm is a number.
-uniform :: Word64 -> Double
-uniform word = (fromIntegral (word `shiftR` 11) + 1) / 9007199254740992

@@ -16,7 +16,6 @@ where
 import Data.Function (on)
 import Data.IntMap.Strict qualified as IntMap
 import Data.List (groupBy, sortOn)
-import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (isJust, mapMaybe)
 import Data.Text (Text)
@@ -40,8 +39,7 @@ import Tool.Text (duration, fixed, percent)
 data Leniency = Leniency
   { -- | Checks of which a failure is only noted.
     lenientChecks :: [Check],
-    -- | Whether an open loop may fall behind. True where the point at which it does is what the run
-    -- looks for.
+    -- | Whether an open loop may fall behind: where this is what the run looks for.
     lenientBehind :: Bool
   }
   deriving stock (Eq, Show)
@@ -89,9 +87,15 @@ assemble assembly = (iteration, notes)
     series = map slice (onLast withLate parts)
     withLate part = part {partKinds = IntMap.unionWith (<>) (partKinds part) late}
     onLast change entries = case splitAt (length entries - 1) entries of
-      (before, [(at, part)]) -> before <> [(at, change part)]
-      _ -> entries
-    named = named' (assemblyKinds assembly)
+      (before, final) -> before <> map (fmap change) final
+    -- By name; kinds with the same name are added up.
+    named kinds =
+      Map.fromListWith
+        (<>)
+        [ (name, counts)
+          | (number, name) <- zip [0 ..] (assemblyKinds assembly),
+            Just counts <- [IntMap.lookup number kinds]
+        ]
     isOpen = isJust (assemblyArrivals assembly)
     service = foldMap kindService (partKinds whole)
     judgement = trustOf evidence
@@ -125,14 +129,9 @@ assemble assembly = (iteration, notes)
         { iterationStarted = driveStarted found,
           iterationSeconds = seconds,
           iterationCommon = Nothing,
-          iterationCommands = named (Map.map stats) (IntMap.unionWith (<>) (partKinds whole) late),
+          iterationCommands = stats <$> named (IntMap.unionWith (<>) (partKinds whole) late),
           iterationErrors =
-            Map.unionsWith
-              (+)
-              [ kindErrors kind
-                | part <- IntMap.elems (driveParts found),
-                  kind <- IntMap.elems (partKinds part)
-              ],
+            Map.unionsWith (+) (foldMap (map kindErrors . IntMap.elems . partKinds) (driveParts found)),
           iterationSeries = series,
           iterationNodes =
             Map.fromList
@@ -153,69 +152,50 @@ assemble assembly = (iteration, notes)
           iterationAgreement = assemblyAgreement assembly
         }
     nodeErrorsOf number =
-      Map.unionsWith
-        (+)
-        [ held
-          | part <- IntMap.elems (driveParts found),
-            Just held <- [IntMap.lookup number (partNodeErrors part)]
-        ]
+      Map.unionsWith (+) (mapMaybe (IntMap.lookup number . partNodeErrors) (IntMap.elems (driveParts found)))
+    responseOf kind = if isOpen then Just (kindResponse kind) else Nothing
     stats kind =
       CommandStats
         { commandHits = kindHits kind,
           commandMisses = kindMisses kind,
           commandErrors = kindErrors kind,
           commandService = kindService kind,
-          commandResponse = if isOpen then Just (kindResponse kind) else Nothing
+          commandResponse = responseOf kind
         }
     slice ((at, span'), part) =
       Slice
         { sliceAt = at,
           sliceSpan = span',
-          sliceCommands = named (Map.map sliceStats) (partKinds part)
+          sliceCommands = sliceStats <$> named (partKinds part)
         }
     sliceStats kind =
       SliceStats
         { sliceService = kindService kind,
-          sliceResponse = if isOpen then Just (kindResponse kind) else Nothing,
+          sliceResponse = responseOf kind,
           sliceErrors = sum (kindErrors kind)
         }
     notes =
-      [ "the generator used "
-          <> Text.pack (percent share)
+      [ "the generator used " <> Text.pack (percent share)
           <> " of the cores it could use: \
              \these figures are about the client as much as about the server"
         | Just share <- [trustCpuShare trust],
           share > cpuLimit,
           Saturation `elem` lenientChecks leniency
       ]
-        <> [ "all its threads together waited "
-               <> waitedEachSecond waited
+        <> [ "all its threads together waited " <> waitedEachSecond waited
                <> " for a core: something else uses this machine's processors"
              | Just waited <- [trustRunQueue trust],
                waited > 0.2 * assemblyCores assembly
            ]
-        <> ["allowed: " <> found' | found' <- forgiven evidence]
-        <> [ "the rate "
-               <> (if settled then "was steady after " else "did not become steady within ")
-               <> Text.pack (fixed 1 (driveWarmup found))
-               <> " s"
+        <> map ("allowed: " <>) (forgiven evidence)
+        <> [ "the rate " <> (if settled then "was steady after " else "did not become steady within ")
+               <> Text.pack (fixed 1 (driveWarmup found) <> " s")
              | Just settled <- [driveSettled found]
            ]
         <> [ "the rate at the begin of the window differed from the rest: \
              \a longer warm-up would help"
              | trustSteady trust == Just False
            ]
-
--- By name; kinds with the same name are added up.
-named' :: [Text] -> (Map Text KindCounts -> Map Text a) -> IntMap.IntMap KindCounts -> Map Text a
-named' names finish kinds =
-  finish $
-    Map.fromListWith
-      (<>)
-      [ (name, counts)
-        | (number, name) <- zip [0 ..] names,
-          Just counts <- [IntMap.lookup number kinds]
-      ]
 
 -- The slices of the window, in order: where each begins, in seconds since the begin of the
 -- window, and how long it is. Empty slices are included.
@@ -257,49 +237,37 @@ ofNode samples =
       growing "rejected" "connections were rejected" "rejected_connections",
       [ event "failover" before after "it changed its role"
         | (before, after) <- steps,
-          changed "role_master" before after
+          grown "role_master" before after /= 0
       ],
       [ event "restart" before after "it was restarted"
         | (before, after) <- steps,
-          at "uptime_in_seconds" after < at "uptime_in_seconds" before
+          grown "uptime_in_seconds" before after < 0
       ]
     ]
   where
     steps = zip samples (drop 1 samples)
     at name = Map.findWithDefault 0 name . sampleValues
-    changed name before after = at name before /= at name after
+    grown name before after = at name after - at name before
     lasting kind text name =
-      mapMaybe (spell kind text name) (groupBy ((==) `on` ((> 0) . at name)) samples)
-    spell kind text name spelled = case spelled of
-      first : _
-        | at name first > 0,
-          final : _ <- reverse spelled ->
-          Just (event kind first final text)
-      _ -> Nothing
+      [ event kind first final text
+        | spell@(first : _) <- groupBy ((==) `on` ((> 0) . at name)) samples,
+          at name first > 0,
+          final : _ <- [reverse spell]
+      ]
     growing kind text name =
       [ event kind before after (text <> ": " <> Text.pack (fixed 0 more))
         | (before, after) <- steps,
-          let more = at name after - at name before,
-          at name after > at name before
+          let more = grown name before after,
+          more > 0
       ]
     event kind before after text =
-      Event
-        { eventAt = sampleAt before,
-          eventUntil = sampleAt after,
-          eventKind = kind,
-          eventText = sampleNode before <> ": " <> text
-        }
+      Event (sampleAt before) (sampleAt after) kind (sampleNode before <> ": " <> text)
 
 -- | A stall for each slice in which hardly any command was answered: fewer than a tenth of the
 -- median of all slices.
 stalls :: [Slice] -> [Event]
 stalls slices =
-  [ Event
-      { eventAt = sliceAt slice,
-        eventUntil = sliceAt slice + sliceSpan slice,
-        eventKind = "stall",
-        eventText = stalled (slowest slice)
-      }
+  [ Event (sliceAt slice) (sliceAt slice + sliceSpan slice) "stall" (stalled (slowest slice))
     | slice <- slices,
       sliceRate slice < 0.1 * usual
   ]

@@ -42,24 +42,19 @@ replaceIf (MutableByteArray words') (I# index) old@(I# old#) (I# new) =
     (# state', found #) -> (# state', I# found == old #)
 {-# INLINE replaceIf #-}
 
--- | Lowers the word to a value, if that is less. Seldom has to store.
-least :: MutableByteArray RealWorld -> Int -> Int -> IO ()
-least array index value = go
-  where
-    go = do
-      held <- readByteArray array index
-      when (value < held) $ do
-        done <- replaceIf array index held value
-        unless done go
+-- | Lowers the word to a value, if that is less; or raises it, if that is more. Seldom has to store.
+least, greatest :: MutableByteArray RealWorld -> Int -> Int -> IO ()
+least = putIf (<)
 {-# INLINE least #-}
+greatest = putIf (>)
+{-# INLINE greatest #-}
 
--- | Raises the word to a value, if that is more. Seldom has to store.
-greatest :: MutableByteArray RealWorld -> Int -> Int -> IO ()
-greatest array index value = go
+putIf :: (Int -> Int -> Bool) -> MutableByteArray RealWorld -> Int -> Int -> IO ()
+putIf better array index value = go
   where
     go = do
       held <- readByteArray array index
-      when (value > held) $ do
+      when (better value held) $ do
         done <- replaceIf array index held value
         unless done go
-{-# INLINE greatest #-}
+{-# INLINE putIf #-}

@@ -6,14 +6,11 @@
 -- fields here. 'Nothing' and empty lists stand for what was not measured and for what the server
 -- refused to tell. "Tool.Bench.Document.Totals" has the figures that follow from the data.
 module Tool.Bench.Document
-  ( -- * The whole
-    Document (..),
+  ( Document (..),
     documentOf,
     Manifest (..),
     Disk (..),
     Origin (..),
-
-    -- * A run
     Run (..),
     Spec (..),
     Loop (..),
@@ -22,8 +19,6 @@ module Tool.Bench.Document
     ServerFacts (..),
     Clock (..),
     Reference (..),
-
-    -- * An iteration
     Iteration (..),
     Common (..),
     CommandStats (..),
@@ -57,13 +52,7 @@ data Document = Document
 
 -- | A document that was measured, without notes.
 documentOf :: Manifest -> [Run] -> Document
-documentOf about runs =
-  Document
-    { documentManifest = about,
-      documentRuns = runs,
-      documentNotes = [],
-      documentOrigins = []
-    }
+documentOf about runs = Document about runs [] []
 
 -- | Where a document comes from: a number without its machine is a rumour.
 data Manifest = Manifest
@@ -234,17 +223,13 @@ data CommandStats = CommandStats
 -- | Adds two parts of the same kind. The sum has response times only if both parts have them, or if
 -- the part without them is empty.
 instance Semigroup CommandStats where
-  one <> other =
+  CommandStats hits misses errors service response <> CommandStats hits' misses' errors' service' response' =
     CommandStats
-      { commandHits = commandHits one + commandHits other,
-        commandMisses = commandMisses one + commandMisses other,
-        commandErrors = Map.unionWith (+) (commandErrors one) (commandErrors other),
-        commandService = commandService one <> commandService other,
-        commandResponse =
-          together
-            (commandService one, commandResponse one)
-            (commandService other, commandResponse other)
-      }
+      (hits + hits')
+      (misses + misses')
+      (Map.unionWith (+) errors errors')
+      (service <> service')
+      (together (service, response) (service', response'))
 
 -- If one part has no response times, those of the whole would be incomplete.
 together :: (Histogram, Maybe Histogram) -> (Histogram, Maybe Histogram) -> Maybe Histogram
@@ -262,11 +247,8 @@ data NodeStats = NodeStats
 
 -- | Adds two parts of the replies of the same node.
 instance Semigroup NodeStats where
-  one <> other =
-    NodeStats
-      { nodeErrors = Map.unionWith (+) (nodeErrors one) (nodeErrors other),
-        nodeService = nodeService one <> nodeService other
-      }
+  NodeStats errors service <> NodeStats errors' service' =
+    NodeStats (Map.unionWith (+) errors errors') (service <> service')
 
 -- | A part of the window.
 data Slice = Slice
@@ -286,13 +268,11 @@ data SliceStats = SliceStats
 
 -- | Adds two parts of the same slice. Response times as for 'CommandStats'.
 instance Semigroup SliceStats where
-  one <> other =
+  SliceStats service response errors <> SliceStats service' response' errors' =
     SliceStats
-      { sliceService = sliceService one <> sliceService other,
-        sliceResponse =
-          together (sliceService one, sliceResponse one) (sliceService other, sliceResponse other),
-        sliceErrors = sliceErrors one + sliceErrors other
-      }
+      (service <> service')
+      (together (service, response) (service', response'))
+      (errors + errors')
 
 -- | The figures that a node gave about itself at one time.
 data ServerSample = ServerSample

@@ -87,20 +87,15 @@ drive setup = case planRequests plan of
     before <- case planWarmup plan of
       WarmupFor 0 -> pure Nothing
       WarmupFor seconds -> Just <$> stretch (lasting seconds) (WarmupFor 0) Nothing
-      WarmupUntilSteady most -> Just <$> stretch (lasting 0.001) (WarmupUntilSteady most) Nothing
+      steady -> Just <$> stretch (lasting 0.001) steady Nothing
     let begin = maybe (setupBegin setup) (const Nothing) before
     found <- stretch setup {setupBegin = begin} (WarmupFor 0) (Just count)
     pure (maybe found (afterWarmup found) before)
   where
     plan = loadPlan (setupLoad setup)
     lasting seconds =
-      setup
-        { setupLoad =
-            (setupLoad setup)
-              { loadDuration = seconds,
-                loadPlan = plan {planSending = atFirstRate (planSending plan)}
-              }
-        }
+      let calm = plan {planSending = atFirstRate (planSending plan)}
+       in setup {setupLoad = (setupLoad setup) {loadDuration = seconds, loadPlan = calm}}
     -- The warm-up of a ramp is at the ramp's first rate.
     atFirstRate = \case
       AtTimes (Ramp from _ _) -> AtTimes (Constant from)
@@ -196,15 +191,8 @@ stretch setup warmup count = do
     -- What a thread does after the barrier opens. Returns the time at which it ended.
     job window barrier begin threads shared number = do
       stream <- newStream workload number
-      let sender =
-            Sender
-              { senderClient = setupClient setup,
-                senderWorkload = workload,
-                senderNodes = nodes,
-                senderWindow = window,
-                senderStream = stream,
-                senderCounters = indexSmallArray shared (number `rem` sizeofSmallArray shared)
-              }
+      let counters = indexSmallArray shared (number `rem` sizeofSmallArray shared)
+          sender = Sender (setupClient setup) workload nodes window stream counters
       pure $ do
         () <- readMVar barrier
         case planArrivals plan of
@@ -229,14 +217,12 @@ stretch setup warmup count = do
 
 -- Calls the action four times a second until the time is over or the threads have ended.
 watch :: Async a -> IO Nanos -> (Nanos -> IO ()) -> IO ()
-watch running left step = go
-  where
-    go = do
-      remaining <- left
-      when (remaining > 0) $ do
-        ended <- timeout (fromIntegral (min quarter remaining) `div` 1000) (waitCatch running)
-        monotonic >>= step
-        when (isNothing ended) go
+watch running left step = do
+  remaining <- left
+  when (remaining > 0) $ do
+    ended <- timeout (min quarter remaining `div` 1000) (waitCatch running)
+    monotonic >>= step
+    when (isNothing ended) (watch running left step)
 
 quarter :: Nanos
 quarter = 250000000

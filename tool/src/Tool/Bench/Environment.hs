@@ -10,8 +10,6 @@ module Tool.Bench.Environment
     wallClock,
     clocks,
     memory,
-
-    -- * Usage
     Usage (..),
     usage,
     usedSince,
@@ -19,8 +17,6 @@ module Tool.Bench.Environment
     takeAllCores,
     queuedNanos,
     quotaOf,
-
-    -- * The disk
     probeDisk,
     filesystemOf,
   )
@@ -32,10 +28,12 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (fromRight)
-import Data.List (find, isPrefixOf, maximumBy)
+import Data.Foldable (maximumBy)
+import Data.List (find, isPrefixOf)
+import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (mapMaybe)
+import Data.Maybe (listToMaybe, mapMaybe)
 import Data.Ord (comparing)
 import Data.Text (Text)
 import Data.Text qualified as Text
@@ -216,8 +214,7 @@ mitigations =
     Left _ -> pure ""
     Right names -> do
       states <- traverse (\name -> ((Text.pack name <> ": ") <>) <$> textOf (folder </> name)) names
-      let flawed = filter (not . ("Not affected" `Text.isSuffixOf`)) states
-      pure (Text.intercalate "; " flawed)
+      pure (Text.intercalate "; " (filter (not . ("Not affected" `Text.isSuffixOf`)) states))
   where
     folder = "/sys/devices/system/cpu/vulnerabilities"
 
@@ -231,12 +228,12 @@ revision =
     Nothing -> do
       self <- getExecutablePath
       outcome <- try @IOException (readCreateProcessWithExitCode (describe (takeDirectory self)) "")
-      pure $ case outcome of
-        Right (ExitSuccess, output, _)
-          | text <- Text.strip (Text.pack output),
-            not (Text.null text) ->
-            Just text
-        _ -> Nothing
+      pure . listToMaybe $
+        [ text
+          | Right (ExitSuccess, output, _) <- [outcome],
+            let text = Text.strip (Text.pack output),
+            not (Text.null text)
+        ]
   where
     describe folder =
       proc "git" ["-C", folder, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
@@ -298,9 +295,7 @@ queued =
     Left _ -> pure Nothing
     Right threads -> do
       texts <- traverse (\thread -> contents (tasks </> thread </> "schedstat")) threads
-      pure $ case mapMaybe queuedNanos texts of
-        [] -> Nothing
-        found -> Just (sum found)
+      pure (sum <$> NonEmpty.nonEmpty (mapMaybe queuedNanos texts))
   where
     tasks = "/proc/self/task"
 
@@ -327,11 +322,8 @@ probeDisk folder = do
   outcome <- try @IOException $ do
     place <- canonicalizePath folder
     allowed <- writable <$> getPermissions place
-    if allowed then Just . (,) place <$> measured place else pure Nothing
-  pure $ case outcome of
-    Right (Just (place, found)) ->
-      Just Disk {diskFilesystem = filesystemOf mounts place, diskFsync = fromValues found}
-    _ -> Nothing
+    if allowed then Just . Disk (filesystemOf mounts place) . fromValues <$> measured place else pure Nothing
+  pure (fromRight Nothing outcome)
 
 measured :: FilePath -> IO [Nanos]
 measured folder =
@@ -357,16 +349,10 @@ measured folder =
 -- | The type and the options of the file system that a folder lies on, from the
 -- text of @/proc/self/mounts@; the longest mount point wins.
 filesystemOf :: ByteString -> FilePath -> Text
-filesystemOf mounts folder = case mountPoints of
-  [] -> "unknown"
-  found ->
-    let (_, kind, options) = maximumBy (comparing (\(size, _, _) -> size)) found
-     in Text.pack (kind <> " (" <> options <> ")")
+filesystemOf mounts folder = maybe "unknown" (snd . maximumBy (comparing fst)) (NonEmpty.nonEmpty mountPoints)
   where
     mountPoints =
-      [ (length point, kind, options)
-        | _ : point : kind : options : _ <- entries,
-          within point
+      [ (length point, Text.pack (kind <> " (" <> options <> ")"))
+        | _ : point : kind : options : _ <- map (map Char8.unpack . Char8.words) (Char8.lines mounts),
+          addTrailingPathSeparator point `isPrefixOf` addTrailingPathSeparator folder
       ]
-    entries = map (map Char8.unpack . Char8.words) (Char8.lines mounts)
-    within point = addTrailingPathSeparator point `isPrefixOf` addTrailingPathSeparator folder

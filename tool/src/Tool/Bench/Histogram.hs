@@ -3,22 +3,17 @@
 -- bucket's middle differs from its values by at most 1 part in 1024. Immutable and a 'Monoid':
 -- merging loses nothing. "Tool.Bench.Histogram.Recorder" is the mutable form.
 module Tool.Bench.Histogram
-  ( -- * Histograms
-    Histogram,
+  ( Histogram,
     fromBuckets,
     fromValues,
     restored,
     buckets,
-
-    -- * Questions
     count,
     minimumValue,
     maximumValue,
     total,
     mean,
     percentile,
-
-    -- * Layout
     bucketOf,
     bucketLowest,
     bucketMiddle,
@@ -32,17 +27,6 @@ import Data.Bits (countLeadingZeros, finiteBitSize, shiftL, shiftR)
 import Data.IntMap.Strict qualified as IntMap
 import Data.List qualified as List
 import Data.Primitive.PrimArray
-  ( MutablePrimArray,
-    PrimArray,
-    indexPrimArray,
-    newPrimArray,
-    primArrayFromListN,
-    primArrayToList,
-    runPrimArray,
-    shrinkMutablePrimArray,
-    sizeofPrimArray,
-    writePrimArray,
-  )
 
 -- | Counts of values, with the exact extremes and the exact sum.
 data Histogram = Histogram
@@ -57,38 +41,18 @@ data Histogram = Histogram
   deriving stock (Eq, Show)
 
 instance Semigroup Histogram where
-  one <> other =
-    Histogram
-      { histogramCount = histogramCount one + histogramCount other,
-        histogramSum = histogramSum one + histogramSum other,
-        histogramMinimum = min (histogramMinimum one) (histogramMinimum other),
-        histogramMaximum = max (histogramMaximum one) (histogramMaximum other),
-        histogramCells = merged (histogramCells one) (histogramCells other)
-      }
+  Histogram count' sum' lowest highest held <> Histogram count'' sum'' lowest' highest' held' =
+    Histogram (count' + count'') (sum' + sum'') (min lowest lowest') (max highest highest') (merged held held')
 
 instance Monoid Histogram where
-  mempty =
-    Histogram
-      { histogramCount = 0,
-        histogramSum = 0,
-        histogramMinimum = maxBound,
-        histogramMaximum = 0,
-        histogramCells = primArrayFromListN 0 []
-      }
+  mempty = Histogram 0 0 maxBound 0 (primArrayFromListN 0 [])
 
 -- | A histogram from the sum, the exact minimum and maximum, and the buckets' counts. Drops empty
 -- buckets. \(O(n \log n)\).
 fromBuckets :: Integer -> Int -> Int -> [(Int, Int)] -> Histogram
 fromBuckets exact lowest highest counts
   | List.null held = mempty
-  | otherwise =
-    Histogram
-      { histogramCount = List.foldl' (+) 0 (map snd held),
-        histogramSum = exact,
-        histogramMinimum = lowest,
-        histogramMaximum = highest,
-        histogramCells = cells held
-      }
+  | otherwise = Histogram (List.foldl' (+) 0 (map snd held)) exact lowest highest (cells held)
   where
     held = filter ((> 0) . snd) counts
 
@@ -179,8 +143,7 @@ total = histogramSum
 mean :: Histogram -> Double
 mean histogram
   | histogramCount histogram == 0 = 0
-  | otherwise =
-    fromInteger (histogramSum histogram) / fromIntegral (histogramCount histogram)
+  | otherwise = fromInteger (histogramSum histogram) / fromIntegral (histogramCount histogram)
 
 -- | The value that this percentage of all values does not exceed (nearest rank): within 1/1024 of
 -- the value of that rank, and never outside the extremes. 0 if there is no value. \(O(n)\) in the
@@ -191,9 +154,7 @@ percentile percent histogram
   | rank >= histogramCount histogram = histogramMaximum histogram
   | otherwise = walk 0 (buckets histogram)
   where
-    rank =
-      max 1 . ceiling $
-        percent * fromIntegral (histogramCount histogram) / 100 - 1e-9
+    rank = max 1 (ceiling (percent * fromIntegral (histogramCount histogram) / 100 - 1e-9))
     walk _ [] = histogramMaximum histogram
     walk seen ((bucket, held) : rest)
       | seen + held >= rank = clamp (bucketMiddle bucket)

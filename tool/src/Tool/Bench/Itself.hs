@@ -9,8 +9,10 @@ module Tool.Bench.Itself
 where
 
 import Control.Exception (IOException, throwIO, try)
+import Data.Bifunctor (first)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
+import Data.Maybe (fromMaybe, listToMaybe)
 import Redis.TestKit.Folder (withFolder)
 import Redis.TestKit.Process (onCores)
 import System.Directory (doesFileExist)
@@ -35,18 +37,17 @@ measureApart cores arguments = withFolder "redis-client-run" $ \folder -> do
   outcome <- try (readCreateProcessWithExitCode (proc program words') "")
   written <- doesFileExist file
   case outcome of
-    Left problem -> pure (Left (Failure exitUnavailable (program <> " cannot be run: " <> show (problem :: IOException))))
-    Right _
-      | written ->
-        either (Left . Failure exitInvalid . ("a run's result cannot be read: " <>)) Right . decodeDocument
-          <$> ByteString.readFile file
+    Left problem ->
+      failed exitUnavailable (program <> " cannot be run: " <> show (problem :: IOException))
+    Right _ | written -> do
+      found <- decodeDocument <$> ByteString.readFile file
+      pure (first (Failure exitInvalid . ("a run's result cannot be read: " <>)) found)
     Right (code, output, problem) ->
-      pure . Left . Failure exitInvalid $
+      failed exitInvalid $
         "a run ended with " <> number code <> ": "
-          <> case reverse (lines (output <> problem)) of
-            line : _ -> line
-            [] -> "it printed nothing"
+          <> fromMaybe "it printed nothing" (listToMaybe (reverse (lines (output <> problem))))
   where
+    failed code = pure . Left . Failure code
     number = \case
       ExitSuccess -> "0"
       ExitFailure code -> show code
@@ -66,13 +67,12 @@ runItself cores arguments runtime =
 pinnedTo :: [Int] -> FilePath -> [String] -> (FilePath, [String])
 pinnedTo cores program arguments = case onCores cores of
   [] -> (program, arguments)
-  first : rest -> (first, rest <> (program : arguments))
+  pinning : rest -> (pinning, rest <> (program : arguments))
 
 -- | The arguments that name a target, without credentials.
 targetArguments :: Target -> [String]
 targetArguments target =
   ["-h", Char8.unpack (targetHost target), "-p", show (targetPort target)]
     <> ["-c" | targetKind target == TargetCluster]
-    <> maybe [] tlsArguments (targetTls target)
-  where
-    tlsArguments tls = "--tls" : concat [["--cacert", file] | Just file <- [tlsAuthority tls]]
+    <> ["--tls" | Just _ <- [targetTls target]]
+    <> concat [["--cacert", file] | Just file <- [targetTls target >>= tlsAuthority]]

@@ -10,7 +10,6 @@ module Tool.Bench.Nodes
   )
 where
 
-import Data.ByteString (ByteString)
 import Data.Int (Int16)
 import Data.IntMap.Strict qualified as IntMap
 import Data.Primitive.PrimArray (PrimArray, indexPrimArray, primArrayFromListN)
@@ -59,9 +58,6 @@ nodeFor :: Nodes -> Command a -> Int
 nodeFor nodes command = case nodes of
   NoNodes -> -1
   Nodes _ owners -> case commandKeys command of
-    key : _ -> owner owners key
+    key : _ -> fromIntegral (indexPrimArray owners (keySlot key))
     [] -> -1
 {-# INLINE nodeFor #-}
-
-owner :: PrimArray Int16 -> ByteString -> Int
-owner owners key = fromIntegral (indexPrimArray owners (keySlot key))

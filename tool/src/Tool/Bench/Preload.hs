@@ -8,7 +8,6 @@ where
 
 import Control.Exception (displayException, throwIO, try)
 import Control.Monad (forM, forM_)
-import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Text qualified as Text
 import Redis (Client, onNode)
@@ -32,8 +31,7 @@ preload target client workload = do
     Right held
       | held < wanted ->
         invalidRun $
-          "the server holds " <> show held <> " keys after a preload of " <> show wanted
-            <> ": does it evict?"
+          "the server holds " <> show held <> " keys after a preload of " <> show wanted <> ": does it evict?"
       | otherwise -> monotonic >>= replicated . (+ 10000000000)
     Left _ -> pure ()
   pure (mconcat sent)
@@ -64,17 +62,13 @@ prepare client step = case stepPlace step of
   where
     once = counted 1 (stepStats step)
     many placed atOnce =
-      numbered client atOnce (stepCount step) (placed . stepCommand step) (either refused judge)
-    refused :: Error -> IO ()
-    refused = failed . displayException
+      numbered client atOnce (stepCount step) (placed . stepCommand step) $
+        either (failed . displayException) judge
     judge = \case
-      Wrong found -> failed ("the reply is " <> show (shortened found))
+      Wrong found -> failed ("the reply is " <> show (Char8.take 100 found))
       _ -> pure ()
     failed problem =
       invalidRun ("the preload of " <> Text.unpack (stepName step) <> " failed: " <> problem)
-
-shortened :: ByteString -> ByteString
-shortened = Char8.take 100
 
 -- | Runs the command of each number below this count, many at a time. Throws the first error.
 runNumbered :: Client -> Int -> (Int -> Command a) -> IO ()

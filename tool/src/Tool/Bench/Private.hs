@@ -5,16 +5,11 @@ module Tool.Bench.Private
   )
 where
 
+import Control.Monad ((>=>))
 import Data.ByteString.Char8 qualified as Char8
 import Redis.TestKit.Address (Address (..))
 import Redis.TestKit.Certificates (Certificates (..), withCertificates)
 import Redis.TestKit.Cluster
-  ( ClusterOptions (..),
-    clusterDefaults,
-    clusterNodes,
-    nodeAddress,
-    withCluster,
-  )
 import Redis.TestKit.Server (ServerOptions (..), serverDefaults, withServer)
 import Redis.TestKit.Server qualified as Server
 import Tool.Bench.Document (TargetKind (..))
@@ -45,26 +40,14 @@ withPrivate options action
       TargetCluster ->
         -- A node that does not get the processor for a while must not count as failed: all nodes
         -- may share one busy core.
-        withCluster
-          clusterDefaults
-            { clusterNodeTimeout = 15000,
-              clusterServer = server certificates
-            }
-          $ \running ->
-            clusterNodes running >>= \case
-              node : _ -> connect certificates (nodeAddress node)
-              [] -> unavailable "the private cluster has no nodes"
+        withCluster clusterDefaults {clusterNodeTimeout = 15000, clusterServer = server certificates} $
+          clusterNodes >=> \case
+            node : _ -> connect certificates (nodeAddress node)
+            [] -> unavailable "the private cluster has no nodes"
     server certificates =
-      serverDefaults
-        { optionsCores = privateCores options,
-          optionsTls = tlsOf <$> certificates
-        }
-    tlsOf certificates =
-      Server.TlsOptions
-        { Server.tlsKeyPair = certificatesServer certificates,
-          Server.tlsAuthority = certificatesAuthority certificates,
-          Server.tlsClients = Server.ClientCertificatesIgnored
-        }
+      serverDefaults {optionsCores = privateCores options, optionsTls = tlsOf <$> certificates}
+    tlsOf (Certificates {certificatesServer, certificatesAuthority}) =
+      Server.TlsOptions certificatesServer certificatesAuthority Server.ClientCertificatesIgnored
     connect certificates = \case
       TcpAddress host port ->
         action

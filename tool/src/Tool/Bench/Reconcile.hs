@@ -12,6 +12,7 @@ module Tool.Bench.Reconcile
 where
 
 import Control.Exception (displayException, try)
+import Data.Bifunctor (first)
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Text qualified as Text
@@ -31,9 +32,8 @@ countsBefore :: Target -> IO CountsBefore
 countsBefore = fmap CountsBefore . counts
 
 counts :: Target -> IO (Either Text Calls)
-counts target = either (Left . refused) Right <$> try (serverCalls target)
+counts target = first refused <$> try @Error (serverCalls target)
   where
-    refused :: Error -> Text
     refused problem = "the servers do not tell: " <> Text.pack (displayException problem)
 
 -- | Compares the commands that were answered since then, by name, with those that the servers
@@ -59,13 +59,11 @@ compareCounts (Right before) (Right after) errors client
     -- also count what others send them, such as INFO.
     grown = CommandCounts (Map.mapWithKey right (Map.unionWith (+) (countsByName client) watched))
     watched = Map.fromList [("get", 0), ("set", 0)]
-    right name expected
-      | everywhere == expected = everywhere
-      | otherwise = onPrimaries
+    right name expected = if everywhere == expected then everywhere else onPrimaries
       where
-        onPrimaries = growth fst name
-        everywhere = onPrimaries + growth snd name
-    growth side name = at (side after) name - at (side before) name
+        onPrimaries = growth fst
+        everywhere = onPrimaries + growth snd
+        growth side = at (side after) name - at (side before) name
     -- Redis before 7 counts a subcommand such as script|load under its command.
     at found name =
       Map.findWithDefault

@@ -58,19 +58,10 @@ data ReferenceTls = ReferenceTls
 -- divides the commands it sent by the time it saw, so that the rate of a short run is too high. If
 -- the caller gives an action that returns, for each server, how often it has run the command and
 -- when, then the rate is what the servers ran in the middle of the run, by our clock.
-runRedisBenchmark ::
-  Maybe (IO [(Int, Nanos)]) ->
-  Double ->
-  RedisBenchmark ->
-  IO (Either String Reference)
-runRedisBenchmark serverCount seconds benchmark =
-  runCounted probe benchmark >>= \case
-    Left problem -> pure (Left problem)
-    Right short -> case serverCount of
-      Nothing -> runCounted (enough (referenceOpsPerSecond short) seconds) benchmark
-      Just count ->
-        watched count seconds $
-          runCounted (enough (2 * referenceOpsPerSecond short) (seconds + 2 * start)) benchmark
+runRedisBenchmark :: Maybe (IO [(Int, Nanos)]) -> Double -> RedisBenchmark -> IO (Either String Reference)
+runRedisBenchmark serverCount seconds benchmark = afterProbe probe benchmark $ \rate -> case serverCount of
+  Nothing -> runCounted (enough rate seconds) benchmark
+  Just count -> watched count seconds $ runCounted (enough (2 * rate) (seconds + 2 * start)) benchmark
   where
     -- Long enough to be past its start, short enough not to take much time.
     probe
@@ -84,18 +75,17 @@ runRedisBenchmark serverCount seconds benchmark =
 -- disk for each command.
 runBriefly :: Double -> RedisBenchmark -> IO (Either String Reference)
 runBriefly seconds benchmark =
-  runCounted (max 200 (redisBenchmarkClients benchmark * 40)) benchmark >>= \case
-    Left problem -> pure (Left problem)
-    Right short ->
-      runCounted (max 1000 (ceiling (referenceOpsPerSecond short * seconds))) benchmark
+  afterProbe (max 200 (redisBenchmarkClients benchmark * 40)) benchmark $ \rate ->
+    runCounted (max 1000 (ceiling (rate * seconds))) benchmark
+
+-- Runs this number of commands first, and goes on with their rate.
+afterProbe :: Int -> RedisBenchmark -> (Double -> IO (Either String a)) -> IO (Either String a)
+afterProbe commands benchmark goOn =
+  runCounted commands benchmark >>= either (pure . Left) (goOn . referenceOpsPerSecond)
 
 -- Replaces the rate by what the servers count for this number of seconds while redis-benchmark
 -- runs.
-watched ::
-  IO [(Int, Nanos)] ->
-  Double ->
-  IO (Either String Reference) ->
-  IO (Either String Reference)
+watched :: IO [(Int, Nanos)] -> Double -> IO (Either String Reference) -> IO (Either String Reference)
 watched count seconds running = withAsync running $ \child -> do
   pause start
   before <- count
@@ -122,10 +112,8 @@ runCounted commands benchmark = do
   outcome <- try (readCreateProcessWithExitCode (proc program arguments) "")
   after <- endedChildrenCpu
   pure $ case outcome of
-    Left problem ->
-      Left ("redis-benchmark cannot be run: " <> firstLine (show (problem :: IOException)))
-    Right (ExitFailure code, output, problem) ->
-      Left ("redis-benchmark ended with " <> show code <> ": " <> firstLine (problem <> output))
+    Left problem -> failed "cannot be run" (show (problem :: IOException))
+    Right (ExitFailure code, output, problem) -> failed ("ended with " <> show code) (problem <> output)
     Right (ExitSuccess, output, problem) -> case parseCsv (Char8.pack output) of
       Just (rate, p50, p99) ->
         Right
@@ -137,14 +125,13 @@ runCounted commands benchmark = do
               referenceCommands = commands,
               referenceArguments = map Text.pack (program : arguments)
             }
-      Nothing ->
-        Left ("redis-benchmark said nothing that can be read: " <> firstLine (problem <> output))
+      Nothing -> failed "said nothing that can be read" (problem <> output)
   where
-    command =
-      redisBenchmarkPrefix benchmark <> ("redis-benchmark" : referenceArgs commands benchmark)
-    (program, arguments) = case command of
+    named = "redis-benchmark" : referenceArgs commands benchmark
+    (program, arguments) = case redisBenchmarkPrefix benchmark <> named of
       first : rest -> (first, rest)
       [] -> ("redis-benchmark", [])
+    failed how said = Left ("redis-benchmark " <> how <> ": " <> firstLine said)
     firstLine text = case filter (/= "") (lines text) of
       line : _ -> take 200 line
       [] -> "it printed nothing"
@@ -155,12 +142,9 @@ referenceArgs commands benchmark =
   concat
     [ ["-h", redisBenchmarkHost benchmark, "-p", show (redisBenchmarkPort benchmark)],
       ["--cluster" | redisBenchmarkCluster benchmark],
-      case redisBenchmarkTls benchmark of
-        Nothing -> []
-        Just tls ->
-          "--tls" :
-          concat [["--cacert", file] | Just file <- [referenceAuthority tls]]
-            <> ["--insecure" | referenceInsecure tls],
+      ["--tls" | Just _ <- [redisBenchmarkTls benchmark]],
+      concat [["--cacert", file] | Just file <- [redisBenchmarkTls benchmark >>= referenceAuthority]],
+      ["--insecure" | any referenceInsecure (redisBenchmarkTls benchmark)],
       ["-t", redisBenchmarkTest benchmark],
       ["-c", show (redisBenchmarkClients benchmark)],
       ["-P", show (redisBenchmarkPipeline benchmark)],

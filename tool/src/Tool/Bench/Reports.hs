@@ -69,10 +69,9 @@ compareReports options = withSinks sinks $ \write -> do
       handle = if Just "-" `elem` [compareHtml options, compareJson options] then stderr else stdout
   for_ (comparisonLines comparison) (hPutStrLn handle)
   for_ failures (hPutStrLn handle . ("FAILED: " <>) . Text.unpack)
+  let page = comparisonPage (map ("failed: " <>) failures) before after comparison
   write $
-    [ comparisonPage (map ("failed: " <>) failures) before after comparison
-      | Just _ <- [compareHtml options]
-    ]
+    [page | Just _ <- [compareHtml options]]
       <> [encode (comparisonValue failures comparison) <> "\n" | Just _ <- [compareJson options]]
   when (null cells) $ invalidRun "the two have no run in common"
   let covered = null rules || null (fst (comparisonMissing comparison))

@@ -9,6 +9,7 @@ where
 
 import Control.Exception (finally, try)
 import Control.Monad (when)
+import Data.Bifunctor (first)
 import Data.IntMap.Strict qualified as IntMap
 import Data.List (nub)
 import Data.Map.Strict qualified as Map
@@ -48,8 +49,7 @@ import Tool.Text (fixed, thousands)
 -- | Preloads. Then, for each iteration, warms up, measures, and compares the counts. Blocks for as
 -- long as all that takes.
 measure :: Progress -> Target -> Workload -> LoadOptions -> IO Run
-measure progress target workload load =
-  measureWith (leniencyOf (loadPlan load)) progress target workload load
+measure progress target workload load = measureWith (leniencyOf (loadPlan load)) progress target workload load
 
 -- | Like 'measure', with another leniency.
 measureWith :: Leniency -> Progress -> Target -> Workload -> LoadOptions -> IO Run
@@ -66,14 +66,7 @@ measureWith leniency progress target workload load = do
       announce progress ("  iteration " <> show number <> " of " <> show (planIterations plan))
     earlier <- if number == 1 then pure before else countsBefore target
     once
-      Setting
-        { settingLeniency = leniency,
-          settingProgress = progress,
-          settingTarget = target,
-          settingWorkload = workload,
-          settingLoad = load,
-          settingNodes = nodes
-        }
+      (Setting leniency progress target workload load nodes)
       earlier
       (if number == 1 then preloaded else mempty)
   pure . judged $
@@ -105,12 +98,10 @@ data Measured = Measured
 repeatedly :: Int -> (Int -> IO Measured) -> IO [Measured]
 repeatedly count action = go 1
   where
-    go number
-      | number > count = pure []
-      | otherwise = do
-        found <- action number
-        (found :)
-          <$> if iterationOps (measuredIteration found) == 0 then pure [] else go (number + 1)
+    go number = do
+      found <- action number
+      let over = number >= count || iterationOps (measuredIteration found) == 0
+      (found :) <$> if over then pure [] else go (number + 1)
 
 tuningOf :: LoadOptions -> Tuning
 tuningOf load = Tuning {tuningMuxCount = loadMuxCount load, tuningPolling = loadPolling load}
@@ -135,16 +126,7 @@ once setting before sentAlready = do
   ((found, samples, unanswered, away), lost) <- heard . sampled $ \sampler -> do
     (found, away) <- withObserved (tuningOf load) target $ \outages client ->
       (,)
-        <$> drive
-          Setup
-            { setupProgress = settingProgress setting,
-              setupClient = client,
-              setupOutages = outages,
-              setupWorkload = workload,
-              setupLoad = load,
-              setupNodes = settingNodes setting,
-              setupBegin = begin
-            }
+        <$> drive (Setup (settingProgress setting) client outages workload load (settingNodes setting) begin)
         `finally` finish (settingProgress setting)
         <*> outageNotes outages
     (\samples unanswered -> (found, samples, unanswered, away))
@@ -153,8 +135,9 @@ once setting before sentAlready = do
   agreement <-
     if countsComparable workload
       then
-        sharing (planStartAt plan)
-          <$> reconcile target before (errorsOf found) (sentAlready <> callsOf workload found)
+        let errors = sum (partErrors <$> driveParts found)
+         in sharing (planStartAt plan)
+              <$> reconcile target before errors (sentAlready <> callsOf workload found)
       else
         pure . NotComparable $
           "the server runs programs, or the library sends commands in parts, and nobody here knows how many"
@@ -166,9 +149,9 @@ once setting before sentAlready = do
               assemblyNodes = settingNodes setting,
               assemblyCores = cores,
               assemblyClosed =
-                if isJust (planArrivals plan)
-                  then Nothing
-                  else Just (senderCount load capabilities, loadBatch load),
+                if loopOf plan == Closed
+                  then Just (senderCount load capabilities, loadBatch load)
+                  else Nothing,
               assemblyArrivals = planArrivals plan,
               assemblyRequests = planRequests plan,
               assemblySamples = samples,
@@ -188,9 +171,8 @@ once setting before sentAlready = do
     target = settingTarget setting
     workload = settingWorkload setting
     sampled :: (Maybe Sampler -> IO a) -> IO a
-    sampled action = case planSample plan of
-      Just interval -> withSampler target interval (action . Just)
-      Nothing -> action Nothing
+    sampled action =
+      maybe (action Nothing) (\interval -> withSampler target interval (action . Just)) (planSample plan)
     -- Runs the action with subscribers, if the workload needs them. Also returns the messages that
     -- did not reach them.
     heard action = case workloadSubscribers workload of
@@ -198,13 +180,8 @@ once setting before sentAlready = do
       _ | targetResp target < 3 -> invalidRun "the subscribers of the test publish need RESP3"
       subscribers -> do
         let due (found, _, _, _) = subscribers * publishedIn workload found
-        (result, got) <-
-          withSubscribers (targetConfig (tuningOf load) target) subscribers 10 due action
-        pure
-          ( result,
-            Map.fromList [("MessageNotDelivered", abs (due result - got)) | due result /= got]
-          )
-    errorsOf found = sum (partErrors <$> driveParts found)
+        (result, got) <- withSubscribers (targetConfig (tuningOf load) target) subscribers 10 due action
+        pure (result, Map.fromList [("MessageNotDelivered", abs (due result - got)) | due result /= got])
 
 -- A generator that begins at a given time is not alone: the servers count the others' commands as
 -- well. If the servers count fewer commands than this generator sent, that is still wrong.
@@ -229,9 +206,11 @@ moment wanted = do
 
 -- How often each command must have run to give these answers.
 callsOf :: Workload -> Drive -> CommandCounts
-callsOf workload found = foldMap expected (IntMap.toList (answeredByKind found))
-  where
-    expected (kind, count) = counted count (expectedStats workload kind)
+callsOf workload found =
+  mconcat
+    [ counted count (expectedStats workload kind)
+      | (kind, count) <- IntMap.toList (answeredByKind found)
+    ]
 
 -- The number of messages that were published.
 publishedIn :: Workload -> Drive -> Int
@@ -245,22 +224,14 @@ publishedIn workload found =
 nodesFor :: Target -> IO Nodes
 nodesFor target
   | targetIsCluster target =
-    either nobody (nodesOf . map named) <$> try (primariesWithSlots target)
+    either (const noNodes) (nodesOf . map (first (Text.pack . renderEndpoint)))
+      <$> try @Error (primariesWithSlots target)
   | otherwise = pure noNodes
-  where
-    named (node, slots) = (Text.pack (renderEndpoint node), slots)
-    nobody :: Error -> Nodes
-    nobody _ = noNodes
 
 announcement :: Target -> Workload -> LoadOptions -> String
 announcement target workload load =
-  targetName (targetKind target)
-    <> " "
-    <> Text.unpack (workloadName workload)
-    <> ": preload, "
-    <> before
-    <> " of warm-up, "
-    <> measured
+  targetName (targetKind target) <> " " <> Text.unpack (workloadName workload)
+    <> (": preload, " <> before <> " of warm-up, " <> measured)
   where
     plan = loadPlan load
     before = case planWarmup plan of
@@ -276,11 +247,18 @@ nameOf target workload load =
   Text.pack $
     targetName (targetKind target) <> " " <> Text.unpack (workloadName workload)
       <> (if targetUsesTls target then " tls" else "")
-      <> case planArrivals (loadPlan load) of
-        Nothing -> ""
-        Just (Constant rate) -> " at " <> describeRate rate
-        Just (Poisson rate) -> " at poisson " <> describeRate rate
-        Just (Ramp from to _) -> " at " <> describeRate from <> " to " <> describeRate to
+      <> case loopOf (loadPlan load) of
+        Closed -> ""
+        OpenConstant rate -> " at " <> describeRate rate
+        OpenPoisson rate -> " at poisson " <> describeRate rate
+        OpenRamp from to -> " at " <> describeRate from <> " to " <> describeRate to
+
+loopOf :: Plan -> Loop
+loopOf plan = case planArrivals plan of
+  Nothing -> Closed
+  Just (Constant rate) -> OpenConstant rate
+  Just (Poisson rate) -> OpenPoisson rate
+  Just (Ramp from to _) -> OpenRamp from to
 
 -- Takes the number of capabilities, and the number of nodes that serve keys.
 specOf :: Int -> Int -> Target -> Workload -> LoadOptions -> Spec
@@ -294,18 +272,14 @@ specOf capabilities nodes target workload load =
         Text.pack (describeDistribution (shapeDistribution (workloadShape workload))),
       specValueSizes = Text.pack (describeSizes (shapeSizes (workloadShape workload))),
       specThreads = senderCount load capabilities,
-      specBatch = if isJust (planArrivals plan) then 1 else loadBatch load,
+      specBatch = if loopOf plan == Closed then loadBatch load else 1,
       specInFlight =
-        if isJust (planArrivals plan)
-          then Config.limitInFlight Config.limitsDefaults * connections * max 1 nodes
-          else loadThreads load * loadBatch load,
+        if loopOf plan == Closed
+          then loadThreads load * loadBatch load
+          else Config.limitInFlight Config.limitsDefaults * connections * max 1 nodes,
       specMuxCount = loadMuxCount load,
       specPolling = loadPolling load,
-      specLoop = case planArrivals plan of
-        Nothing -> Closed
-        Just (Constant rate) -> OpenConstant rate
-        Just (Poisson rate) -> OpenPoisson rate
-        Just (Ramp from to _) -> OpenRamp from to,
+      specLoop = loopOf plan,
       specDuration = if isJust (planRequests plan) then Nothing else Just (loadDuration load),
       specRequests = planRequests plan,
       specAxes =

@@ -49,9 +49,7 @@ withSampler target interval action = do
     withAsync (mapConcurrently_ (watch sampler client) nodes) (const (action sampler))
   where
     step = max 10000000 (nanosIn interval)
-    watch sampler client node = do
-      began <- monotonic
-      ask sampler client node began
+    watch sampler client node = monotonic >>= ask sampler client node
     -- At fixed times, however long the answer took. Times that have passed meanwhile are left out.
     ask sampler client node due = do
       sleepUntil due
@@ -59,8 +57,7 @@ withSampler target interval action = do
       now <- monotonic
       case answer of
         Right fields -> do
-          let sample =
-                ServerSample {sampleAt = 0, sampleNode = name, sampleValues = sampleValuesOf fields}
+          let sample = ServerSample 0 name (sampleValuesOf fields)
           atomicModifyIORef' (samplerTaken sampler) (\before -> ((now, sample) : before, ()))
           again now
         Left problem@(ReplyError _) -> refused sampler name problem
@@ -89,8 +86,7 @@ taken sampler from to = do
 -- | The nodes that refused, with their first error.
 refusals :: Sampler -> IO [Text]
 refusals sampler =
-  (\found -> [name <> ": " <> problem | (name, problem) <- Map.toList found])
-    <$> readIORef (samplerRefusals sampler)
+  map (\(name, problem) -> name <> ": " <> problem) . Map.toList <$> readIORef (samplerRefusals sampler)
 
 -- | The numbers in a reply to @INFO all@: the fields that change while a server works; and for each
 -- command how often it ran, for how many microseconds in total, and its percentiles. Leaves out the
@@ -101,18 +97,16 @@ sampleValuesOf fields = Map.fromList (concatMap value fields)
     value (name, text)
       | name `elem` wanted, Just number <- numberOf text = [(utf8 name, number)]
       | name == "role" = [("role_master", if text == "master" then 1 else 0)]
-      | name == "aof_last_write_status" = [("aof_last_write_failed", if text == "ok" then 0 else 1)]
-      | name == "rdb_last_bgsave_status" =
-        [("rdb_last_bgsave_failed", if text == "ok" then 0 else 1)]
-      | Just command <- ByteString.stripPrefix "cmdstat_" name,
-        ofLoad command =
-        inside ["calls", "usec"] name text
-      | Just command <- ByteString.stripPrefix "latency_percentiles_usec_" name,
-        ofLoad command =
-        inside ["p50", "p99", "p99.9"] name text
+      | name == "aof_last_write_status" = [("aof_last_write_failed", failed)]
+      | name == "rdb_last_bgsave_status" = [("rdb_last_bgsave_failed", failed)]
+      | ofLoad "cmdstat_" = inside ["calls", "usec"] name text
+      | ofLoad "latency_percentiles_usec_" = inside ["p50", "p99", "p99.9"] name text
       | otherwise = []
+      where
+        failed = if text == "ok" then 0 else 1
+        ofLoad prefix = maybe False isOfLoad (ByteString.stripPrefix prefix name)
     -- Leaves out commands that ask about the server.
-    ofLoad command =
+    isOfLoad command =
       Char8.takeWhile (/= '|') command
         `notElem` Char8.words "info config client hello auth cluster command dbsize time"
     inside parts name text =

@@ -16,17 +16,21 @@ module Tool.Bench.ServerFacts
 where
 
 import Control.Exception (IOException, SomeException, bracket, displayException, throwIO, try)
+import Control.Monad (replicateM, void)
 import Crypto.Hash.SHA256 qualified as Sha256
+import Data.Bifunctor (bimap)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Builder qualified as Builder
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Lazy qualified as Lazy
-import Data.Either (fromRight)
-import Data.List (isInfixOf, minimumBy)
+import Data.Either (fromRight, isRight, lefts, rights)
+import Data.Foldable (minimumBy, toList)
+import Data.List (isInfixOf)
+import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (catMaybes, fromMaybe, listToMaybe)
+import Data.Maybe (fromMaybe, listToMaybe)
 import Data.Ord (comparing)
 import Data.Set (Set)
 import Data.Set qualified as Set
@@ -66,19 +70,16 @@ data Found = Found
 -- tenth of a second; without it they are left out. Throws only if the server cannot be reached at
 -- all.
 serverFacts :: Bool -> Target -> IO Found
-serverFacts thorough target = do
+serverFacts thorough target =
   withTarget quiet target $ \client -> do
     nodes <- primaries client
     let onFirst :: Command a -> Command a
         onFirst = maybe id onNode (listToMaybe nodes)
     told <- asked "INFO" client (onFirst (Commands.infoOf (pure "server")))
     settings <- asked "CONFIG" client (onFirst (Commands.configGet (pure "*")))
-    clock <-
-      if either (const False) (const True) told
-        then clockOf client (onFirst Commands.time)
-        else pure Nothing
-    let fields = either (const Map.empty) Map.fromList told
-        config = either (const Map.empty) (Map.fromList . map both) settings
+    clock <- if isRight told then clockOf client (onFirst Commands.time) else pure Nothing
+    let fields = foldMap Map.fromList told
+        config = foldMap (Map.fromList . map both) settings
     binary <- if thorough && targetIsLocal target then programFile fields else pure Nothing
     defaults <- maybe (pure Nothing) (defaultsOf . fst) binary
     pure
@@ -91,7 +92,7 @@ serverFacts thorough target = do
                 serverConfig = maybe (Map.restrictKeys config telling) (differing config) defaults,
                 serverClock = clock,
                 serverRefused =
-                  catMaybes [refusal told, refusal settings]
+                  lefts [void told, void settings]
                     <> [ "its defaults are not known here: \
                          \of its settings those are given that matter, default or not"
                          | not (Map.null config),
@@ -101,26 +102,22 @@ serverFacts thorough target = do
           foundPersistence = if Map.null config then Nothing else Just (persistenceOf config)
         }
   where
-    both (name, value) = (utf8 name, utf8 value)
-    refusal = either Just (const Nothing)
+    both = bimap utf8 utf8
 
 -- The reply, or the error with which the server refuses it. Throws if the connection fails.
 asked :: Text -> Client -> Command a -> IO (Either Text a)
 asked what client command =
   try (Redis.run client command) >>= \case
     Right answer -> pure (Right answer)
-    Left problem@(ReplyError _) ->
-      pure (Left (what <> ": " <> Text.pack (displayException problem)))
+    Left problem@(ReplyError _) -> pure (Left (what <> ": " <> Text.pack (displayException problem)))
     Left problem -> throwIO problem
 
 -- Our clock minus the server's: the best of five readings. A reading is uncertain by half its round
 -- trip.
 clockOf :: Client -> Command UTCTime -> IO (Maybe Clock)
 clockOf client time = do
-  found <- traverse (const once) [1 .. 5 :: Int]
-  pure $ case catMaybes found of
-    [] -> Nothing
-    clocks -> Just (minimumBy (comparing clockUncertainty) clocks)
+  found <- replicateM 5 once
+  pure (minimumBy (comparing clockUncertainty) <$> NonEmpty.nonEmpty (rights found))
   where
     once = do
       before <- monotonic
@@ -128,15 +125,13 @@ clockOf client time = do
       -- Inside the interval: a pause at any of these lines makes the reading more uncertain.
       now <- wallClock
       after <- monotonic
-      pure $ case answer of
-        Left _ -> Nothing
-        Right told ->
-          let halfway = now - (after - before) `div` 2
-           in Just
-                Clock
-                  { clockOffset = halfway - sinceEpoch (utcTimeToPOSIXSeconds told),
-                    clockUncertainty = (after - before + 1) `div` 2 + 1000
-                  }
+      let halfway = now - (after - before) `div` 2
+          clock told =
+            Clock
+              { clockOffset = halfway - sinceEpoch (utcTimeToPOSIXSeconds told),
+                clockUncertainty = (after - before + 1) `div` 2 + 1000
+              }
+      pure (clock <$> answer)
 
 -- The program file of a server on this machine, and its hash. The process id may come from another
 -- container. So the process must look like a server, and the file that is found by name must be the
@@ -149,28 +144,27 @@ programFile fields = case (Map.lookup "process_id" fields, Map.lookup "executabl
     if any (`isInfixOf` takeFileName target) ["redis", "valkey", "keydb"]
       then do
         running <- hashOf image
+        named <- findExecutable (takeFileName (Char8.unpack told))
         candidates <-
-          sequence
-            [ existing (Char8.unpack told),
-              findExecutable (takeFileName (Char8.unpack told)),
-              existing target
-            ]
+          concat <$> sequence [existing (Char8.unpack told), pure (toList named), existing target]
         -- The name matters too: one file is both server and checker, depending on its name.
         matching <-
           traverse
             (\path -> (,) path <$> hashOf path)
-            [path | path <- catMaybes candidates, "server" `isInfixOf` takeFileName path]
+            [path | path <- candidates, "server" `isInfixOf` takeFileName path]
         pure (listToMaybe [(path, hash) | (path, Just hash) <- matching, Just hash == running])
       else pure Nothing
   _ -> pure Nothing
   where
-    existing path = (\there -> if there then Just path else Nothing) <$> doesFileExist path
+    existing path = (\there -> [path | there]) <$> doesFileExist path
 
 hashOf :: FilePath -> IO (Maybe Text)
-hashOf path =
-  either (const Nothing) (Just . hex . Sha256.hash) <$> try @IOException (ByteString.readFile path)
+hashOf path = fmap (hex . Sha256.hash) . rightToMaybe <$> try @IOException (ByteString.readFile path)
   where
     hex = utf8 . Lazy.toStrict . Builder.toLazyByteString . Builder.byteStringHex
+
+rightToMaybe :: Either e a -> Maybe a
+rightToMaybe = either (const Nothing) Just
 
 -- | The SHA-256 of the program that the testkit starts as a server, if it can be read.
 -- Throws 'Redis.TestKit.Wait.TestKitFailure' when there is none.
@@ -182,15 +176,14 @@ startedServerHash = do
 
 -- The settings of a server that is started without any. It listens only in a folder of its own.
 defaultsOf :: FilePath -> IO (Maybe (Map Text Text))
-defaultsOf program = either (const Nothing) Just <$> try @SomeException ask
+defaultsOf program = rightToMaybe <$> try @SomeException ask
   where
     ask = withFolder "redis-client-defaults" $ \folder -> do
       let socket = folder </> "socket"
           arguments = ["--port", "0", "--unixsocket", socket, "--dir", folder]
       bracket (Process.spawn folder program arguments (folder </> "log")) end $ \_ ->
         eventuallyJust 5 "the server with default settings answers" $
-          either nobody id <$> try @IOException (settingsAt socket)
-    nobody _ = Nothing
+          fromRight Nothing <$> try @IOException (settingsAt socket)
     settingsAt socket = TestKit.withConnection (UnixAddress socket) $ \connection -> do
       reply <- TestKit.request connection ["CONFIG", "GET", "*"]
       pure (Map.fromList . pairs <$> texts reply)
@@ -204,26 +197,22 @@ defaultsOf program = either (const Nothing) Just <$> try @SomeException ask
 
 -- | The settings that differ from the defaults, without secrets and places.
 differing :: Map Text Text -> Map Text Text -> Map Text Text
-differing config defaults = Map.filterWithKey notable config
-  where
-    notable name value = not (private name) && Map.lookup name defaults /= Just value
+differing config defaults =
+  Map.filterWithKey (\name value -> not (private name) && Map.lookup name defaults /= Just value) config
 
 -- Settings that change how much a server can do in a second.
 telling :: Set Text
 telling =
-  Set.fromList
-    ( Text.words
-        "appendfsync appendonly aof-use-rdb-preamble auto-aof-rewrite-min-size \
-        \auto-aof-rewrite-percentage cluster-enabled hz io-threads io-threads-do-reads \
-        \latency-tracking lazyfree-lazy-expire maxclients maxmemory maxmemory-policy \
-        \no-appendfsync-on-rewrite save slowlog-log-slower-than tcp-backlog"
-    )
+  Set.fromList . Text.words $
+    "appendfsync appendonly aof-use-rdb-preamble auto-aof-rewrite-min-size \
+    \auto-aof-rewrite-percentage cluster-enabled hz io-threads io-threads-do-reads \
+    \latency-tracking lazyfree-lazy-expire maxclients maxmemory maxmemory-policy \
+    \no-appendfsync-on-rewrite save slowlog-log-slower-than tcp-backlog"
 
 private :: Text -> Bool
-private name =
-  any (`Text.isInfixOf` name) (Text.words "pass auth -file file- dir user socket replicaof slaveof announce")
-    || name `elem` places
+private name = any (`Text.isInfixOf` name) secrets || name `elem` places
   where
+    secrets = Text.words "pass auth -file file- dir user socket replicaof slaveof announce"
     places =
       Text.words
         "port tls-port cluster-port bind bind-source-addr logfile pidfile aclfile dbfilename \

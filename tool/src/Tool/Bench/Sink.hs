@@ -13,16 +13,10 @@ module Tool.Bench.Sink
 where
 
 import Control.Exception (bracketOnError, toException)
-import Control.Monad (forM_, void, when)
+import Control.Monad (forM_, unless, void, when)
 import Data.Aeson (encode)
 import Data.ByteString.Lazy.Char8 qualified as Lazy
-import System.Directory
-  ( doesDirectoryExist,
-    doesFileExist,
-    doesPathExist,
-    removePathForcibly,
-    renameFile,
-  )
+import System.Directory hiding (isSymbolicLink)
 import System.FilePath (takeDirectory, takeFileName)
 import System.IO (Handle, hClose, hFlush, openBinaryTempFileWithDefaultPermissions, stdout)
 import System.IO.Error (ioeSetFileName, modifyIOError, tryIOError)
@@ -41,18 +35,16 @@ withOutputs outputs action =
     forM_ prefixes $ \prefix -> do
       -- Nothing is written yet. This only checks that the folder exists.
       folder <- doesDirectoryExist (takeDirectory prefix)
-      if folder
-        then pure ()
-        else invalidRun ("--hgrm " <> prefix <> ": cannot be written (" <> missing prefix <> ")")
+      unless folder . invalidRun $
+        "--hgrm " <> prefix <> ": cannot be written (" <> takeDirectory prefix <> ": does not exist)"
     action $ \document -> do
       write [formatted format document | (format, _) <- single]
       forM_ prefixes $ \prefix ->
         forM_ (hgrmFiles document) $ \(suffix, content) ->
-          withSinks [("--hgrm", prefix <> suffix)] $ \one -> one [content]
+          withSink "--hgrm" (prefix <> suffix) ($ content)
   where
     single = filter ((/= FormatHgrm) . fst) (outputsFiles outputs)
     prefixes = [path | (FormatHgrm, path) <- outputsFiles outputs]
-    missing prefix = takeDirectory prefix <> ": does not exist"
 
 -- A document in a format that consists of one file.
 formatted :: Format -> Document -> Lazy.ByteString

@@ -13,11 +13,10 @@ import Tool.Statistics (deviation, mean)
 -- | Whether the last four of these rates are close to each other: each within 8 % of their mean.
 -- 'False' for fewer than four rates. Decides whether a warm-up may end.
 settled :: [Double] -> Bool
-settled rates = case drop (length rates - 4) rates of
-  lastOnes@[_, _, _, _] ->
-    let middle = mean lastOnes
-     in middle > 0 && all (\rate -> abs (rate - middle) <= 0.08 * middle) lastOnes
-  _ -> False
+settled rates = length rates >= 4 && middle > 0 && all (\rate -> abs (rate - middle) <= 0.08 * middle) lastOnes
+  where
+    lastOnes = drop (length rates - 4) rates
+    middle = mean lastOnes
 
 -- | Reads the count at intervals until the rate has been steady over four intervals, or until the
 -- latest moment. Returns the moment at which it stopped, and whether the rate was steady. Takes an

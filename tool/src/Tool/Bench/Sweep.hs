@@ -1,5 +1,3 @@
-{-# LANGUAGE MultiWayIf #-}
-
 -- | Measures one rate after the other, to show where latency begins to grow without bound.
 module Tool.Bench.Sweep
   ( sweep,
@@ -25,12 +23,7 @@ import Tool.Text (duration, thousands)
 -- curve. Returns the runs in order of their rates, and a note that says where the knee is. If the
 -- run at the first rate is not valid, returns only that run, and a note that says why. Throws
 -- 'Tool.Failure.Failure' if there is no rate to begin with.
-sweep ::
-  Progress ->
-  (Leniency -> LoadOptions -> IO Run) ->
-  Sweep ->
-  LoadOptions ->
-  IO ([Run], [Text])
+sweep :: Progress -> (Leniency -> LoadOptions -> IO Run) -> Sweep -> LoadOptions -> IO ([Run], [Text])
 sweep progress measured wanted load = do
   rates <- case wanted of
     SweepRates rates -> pure rates
@@ -45,10 +38,7 @@ sweep progress measured wanted load = do
             }
       -- At a rate of zero no command is ever due, so such a run would never end.
       when (runRate closed <= 0) $
-        invalidRun
-          ( "--sweep: a closed loop reached nothing: "
-              <> Text.unpack (Text.intercalate "; " (runProblems closed))
-          )
+        invalidRun ("--sweep: a closed loop reached nothing: " <> Text.unpack (problemsOf closed))
       pure [runRate closed * fromIntegral step / fromIntegral steps | step <- [1 .. steps]]
   go rates >>= \case
     -- A sweep that measured nothing knows no knee. The run stays, so that the program ends as after
@@ -56,7 +46,8 @@ sweep progress measured wanted load = do
     ([], Just (invalid, reason)) -> pure ([invalid], [reason])
     (above, ended) -> do
       below <- case above of
-        [only] | not (kept (stepOf only)) -> halves maxHalves (stepRate (stepOf only) / 2)
+        -- Down to a thirty-second of it.
+        [only] | not (kept (stepOf only)) -> halves 5 (stepRate (stepOf only) / 2)
         _ -> pure []
       let runs = below <> above
       pure (runs, [noteOn (map stepOf runs) (snd <$> ended)])
@@ -67,6 +58,7 @@ sweep progress measured wanted load = do
       measured
         lenient {lenientBehind = True}
         load {loadPlan = plan {planSending = AtTimes (Constant rate)}}
+    problemsOf = Text.intercalate "; " . runProblems
     noteOn steps ended = case knee steps of
       Just step
         | Just reason <- ended -> found step <> "; " <> reason
@@ -76,44 +68,28 @@ sweep progress measured wanted load = do
       Nothing -> "the knee is below the lowest rate of the sweep" <> maybe "" ("; " <>) ended
       where
         found step =
-          "the knee is at "
-            <> Text.pack (thousands (round (stepRate step)))
+          "the knee is at " <> Text.pack (thousands (round (stepRate step)))
             <> " commands a second: \
                \up to there the 99th percentile of the response time stays within "
             <> Text.pack (maybe "nothing" duration (limitOf steps))
             <> " (five times the median of the slower half of the rates, or a millisecond)"
+    -- A first rate that is too high is halved this often at most.
     halves :: Int -> Double -> IO [Run]
     halves left rate
       | left <= 0 = pure []
-      | otherwise = do
-        run <- measuredAt rate
-        if
-            | not (runValid run) -> pure []
-            | kept (stepOf run) -> pure [run]
-            | otherwise -> (<> [run]) <$> halves (left - 1) (rate / 2)
+      | otherwise = measuredAt rate >>= halved left rate
+    halved left rate run
+      | not (runValid run) = pure []
+      | kept (stepOf run) = pure [run]
+      | otherwise = (<> [run]) <$> halves (left - 1) (rate / 2)
     -- Returns the valid runs and, if a run ended the sweep, that run and why.
     go = \case
       [] -> pure ([], Nothing)
-      rate : later -> do
-        run <- measuredAt rate
-        let at = Text.pack (describeRate rate)
-        if not (runValid run)
-          then
-            pure
-              ( [],
-                Just
-                  ( run,
-                    "the sweep ended at "
-                      <> at
-                      <> ", which was not measured: "
-                      <> Text.intercalate "; " (runProblems run)
-                  )
-              )
-          else
-            if not (kept (stepOf run))
-              then pure ([run], Just (run, at <> " was more than could be answered"))
-              else first (run :) <$> go later
-
--- How often a first rate that is too high is halved: down to a thirty-second of it.
-maxHalves :: Int
-maxHalves = 5
+      rate : later -> measuredAt rate >>= goOn (Text.pack (describeRate rate)) later
+    goOn at later run
+      | not (runValid run) =
+        ended [] ("the sweep ended at " <> at <> ", which was not measured: " <> problemsOf run)
+      | not (kept (stepOf run)) = ended [run] (at <> " was more than could be answered")
+      | otherwise = first (run :) <$> go later
+      where
+        ended found why = pure (found, Just (run, why))

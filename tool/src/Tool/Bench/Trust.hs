@@ -77,22 +77,19 @@ forgiven :: Evidence -> [Text]
 forgiven evidence =
   [ text
     | (check, text) <- findings evidence,
-      check /= Saturation,
-      check `elem` evidenceAllowed evidence
+      check `elem` filter (/= Saturation) (evidenceAllowed evidence)
   ]
 
 cpuShare :: Evidence -> Double
-cpuShare evidence = ratio (fromIntegral (usageCpu used)) available
+cpuShare evidence =
+  ratio (fromIntegral (usageCpu used)) (fromIntegral (usageTime used) * evidenceCores evidence)
   where
     used = evidenceUsage evidence
-    available = fromIntegral (usageTime used) * evidenceCores evidence
 
 -- Throughput times mean latency is the mean number of commands on their way.
 onTheirWay :: Evidence -> Double
 onTheirWay evidence =
-  ratio
-    (fromIntegral (Histogram.count service) * Histogram.mean service / 1e9)
-    (evidenceSeconds evidence)
+  ratio (fromIntegral (Histogram.count service) * Histogram.mean service / 1e9) (evidenceSeconds evidence)
   where
     service = evidenceService evidence
 
@@ -103,59 +100,50 @@ littleRatio evidence =
 
 -- The checks that fail, and why.
 findings :: Evidence -> [(Check, Text)]
-findings evidence =
-  [(Saturation, text) | text <- saturated]
-    <> [(Little, text) | text <- impossible]
-    <> [(Rate, text) | text <- behind]
+findings evidence = map (fmap Text.pack) (saturated <> impossible <> behind)
   where
     service = evidenceService evidence
     share = cpuShare evidence
     saturated =
-      [ "the generator used "
-          <> shown (percent share)
-          <> " of its "
-          <> cores (evidenceCores evidence)
-          <> ", more than "
-          <> shown (percent cpuLimit)
-          <> ": it measured itself. \
-             \Give it more (+RTS -N), ask for less (--rate, --threads), \
-             \or say --allow-saturation if it is the client that you measure"
+      [ ( Saturation,
+          "the generator used " <> percent share <> " of its " <> cores (evidenceCores evidence)
+            <> (", more than " <> percent cpuLimit)
+            <> ": it measured itself. \
+               \Give it more (+RTS -N), ask for less (--rate, --threads), \
+               \or say --allow-saturation if it is the client that you measure"
+        )
         | share > cpuLimit
       ]
     -- The bound is a little more than all commands: those on their way when the window began ended
     -- inside it, after waiting for at most the longest latency. With one command at a time there
     -- can hardly be fewer, either, except for those on their way at the end.
-    impossible = case (littleRatio evidence, evidenceClosed evidence) of
-      (Just held, Just (threads, batch))
-        | Histogram.count service > 100 * threads * batch,
-          held > 1.1 + edge || (batch == 1 && held < 0.9 - edge) ->
-          [ "throughput times mean latency makes "
-              <> shown (fixed 1 (onTheirWay evidence))
-              <> " commands on their way, but there were "
-              <> shown (show (threads * batch))
-              <> ": a clock or a count is wrong, or threads were kept from running"
-          ]
-      _ -> []
+    impossible =
+      [ ( Little,
+          "throughput times mean latency makes " <> fixed 1 (onTheirWay evidence)
+            <> (" commands on their way, but there were " <> show (threads * batch))
+            <> ": a clock or a count is wrong, or threads were kept from running"
+        )
+        | Just (threads, batch) <- [evidenceClosed evidence],
+          Histogram.count service > 100 * threads * batch,
+          Just held <- [littleRatio evidence],
+          held > 1.1 + edge || (batch == 1 && held < 0.9 - edge)
+      ]
     edge = ratio (secondsIn (Histogram.maximumValue service)) (evidenceSeconds evidence)
-    behind = case evidenceOpen evidence of
-      Just (lateness, wanted)
-        | sent <- fromIntegral (Histogram.count lateness),
-          sent < 0.99 * wanted ->
-          [ "of at least "
-              <> shown (fixed 0 wanted)
-              <> " commands that were due only "
-              <> shown (fixed 0 sent)
-              <> " were sent: server or client cannot keep up with the rate (lateness p99 "
-              <> shown (duration (Histogram.percentile 99 lateness))
-              <> ")"
-          ]
-      _ -> []
-    shown = Text.pack
+    behind =
+      [ ( Rate,
+          "of at least " <> fixed 0 wanted <> " commands that were due only " <> fixed 0 sent
+            <> " were sent: server or client cannot keep up with the rate (lateness p99 "
+            <> (duration (Histogram.percentile 99 lateness) <> ")")
+        )
+        | Just (lateness, wanted) <- [evidenceOpen evidence],
+          let sent = fromIntegral (Histogram.count lateness),
+          sent < 0.99 * wanted
+      ]
 
-cores :: Double -> Text
+cores :: Double -> String
 cores count
   | count == 1 = "one core"
-  | otherwise = Text.pack (fixed (if count == fromIntegral whole then 0 else 2) count) <> " cores"
+  | otherwise = fixed (if count == fromIntegral whole then 0 else 2) count <> " cores"
   where
     whole = round count :: Int
 

@@ -9,24 +9,16 @@ module Tool.Bench.Workload
     workloadKeys,
     workloadKey,
     workloadValue,
-
-    -- * In words
     workloadName,
     workloadText,
     workloadKeySize,
     workloadNotes,
-
-    -- * Kinds of operation
     kinds,
     expectedStats,
     countsComparable,
-
-    -- * Before and beside
     workloadSteps,
     workloadSubscribers,
     missesWanted,
-
-    -- * Drawing
     Stream,
     newStream,
     next,
@@ -37,7 +29,7 @@ module Tool.Bench.Workload
 where
 
 import Data.ByteString (ByteString)
-import Data.Foldable (toList)
+import Data.Foldable (fold, toList)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, isJust)
@@ -46,7 +38,7 @@ import Data.Primitive.SmallArray (SmallArray, indexSmallArray, sizeofSmallArray,
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Word (Word64)
-import Tool.Bench.Workload.Custom (NotACommand (..), custom)
+import Tool.Bench.Workload.Custom (custom)
 import Tool.Bench.Workload.Dataset
 import Tool.Bench.Workload.Keys
 import Tool.Bench.Workload.Named (allKeys, named, namedTests)
@@ -61,8 +53,7 @@ data Workload = Workload
   { workloadKinds :: SmallArray Kind,
     -- | The function that makes operations of each kind.
     workloadMakes :: SmallArray Make,
-    -- | A draw of 2^32 below the first mark is of the first kind, and so on. The last kind has no
-    -- mark.
+    -- | A draw of 2^32 below the first mark is of the first kind, and so on.
     workloadMarks :: PrimArray Word64,
     workloadDataset :: Dataset,
     -- | A short name, such as @get@ or @mixed@.
@@ -82,11 +73,7 @@ makeWorkload name shape tasks =
     kind (weight, task) =
       (,) weight <$> case task of
         TaskNamed test -> maybe (Left ("there is no test " <> show test)) Right (named dataset test)
-        TaskCommand _ template ->
-          either
-            (\(NotACommand problem) -> Left problem)
-            Right
-            (custom dataset (allKeys dataset) (taskName task) template)
+        TaskCommand _ template -> custom dataset (allKeys dataset) (taskName task) template
 
 -- | A workload that sends PING.
 emptyWorkload :: Shape -> Workload
@@ -98,22 +85,15 @@ emptyWorkload shape =
 assembled :: Dataset -> Text -> Text -> [(Int, Kind)] -> Workload
 assembled dataset name text shares =
   Workload
-    { workloadKinds = smallArrayFromList (map snd shares),
-      workloadMakes =
-        smallArrayFromList (zipWith (\number (_, kind) -> kindMake kind number) [0 ..] shares),
-      workloadMarks = primArrayFromList (marks (map fst shares)),
+    { workloadKinds = smallArrayFromList allKinds,
+      workloadMakes = smallArrayFromList (zipWith kindMake allKinds [0 ..]),
+      workloadMarks = primArrayFromList (sharesUpTo weights),
       workloadDataset = dataset,
       workloadName = name,
       workloadText = text
     }
-
--- The cumulative weights without the last, as shares of 2^32.
-marks :: [Int] -> [Word64]
-marks weights =
-  zipWith (\done _ -> fromIntegral (done * 0x100000000 `div` total)) (drop 1 sums) (drop 1 weights)
   where
-    sums = scanl (+) 0 (map toInteger weights)
-    total = max 1 (sum (map toInteger weights))
+    (weights, allKinds) = unzip shares
 
 -- | The keys and values that the user requested.
 workloadShape :: Workload -> Shape
@@ -137,12 +117,8 @@ workloadKeySize = longestKey . datasetKeys . workloadDataset
 -- | Notes for the readers of the results.
 workloadNotes :: Workload -> [Text]
 workloadNotes workload =
-  [ "there is one key only: no server is ever used like that"
-    | workloadKeys workload == 1
-  ]
-    <> [ "misses are wanted: a share of "
-           <> shown ratio
-           <> " of the GETs finds something"
+  ["there is one key only: no server is ever used like that" | workloadKeys workload == 1]
+    <> [ "misses are wanted: a share of " <> shown ratio <> " of the GETs finds something"
          | Just ratio <- [shapeHitRatio (workloadShape workload)]
        ]
 
@@ -153,11 +129,7 @@ kinds = map kindName . toList . workloadKinds
 -- | How much one operation of a kind adds to the server's counts of calls, by command as in
 -- the answer to @INFO commandstats@. Empty for a number that belongs to no kind.
 expectedStats :: Workload -> Int -> [(Text, Int)]
-expectedStats workload kind
-  | kind >= 0 && kind < sizeofSmallArray all' = fromMaybe [] (kindStats (indexSmallArray all' kind))
-  | otherwise = []
-  where
-    all' = workloadKinds workload
+expectedStats workload kind = fold (lookup kind (zip [0 ..] (toList (workloadKinds workload))) >>= kindStats)
 
 -- | Whether the server's counts can be compared: not if it runs programs whose commands are not
 -- known here.
@@ -179,14 +151,13 @@ workloadSubscribers workload
 missesWanted :: Workload -> Map Text Text
 missesWanted workload
   | Just ratio <- shapeHitRatio shape = Map.singleton "hit_ratio" (shown ratio)
-  | isJust (shapeExpiry shape) = Map.singleton "misses" "keys expire"
-  | any (`elem` ["lpop", "rpop", "spop", "zpopmin"]) found =
-    Map.singleton "misses" "what is taken is gone"
-  | any (`elem` ["setex", "getex"]) found = Map.singleton "misses" "keys expire"
-  | any (`notElem` map (Text.pack . fst) namedTests) found =
-    Map.singleton "misses" "the commands are not ours"
+  | isJust (shapeExpiry shape) = because "keys expire"
+  | any (`elem` ["lpop", "rpop", "spop", "zpopmin"]) found = because "what is taken is gone"
+  | any (`elem` ["setex", "getex"]) found = because "keys expire"
+  | any (`notElem` map (Text.pack . fst) namedTests) found = because "the commands are not ours"
   | otherwise = Map.empty
   where
+    because = Map.singleton "misses"
     shape = workloadShape workload
     found = kinds workload
 

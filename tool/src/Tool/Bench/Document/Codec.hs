@@ -12,16 +12,13 @@
 -- A 'derived' field is written for the convenience of other programs and ignored when reading,
 -- because it follows from the rest.
 module Tool.Bench.Document.Codec
-  ( -- * Values
-    Codec (..),
+  ( Codec (..),
     Coded (..),
     oneOf,
     Variant (..),
     constants,
     refined,
     named,
-
-    -- * Records
     Fields,
     record,
     field,
@@ -114,13 +111,7 @@ instance Coded a => Coded (Maybe a) where
       }
 
 plain :: (FromJSON a, ToJSON a) => Text -> Codec a
-plain name =
-  Codec
-    { codecSchema = object ["type" .= name],
-      codecDefinitions = Map.empty,
-      codecWrite = toJSON,
-      codecRead = parseJSON
-    }
+plain name = Codec (object ["type" .= name]) Map.empty toJSON parseJSON
 
 -- | A codec for the same JSON with another type in the program. The conversion when reading may
 -- fail with an error message.
@@ -182,18 +173,12 @@ instance Functor (Fields r) where
   fmap f fields = fields {fieldsRead = fmap f . fieldsRead fields}
 
 instance Applicative (Fields r) where
-  pure value =
-    Fields
-      { fieldsSchema = [],
-        fieldsDefinitions = Map.empty,
-        fieldsWrite = const [],
-        fieldsRead = const (pure value)
-      }
+  pure value = Fields [] Map.empty (const []) (const (pure value))
   one <*> other =
     Fields
       { fieldsSchema = fieldsSchema one <> fieldsSchema other,
         fieldsDefinitions = Map.union (fieldsDefinitions one) (fieldsDefinitions other),
-        fieldsWrite = \r -> fieldsWrite one r <> fieldsWrite other r,
+        fieldsWrite = fieldsWrite one <> fieldsWrite other,
         fieldsRead = \whole -> fieldsRead one whole <*> fieldsRead other whole
       }
 

@@ -34,30 +34,32 @@ checked written document =
     -- A difference in the parts that all runs share makes each run doubtful.
     shared =
       concat
-        [ differences [name] one other
+        [ differences [Key.toText name] one other
           | name <- ["manifest", "origins"],
-            Just one <- [at name written],
-            Just other <- [at name follows]
+            (one, other) <- at name
         ]
     judge number run = case shared <> differing number <> contradictions run of
       [] -> run
       found -> run {runProblems = runProblems run <> ["its numbers do not agree: " <> few found]}
     differing :: Int -> [Text]
-    differing number = case (drop number (elements written), drop number (elements follows)) of
-      (one : _, other : _) -> differences [] one other
-      _ -> []
-    elements whole = case at "runs" whole of
-      Just (Array runs) -> toList runs
-      _ -> []
-    at name = \case
-      Object fields -> KeyMap.lookup (Key.fromText name) fields
-      _ -> Nothing
+    differing number =
+      concat
+        [ differences [] one other
+          | (Array ones, Array others) <- at "runs",
+            (one, other) <- take 1 (drop number (zip (toList ones) (toList others)))
+        ]
+    -- What both have in this field.
+    at name =
+      [ (one, other)
+        | (Object fields, Object fields') <- [(written, follows)],
+          Just one <- [KeyMap.lookup name fields],
+          Just other <- [KeyMap.lookup name fields']
+      ]
 
 few :: [Text] -> Text
-few found =
-  Text.intercalate "; " (take 3 found) <> case length (drop 3 found) of
-    0 -> ""
-    more -> "; and " <> Text.pack (show more) <> " more"
+few found = Text.intercalate "; " (take 3 found <> ["and " <> shown more <> " more" | more > 0])
+  where
+    more = length (drop 3 found)
 
 -- The differences between the JSON as it was written and the JSON that the program would write now:
 -- they can only be in what follows from the rest. Fields that only one of them has come from
@@ -74,22 +76,14 @@ differences path written follows = case (written, follows) of
       ]
   (Array one, Array other)
     | length one == length other ->
-      concat
-        [ differences (Text.pack (show number) : path) value expected
-          | (number, (value, expected)) <-
-              zip [0 :: Int ..] (zip (toList one) (toList other))
-        ]
+      concat (zipWith3 (differences . (: path) . shown) [0 :: Int ..] (toList one) (toList other))
   (Number _, Number _)
     | Success one <- fromJSON written, Success other <- fromJSON follows, close one other -> []
   _
     | written == follows -> []
     | otherwise ->
       [ Text.intercalate "." (reverse path)
-          <> " is "
-          <> written' written
-          <> ", but "
-          <> written' follows
-          <> " follows from the rest"
+          <> (" is " <> written' written <> ", but " <> written' follows <> " follows from the rest")
       ]
   where
     written' value = case value of
@@ -108,16 +102,13 @@ contradictions run =
   concat (zipWith window [1 :: Int ..] (runIterations run))
     <> [ "problems is empty, although commands failed or the server counted others"
          | null (runProblems run),
-           runErrorCount run > 0 || disagrees (runAgreement run)
+           runErrorCount run > 0 || not (null [() | Disagrees _ _ <- [runAgreement run]])
        ]
   where
-    disagrees = \case
-      Disagrees _ _ -> True
-      _ -> False
     among = inWindow (specInFlight (runSpec run))
     window number one
       | length (runIterations run) > 1 =
-        map (("window " <> Text.pack (show number) <> ": ") <>) (among one)
+        map (("window " <> shown number <> ": ") <>) (among one)
       | otherwise = among one
 
 -- Takes the number of commands that can be on their way at a time. While a window begins or ends,
@@ -127,20 +118,14 @@ inWindow :: Int -> Iteration -> [Text]
 inWindow onTheirWay one =
   concat
     [ [ name <> " has " <> count (commandHits stats + commandMisses stats)
-          <> " hits and misses of "
-          <> count (held stats)
-          <> " commands"
+          <> (" hits and misses of " <> count (held stats) <> " commands")
         | (name, stats) <- commands,
           commandHits stats < 0
             || commandMisses stats < 0
             || commandHits stats + commandMisses stats > held stats + onTheirWay
       ],
-      [ name
-          <> " has "
-          <> count (held stats)
-          <> " commands in the window and "
-          <> count slices
-          <> " in its slices"
+      [ name <> " has " <> count (held stats)
+          <> (" commands in the window and " <> count slices <> " in its slices")
         | measured,
           (name, stats) <- commands,
           let slices = Map.findWithDefault 0 name sliced,
@@ -150,12 +135,8 @@ inWindow onTheirWay one =
         | measured,
           not (close spans (iterationSeconds one))
       ],
-      [ count inside
-          <> " commands failed with "
-          <> name
-          <> " in the window and "
-          <> count whole
-          <> " in all"
+      [ count inside <> " commands failed with " <> name
+          <> (" in the window and " <> count whole <> " in all")
         | (name, inside) <- Map.toList (Map.unionsWith (+) (map (commandErrors . snd) commands)),
           let whole = Map.findWithDefault 0 name (iterationErrors one),
           inside > whole

@@ -1,21 +1,14 @@
 -- | Figures that follow from a "Tool.Bench.Document": sums, rates, and whether the numbers may be
 -- used.
 module Tool.Bench.Document.Totals
-  ( -- * A slice
-    sliceOps,
+  ( sliceOps,
     sliceRate,
     sliceLatencies,
-
-    -- * A kind of command
     commandLatencies,
-
-    -- * An iteration
     iterationOps,
     iterationRate,
     iterationService,
     iterationLatencies,
-
-    -- * A run
     runSeconds,
     runOps,
     runRate,
@@ -35,12 +28,8 @@ module Tool.Bench.Document.Totals
     highestTrust,
     runAgreement,
     runValid,
-
-    -- * Verdict
     findProblems,
     judged,
-
-    -- * Runs at several rates
     Step (..),
     stepOf,
     kept,
@@ -49,10 +38,14 @@ module Tool.Bench.Document.Totals
   )
 where
 
+import Data.Bifunctor (bimap)
+import Data.Foldable (fold)
 import Data.List qualified as List
+import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, listToMaybe, mapMaybe)
+import Data.Semigroup (sconcat)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Text.Read (readMaybe)
@@ -73,9 +66,7 @@ sliceRate slice = perSecond (fromIntegral (sliceOps slice), sliceSpan slice)
 
 -- | The latencies that clients saw, of all commands of the slice.
 sliceLatencies :: Slice -> Histogram
-sliceLatencies = foldMap seen . sliceCommands
-  where
-    seen stats = fromMaybe (sliceService stats) (sliceResponse stats)
+sliceLatencies = foldMap (\stats -> fromMaybe (sliceService stats) (sliceResponse stats)) . sliceCommands
 
 -- | The latencies that clients saw: response times if they are known, service times otherwise.
 commandLatencies :: CommandStats -> Histogram
@@ -119,9 +110,7 @@ runOps = sum . map iterationOps . runIterations
 
 -- | Commands per second, over all iterations.
 runRate :: Run -> Double
-runRate run = perSecond (sum (map fst parts), sum (map snd parts))
-  where
-    parts = map rated (runIterations run)
+runRate = perSecond . bimap sum sum . unzip . map rated . runIterations
 
 -- | Commands per second of each iteration.
 runRates :: Run -> [Double]
@@ -144,9 +133,7 @@ runResponse :: Run -> Maybe Histogram
 runResponse = responseOf . runCommands
 
 responseOf :: Map Text CommandStats -> Maybe Histogram
-responseOf commands = case Map.elems commands of
-  [] -> Nothing
-  first : rest -> commandResponse (List.foldl' (<>) first rest)
+responseOf commands = NonEmpty.nonEmpty (Map.elems commands) >>= commandResponse . sconcat
 
 -- | The latencies that callers saw: response times if they are known, service times otherwise.
 runLatencies :: Run -> Histogram
@@ -181,27 +168,20 @@ runCpuPerOp run
 
 -- | The highest figures of memory in any iteration.
 runMemory :: Run -> Memory
-runMemory run =
-  Memory
-    { memoryPeakResident = most memoryPeakResident,
-      memoryMaxInUse = most memoryMaxInUse,
-      memoryMaxLive = most memoryMaxLive
-    }
+runMemory run = Memory (most memoryPeakResident) (most memoryMaxInUse) (most memoryMaxLive)
   where
-    most field = List.foldl' max 0 (map (field . iterationMemory) (runIterations run))
+    most field = maximum (0 : map (field . iterationMemory) (runIterations run))
 
 -- | The highest of a figure of trust, of all iterations in which it is known.
 highestTrust :: (Trust -> Maybe Double) -> Run -> Maybe Double
-highestTrust part run = case mapMaybe (part . iterationTrust) (runIterations run) of
-  [] -> Nothing
-  found -> Just (maximum found)
+highestTrust part run = maximum <$> NonEmpty.nonEmpty (mapMaybe (part . iterationTrust) (runIterations run))
 
 -- | The comparisons of all iterations in one: the worst comparison, or the sum of the counts if all
 -- agree.
 runAgreement :: Run -> Agreement
-runAgreement run = case map iterationAgreement (runIterations run) of
-  [] -> NotComparable "nothing was measured"
-  first : rest -> List.foldl' worst first rest
+runAgreement run =
+  maybe (NotComparable "nothing was measured") (foldl1 worst) $
+    NonEmpty.nonEmpty (map iterationAgreement (runIterations run))
   where
     worst one other = case (one, other) of
       (Agrees a, Agrees b) -> Agrees (Map.unionWith (+) a b)
@@ -222,10 +202,7 @@ judged run = run {runProblems = findProblems run}
 findProblems :: Run -> [Text]
 findProblems run =
   concat
-    [ [ shown (runErrorCount run) <> " commands failed: "
-          <> counts (runErrors run)
-        | runErrorCount run > 0
-      ],
+    [ [shown (runErrorCount run) <> " commands failed: " <> counts (runErrors run) | runErrorCount run > 0],
       [ shown (runMisses run) <> " GETs missed, though every key was preloaded"
         | runMisses run > 0,
           Map.notMember "misses" axes,
@@ -241,12 +218,10 @@ findProblems run =
           let found = fromIntegral (commandHits gets) / fromIntegral drawn,
           abs (found - asked) > 0.02 + chance asked drawn
       ],
-      case runAgreement run of
-        Disagrees client server ->
-          [ "the client counted " <> counts client <> ", the server " <> counts server
-              <> ": something else uses this server, or a count is wrong"
-          ]
-        _ -> [],
+      [ "the client counted " <> counts client <> ", the server " <> counts server
+          <> ": something else uses this server, or a count is wrong"
+        | Disagrees client server <- [runAgreement run]
+      ],
       ["nothing was answered while the clock ran" | runOps run == 0],
       List.nub (concatMap (trustProblems . iterationTrust) (runIterations run))
     ]
@@ -277,10 +252,10 @@ kept :: Step -> Bool
 kept step = stepReached step >= 0.98 * stepRate step
 
 -- | The knee of a curve of latencies over rates: beyond it commands queue up, and its rate is the load
--- that a server can take. The last step that keeps its rate and whose 99th percentile is at most five times the median of
--- the slower half of the steps, or at most a millisecond; in the faster half, one up to which all
--- steps do. So a single bad measurement at a low rate neither makes the knee nor hides it. 'Nothing'
--- if there is no such step, or no step of the slower half keeps its rate.
+-- that a server can take. The last step that keeps its rate and whose 99th percentile is at most
+-- five times the median of the slower half of the steps, or at most a millisecond; in the faster
+-- half, one up to which all steps do. So a single bad measurement at a low rate neither makes the
+-- knee nor hides it. 'Nothing' if there is no such step, or no step of the slower half keeps its rate.
 knee :: [Step] -> Maybe Step
 knee steps = do
   limit <- limitOf steps
@@ -299,13 +274,10 @@ slowerHalf steps = (length steps + 1) `div` 2
 
 -- | The step of a run in an open loop.
 stepOf :: Run -> Step
-stepOf run =
-  Step
-    { stepRate = case specLoop (runSpec run) of
-        OpenConstant rate -> rate
-        OpenPoisson rate -> rate
-        OpenRamp _ to -> to
-        Closed -> runRate run,
-      stepReached = runRate run,
-      stepP99 = Histogram.percentile 99 (fromMaybe mempty (runResponse run))
-    }
+stepOf run = Step offered (runRate run) (Histogram.percentile 99 (fold (runResponse run)))
+  where
+    offered = case specLoop (runSpec run) of
+      OpenConstant rate -> rate
+      OpenPoisson rate -> rate
+      OpenRamp _ to -> to
+      Closed -> runRate run

@@ -83,7 +83,7 @@ decode bytes = do
   when (outer .&. cookieMask /= compressedCookie .&. cookieMask) $
     Left "not an HDR histogram of version 2"
   (size, packed) <- int32 rest
-  when (fromIntegral size > ByteString.length packed) $ Left "an HDR histogram that is cut off"
+  when (fromIntegral size > ByteString.length packed) $ Left cutOff
   header <- unpacked (ByteString.take (fromIntegral size) packed)
   (inner, r0) <- int32 header
   when (inner .&. cookieMask /= cookie .&. cookieMask) $
@@ -92,12 +92,13 @@ decode bytes = do
   (_, r2) <- int32 r1
   (digits, r3) <- int32 r2
   (smallest, r4) <- int64 r3
-  payload <- if ByteString.length r4 < 16 then Left tooShort else Right (ByteString.drop 16 r4)
+  when (ByteString.length r4 < 16) $ Left cutOff
+  let payload = ByteString.drop 16 r4
   when (digits < 0 || digits > 5 || smallest < 1) $ Left impossible
   let grid = layout (fromIntegral digits) smallest
   -- The largest value of the first two rows would not fit a number.
   when (layoutUnit grid + layoutMagnitude grid > 62) $ Left impossible
-  when (fromIntegral payloadSize > ByteString.length payload) $ Left tooShort
+  when (fromIntegral payloadSize > ByteString.length payload) $ Left cutOff
   held <- countsIn (ByteString.take (fromIntegral payloadSize) payload)
   let values = [(middleOf grid place, count) | (place, count) <- held]
       least = foldr (min . fst) maxBound values
@@ -106,7 +107,6 @@ decode bytes = do
   pure . Histogram.fromBuckets total least greatest . IntMap.toList $
     IntMap.fromListWith (+) [(Histogram.bucketOf value, count) | (value, count) <- values]
   where
-    tooShort = "an HDR histogram that is cut off"
     impossible = "an HDR histogram with impossible digits"
 
 -- Indexes and counts, without the zeros.
@@ -136,10 +136,7 @@ data Layout = Layout
 
 layout :: Int -> Int64 -> Layout
 layout digits smallest =
-  Layout
-    { layoutUnit = 63 - countLeadingZeros smallest,
-      layoutMagnitude = max 1 (ceilingLog2 (2 * 10 ^ digits))
-    }
+  Layout (63 - countLeadingZeros smallest) (max 1 (ceilingLog2 (2 * 10 ^ digits)))
   where
     ceilingLog2 :: Int -> Int
     ceilingLog2 n = finiteBitSize n - countLeadingZeros (n - 1)
@@ -178,7 +175,7 @@ unZigZag = go 0 0
   where
     go :: Int -> Word64 -> ByteString -> Either String (Int64, ByteString)
     go bits word bytes = case ByteString.uncons bytes of
-      Nothing -> Left "an HDR histogram that is cut off"
+      Nothing -> Left cutOff
       Just (byte, rest)
         | bits == 56 -> Right (signed (word .|. (fromIntegral byte `shiftL` 56)), rest)
         | testBit byte 7 ->
@@ -194,7 +191,7 @@ int64 = bigEndian 8
 
 bigEndian :: Int -> ByteString -> Either String (Int64, ByteString)
 bigEndian size bytes
-  | ByteString.length bytes < size = Left "an HDR histogram that is cut off"
+  | ByteString.length bytes < size = Left cutOff
   | otherwise =
     Right (ByteString.foldl' (\sofar byte -> sofar * 256 + fromIntegral byte) 0 front, rest)
   where
@@ -210,6 +207,9 @@ unpacked =
       (const (Left "an HDR histogram that cannot be decompressed"))
       (Zlib.Internal.decompressST Zlib.Internal.zlibFormat Zlib.Internal.defaultDecompressParams)
     . Lazy.fromStrict
+
+cutOff :: String
+cutOff = "an HDR histogram that is cut off"
 
 built :: Builder -> ByteString
 built = Lazy.toStrict . Builder.toLazyByteString

@@ -12,12 +12,6 @@ module Tool.Bench.Histogram.Recorder
 where
 
 import Data.Primitive.ByteArray
-  ( MutableByteArray,
-    fillByteArray,
-    newByteArray,
-    readByteArray,
-    writeByteArray,
-  )
 import GHC.Exts (RealWorld)
 import Tool.Bench.Atomic
 import Tool.Bench.Histogram (Histogram)

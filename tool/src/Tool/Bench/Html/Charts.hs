@@ -1,11 +1,8 @@
 -- | The charts of a report, from its document.
 module Tool.Bench.Html.Charts
-  ( -- * Of several runs
-    throughputs,
+  ( throughputs,
     spectra,
     loadCurve,
-
-    -- * Of one run
     runCharts,
     spectrum,
     seriesOf,

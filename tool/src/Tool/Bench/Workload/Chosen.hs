@@ -7,9 +7,9 @@ module Tool.Bench.Workload.Chosen
 where
 
 import Data.Either (fromRight)
+import Data.Foldable (traverse_)
 import Data.List.NonEmpty (NonEmpty (..))
-import Data.List.NonEmpty qualified as NonEmpty
-import Data.Maybe (fromMaybe, listToMaybe)
+import Data.Maybe (fromMaybe)
 import Data.Text qualified as Text
 import Tool.Bench.Workload
 import Tool.Bench.Workload.Dataset (Shape (..), defaultShape)
@@ -30,12 +30,7 @@ newWorkload operation load = named (makeWorkload (Just name) shape (operationMix
 
 -- | The workloads of the options, one per run. Takes whether the target is a cluster, the number of
 -- threads that draw, the options, and the load. 'Left' is a message of one line.
-chosenWorkloads ::
-  Bool ->
-  Int ->
-  WorkloadOptions ->
-  LoadOptions ->
-  Either String (NonEmpty Workload)
+chosenWorkloads :: Bool -> Int -> WorkloadOptions -> LoadOptions -> Either String (NonEmpty Workload)
 chosenWorkloads clustered threads options load =
   traverse chosen (selectedMixes (workloadSelection options))
   where
@@ -44,11 +39,7 @@ chosenWorkloads clustered threads options load =
 -- | Why these workloads are impossible, in one line.
 workloadRefusal :: WorkloadOptions -> Maybe String
 workloadRefusal options =
-  listToMaybe
-    [ problem
-      | Left problem <-
-          NonEmpty.toList (NonEmpty.map attempt (selectedMixes (workloadSelection options)))
-    ]
+  either Just (const Nothing) (traverse_ attempt (selectedMixes (workloadSelection options)))
   where
     -- With one key, so that it costs nothing.
     attempt (name, mix) = makeWorkload name defaultShape {shapeKeys = 1} mix
@@ -56,10 +47,7 @@ workloadRefusal options =
 shapeOf :: Bool -> Int -> WorkloadOptions -> LoadOptions -> Shape
 shapeOf clustered threads options load =
   Shape
-    { shapeTemplate =
-        fromMaybe
-          (sizedTemplate (loadKeys load) (loadKeySize load))
-          (workloadTemplate options),
+    { shapeTemplate = fromMaybe (sizedTemplate (loadKeys load) (loadKeySize load)) (workloadTemplate options),
       shapeKeys = loadKeys load,
       shapeDistribution = workloadDistribution options,
       shapeSizes = workloadSizes options,

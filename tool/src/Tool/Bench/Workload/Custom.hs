@@ -3,7 +3,6 @@
 -- positions. For a command that only reads, an empty reply is a miss.
 module Tool.Bench.Workload.Custom
   ( custom,
-    NotACommand (..),
   )
 where
 
@@ -27,25 +26,20 @@ import Tool.Bench.Workload.Random
 import Tool.Bench.Workload.Template
 import Tool.Bench.Workload.Values
 
--- | Why a template cannot be run, in one line.
-newtype NotACommand = NotACommand String
-  deriving stock (Eq, Show)
-
 -- | The kind that sends this template, under this name. The step writes the workload's keys, for
--- commands that read them.
-custom :: Dataset -> Step -> Text -> Template -> Either NotACommand Kind
+-- commands that read them. 'Left' says in one line why the template cannot be run.
+custom :: Dataset -> Step -> Text -> Template -> Either String Kind
 custom dataset allKeys name (Template templateWords)
   | factScope facts == ConnectionState =
-    Left . NotACommand $
-      Text.unpack name <> ": this changes what its connection is, so nobody could share it"
+    Left (Text.unpack name <> ": this changes what its connection is, so nobody could share it")
   | otherwise =
     Right
       Kind
         { kindName = name,
           kindStats = if runsOthers || inParts then Nothing else Just [(statistic, 1)],
           kindMake = \kind stream -> do
-            filled <- fill stream
-            pure (Drawn kind (-1) (made (filledWords filled) (verdict (filledNumber filled)))),
+            (filled, number) <- fill stream
+            pure (Drawn kind (-1) (made filled (verdict number))),
           kindSteps = [allKeys | readsStrings]
         }
   where
@@ -127,12 +121,6 @@ madeLike sample marked
         | word <- drop (length nameWords) marked
       ]
 
--- The words of a command, and the number of the key that was drawn for it.
-data Filled = Filled
-  { filledWords :: [ByteString],
-    filledNumber :: Int
-  }
-
 -- The draws that all places of one command share.
 data Draws = Draws
   { drawsNumber :: Int,
@@ -140,14 +128,14 @@ data Draws = Draws
     drawsNth :: [(Int, ByteString)]
   }
 
-filler :: Dataset -> [TemplateWord] -> Stream -> IO Filled
+-- The words of a command, and the number of the key that was drawn for it.
+filler :: Dataset -> [TemplateWord] -> Stream -> IO ([ByteString], Int)
 filler dataset templateWords = \stream -> do
   number <- if needsKey then drawKey dataset stream else pure 0
   tag <- if HashTag `elem` used then hashTag . below 16384 . upper <$> step stream else pure ""
   nth <- traverse (\nth -> (,) nth <$> digits stream) nths
-  let draws = Draws {drawsNumber = number, drawsTag = tag, drawsNth = nth}
-  found <- traverse (\fill -> fill draws stream) fillers
-  pure Filled {filledWords = concat found, filledNumber = number}
+  found <- traverse (\fill -> fill (Draws number tag nth) stream) fillers
+  pure (concat found, number)
   where
     used = concat [parts | OneWord parts <- templateWords]
     needsKey = DrawnKey `elem` used || Data `elem` used
@@ -155,17 +143,15 @@ filler dataset templateWords = \stream -> do
     fillers = map ready templateWords
     hashTag slot =
       "{" <> Char8.pack (reverse (take 5 (reverse (show (100000 + slot :: Int))))) <> "}"
-    digits stream =
-      keyOf (datasetDigits dataset) . below (shapeKeys (datasetShape dataset)) . upper <$> step stream
-
+    digits stream = keyOf (datasetDigits dataset) . below (shapeKeys shape) . upper <$> step stream
+    shape = datasetShape dataset
     ready :: TemplateWord -> Draws -> Stream -> IO [ByteString]
     ready = \case
       OneWord [Literal fixed] -> \_ _ -> pure [fixed]
       OneWord [one] -> let made = piece one in \draws stream -> (: []) <$> made draws stream
       OneWord parts ->
         let made = map piece parts
-         in \draws stream ->
-              (: []) . ByteString.concat <$> traverse (\make -> make draws stream) made
+         in \draws stream -> (: []) . ByteString.concat <$> traverse (\make -> make draws stream) made
       TwoNumbers bound width -> \_ stream -> do
         low <- below (max 1 (bound - width)) . upper <$> step stream
         pure [Char8.pack (show low), Char8.pack (show (low + width))]
@@ -179,14 +165,10 @@ filler dataset templateWords = \stream -> do
       DrawnKey -> \draws _ -> pure (keyOf (datasetKeys dataset) (drawsNumber draws))
       HashTag -> \draws _ -> pure (drawsTag draws)
       NamedKey law count ->
-        let chooser = newChooser law count (shapeThreads (datasetShape dataset))
+        let chooser = newChooser law count (shapeThreads shape)
          in \_ stream -> step stream >> namedKey <$> choose chooser stream
       RandomValue size ->
-        let values =
-              newValues
-                (shapeSeed (datasetShape dataset))
-                (SizeFixed size)
-                (shapeCompressible (datasetShape dataset))
+        let values = newValues (shapeSeed shape) (SizeFixed size) (shapeCompressible shape)
          in \_ stream -> valueOf values . fromIntegral . upper <$> step stream
       RandomBelow bound -> \_ stream -> Char8.pack . show . below bound . upper <$> step stream
 

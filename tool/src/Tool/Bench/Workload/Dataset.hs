@@ -1,27 +1,20 @@
 -- | The base of all kinds of operation of a workload: its keys, its values, and how keys are drawn;
 -- and the type of a kind.
 module Tool.Bench.Workload.Dataset
-  ( -- * What is wanted
-    Shape (..),
+  ( Shape (..),
     defaultShape,
-
-    -- * What is made of it
     Dataset (..),
     newDataset,
     drawKey,
     foundOrMissing,
     compared,
     valueOfKey,
-
-    -- * Operations and their kinds
     Drawn (..),
     Outcome (..),
     Kind (..),
     plainKind,
     sharedKind,
     Make,
-
-    -- * Before the clock starts
     Step (..),
     StepPlace (..),
     mergeSteps,
@@ -193,13 +186,7 @@ plainKind name command steps make = sharedKind name command steps $ \ !kind stre
 
 -- | Like 'plainKind', for a command that tells which key it looks up.
 sharedKind :: Text -> Text -> [Step] -> (Int -> Make) -> Kind
-sharedKind name command steps make =
-  Kind
-    { kindName = name,
-      kindStats = Just [(command, 1)],
-      kindMake = make,
-      kindSteps = steps
-    }
+sharedKind name command steps make = Kind name (Just [(command, 1)]) make steps
 {-# INLINE sharedKind #-}
 
 -- | A step before the clock starts.

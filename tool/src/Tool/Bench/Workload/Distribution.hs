@@ -7,15 +7,12 @@ module Tool.Bench.Workload.Distribution
     needsTable,
     mostInTable,
     weightOf,
-
-    -- * Drawing
     Chooser,
     newChooser,
     choose,
   )
 where
 
-import Control.Monad (when)
 import Control.Monad.ST (ST)
 import Data.Bits (shiftL, shiftR, (.&.), (.|.))
 import Data.Primitive.PrimArray
@@ -53,26 +50,17 @@ distribution = do
     "disjoint" -> pure Disjoint
     "zipf" -> Zipf <$> optionally 0.99 exponent'
     "gaussian" -> Gaussian <$> optionally 0.1 share
-    "hot" -> do
-      keys <- optionally 0.2 share
-      HotSet keys <$> optionally 0.8 share
+    "hot" -> HotSet <$> optionally 0.2 share <*> optionally 0.8 share
     "latest" -> Latest <$> optionally 0.99 exponent'
     _ ->
-      complain
-        ( "the distribution is uniform, sequential, disjoint, zipf, gaussian, hot or latest, not "
-            <> show word
-            <> ";"
-        )
+      complain $
+        "the distribution is uniform, sequential, disjoint, zipf, gaussian, hot or latest, not "
+          <> (show word <> ";")
   where
     optionally standard syntax = text ":" >>= \more -> if more then syntax else pure standard
-    exponent' = do
-      found <- decimal "an exponent"
-      when (found > 20) $ complain "an exponent can be 20 at most,"
-      pure found
-    share = do
-      found <- decimal "a share"
-      when (found <= 0 || found >= 1) $ complain "a share is more than 0 and less than 1,"
-      pure found
+    exponent' = decimal "an exponent" >>= within (<= 20) "an exponent can be 20 at most,"
+    share = decimal "a share" >>= within (\x -> x > 0 && x < 1) "a share is more than 0 and less than 1,"
+    within good problem found = if good found then pure found else complain problem
 
 -- | The text that 'distribution' reads.
 describeDistribution :: Distribution -> String
@@ -89,11 +77,7 @@ describeDistribution = \case
 
 -- | Whether the distribution needs a table with a word per key.
 needsTable :: Distribution -> Bool
-needsTable = \case
-  Uniform -> False
-  Sequential -> False
-  Disjoint -> False
-  _ -> True
+needsTable = (`notElem` [Uniform, Sequential, Disjoint])
 
 -- | The largest number of keys of a table: 128 MB.
 mostInTable :: Int

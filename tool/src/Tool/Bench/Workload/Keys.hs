@@ -5,8 +5,6 @@ module Tool.Bench.Workload.Keys
     keyCount,
     keyOf,
     longestKey,
-
-    -- * Templates
     KeyTemplate (..),
     KeyPart (..),
     keyTemplate,

@@ -8,8 +8,6 @@ module Tool.Bench.Workload.Named
     testGroups,
     setScript,
     setScriptDigest,
-
-    -- * Subscribers
     withSubscribers,
   )
 where

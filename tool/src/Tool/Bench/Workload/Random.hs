@@ -3,20 +3,15 @@
 -- SplitMix64 (Steele, Lea, Flood 2014): a counter and a bijection that mixes. Each thread of a run
 -- has a stream of its own, which depends only on the seed and the thread's number.
 module Tool.Bench.Workload.Random
-  ( -- * A thread's numbers
-    Stream,
+  ( Stream,
     newStream,
     step,
     current,
     turn,
     streamThread,
-
-    -- * A word's parts
     below,
     upper,
     lower,
-
-    -- * Pure
     mix,
     gamma,
   )
@@ -24,11 +19,6 @@ where
 
 import Data.Bits (shiftR, xor, (.&.))
 import Data.Primitive.ByteArray
-  ( MutableByteArray,
-    newByteArray,
-    readByteArray,
-    writeByteArray,
-  )
 import Data.Word (Word64)
 import GHC.Exts (RealWorld)
 

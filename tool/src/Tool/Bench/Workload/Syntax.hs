@@ -2,8 +2,6 @@
 module Tool.Bench.Workload.Syntax
   ( Syntax,
     parse,
-
-    -- * Primitives
     peek,
     rest,
     ended,
@@ -12,8 +10,6 @@ module Tool.Bench.Workload.Syntax
     takeWhile',
     expect,
     complain,
-
-    -- * Built from them
     separated,
     natural,
     positive,
@@ -22,19 +18,18 @@ module Tool.Bench.Workload.Syntax
   )
 where
 
-import Control.Monad (ap, unless, when)
-import Data.Char (isDigit)
-import Data.List (isPrefixOf)
+import Control.Monad (ap, liftM, unless, when)
+import Data.Char (digitToInt, isDigit)
+import Data.List (stripPrefix)
 import Data.List qualified as List
+import Data.Maybe (listToMaybe)
 import Text.Read (readMaybe)
 
 -- | A parser of text that knows its column.
 newtype Syntax a = Syntax (Int -> String -> Either (Int, String) (a, Int, String))
 
 instance Functor Syntax where
-  fmap f (Syntax run) = Syntax $ \column input -> do
-    (result, at, left) <- run column input
-    pure (f result, at, left)
+  fmap = liftM
 
 instance Applicative Syntax where
   pure result = Syntax (\column input -> Right (result, column, input))
@@ -60,8 +55,7 @@ parse syntax input = case run 1 input of
 
 -- | The next character, without consuming it.
 peek :: Syntax (Maybe Char)
-peek = Syntax $ \column input ->
-  Right (case input of [] -> Nothing; first : _ -> Just first, column, input)
+peek = listToMaybe <$> rest
 
 -- | The rest of the text, without consuming it.
 rest :: Syntax String
@@ -81,11 +75,9 @@ takeWhile' wanted = Syntax $ \column input ->
 
 -- | Takes this text if it comes next. Returns whether it did.
 text :: String -> Syntax Bool
-text wanted = Syntax $ \column input ->
-  Right $
-    if wanted `isPrefixOf` input
-      then (True, column + length wanted, drop (length wanted) input)
-      else (False, column, input)
+text wanted = Syntax $ \column input -> Right $ case stripPrefix wanted input of
+  Just left -> (True, column + length wanted, left)
+  Nothing -> (False, column, input)
 
 -- | Takes this text, or fails.
 expect :: String -> Syntax ()
@@ -110,12 +102,10 @@ natural :: String -> Int -> Syntax Int
 natural what most = do
   digits <- takeWhile' isDigit
   when (null digits) $ complain ("expected " <> what)
-  let number = read' digits
+  let number = List.foldl' (\total digit -> total * 10 + toInteger (digitToInt digit)) 0 digits
   when (number > toInteger most) $
     complain (what <> " can be " <> show most <> " at most, not " <> digits)
   pure (fromInteger number)
-  where
-    read' = List.foldl' (\total digit -> total * 10 + toInteger (fromEnum digit - fromEnum '0')) 0
 
 -- | Like 'natural', but not 0. The last text is the error for that.
 positive :: String -> Int -> String -> Syntax Int

@@ -12,15 +12,12 @@
 -- @{{@ and @}}@ are braces that mean nothing. A brace before anything but a
 -- letter means nothing either, so that a script's tables need no care.
 module Tool.Bench.Workload.Template
-  ( -- * Tasks
-    Task (..),
+  ( Task (..),
     taskName,
     Mix,
     mix,
     taskList,
     describeMix,
-
-    -- * Commands
     Template (..),
     TemplateWord (..),
     Piece (..),

@@ -6,12 +6,11 @@ module Tool.Bench.Workload.Values
     newValues,
     valueOf,
     holds,
-
-    -- * Sizes
     ValueSizes (..),
     valueSizes,
     describeSizes,
     largestSize,
+    sharesUpTo,
   )
 where
 
@@ -104,12 +103,16 @@ newValues seed sizes compressible =
         SizeFixed one -> Between one one
         SizeRange from to -> Between from to
         SizeWeighted weighted ->
-          let weights = map (toInteger . snd) (NonEmpty.toList weighted)
-              mark upTo = fromInteger (upTo * 0x100000000 `div` sum weights)
-           in ByMark
-                (primArrayFromList (map mark (drop 1 (scanl (+) 0 weights))))
-                (primArrayFromList (map fst (NonEmpty.toList weighted)))
+          let (every, weights) = unzip (NonEmpty.toList weighted)
+           in ByMark (primArrayFromList (sharesUpTo weights)) (primArrayFromList every)
     }
+
+-- | The cumulative weights, as shares of 2^32.
+sharesUpTo :: [Int] -> [Word64]
+sharesUpTo weights =
+  [fromInteger (upTo * 0x100000000 `div` max 1 total) | upTo <- drop 1 (scanl (+) 0 (map toInteger weights))]
+  where
+    total = sum (map toInteger weights)
 
 -- | The value for a key's number. \(O(1)\), copies nothing.
 valueOf :: Values -> Int -> ByteString
