@@ -9,12 +9,13 @@ where
 import Control.Exception (bracket_)
 import Control.Monad (filterM, unless)
 import Data.Foldable (for_)
+import Data.Functor ((<&>))
 import Data.List (intercalate, nub, sort)
 import Data.List.NonEmpty (NonEmpty (..))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (catMaybes, isJust)
+import Data.Maybe (catMaybes, fromMaybe, isJust, listToMaybe, mapMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import System.Directory
@@ -76,29 +77,21 @@ axesOf options = do
     Axes
       { axesServers = servers,
         axesPersistence = campaignPersistence options,
-        axesPlaces = case campaignPlaces options of
-          [] -> Place "temporary" temporary :| []
-          first : others -> first :| others,
+        axesPlaces = fromMaybe (Place "temporary" temporary :| []) (NonEmpty.nonEmpty (campaignPlaces options)),
         axesWorkloads = campaignWorkloads options,
         axesPayloads = campaignPayloads options,
         axesClients = campaignClients options,
         axesNets = campaignNets options
       }
   where
-    found = do
-      known <- filterM (fmap (/= Nothing) . findExecutable) ["redis-server", "valkey-server"]
-      case known of
-        first : _ -> pure (Named first first :| [])
-        [] ->
-          unavailable
-            "neither redis-server nor valkey-server is on the search path: name one by --spawn"
+    found = filterM (fmap isJust . findExecutable) ["redis-server", "valkey-server"] >>= maybe none named . listToMaybe
+    named first = pure (Named first first :| [])
+    none = unavailable "neither redis-server nor valkey-server is on the search path: name one by --spawn"
 
 planOf :: CampaignOptions -> Axes -> Either String Plan
 planOf options axes = plan costs (campaignBudget options) (campaignIterations options) soaks cells
   where
-    cells
-      | campaignFull options = fullProduct carriesValue axes
-      | otherwise = star carriesValue axes
+    cells = (if campaignFull options then fullProduct else star) carriesValue axes
     soaks =
       [ (soak, cell {cellWorkload = soakWorkload soak, cellPersistence = soakPersistence soak})
         | soak <- nub (campaignSoaks options),
@@ -110,13 +103,13 @@ planOf options axes = plan costs (campaignBudget options) (campaignIterations op
 
 -- Finds a place where servers cannot write before anything is measured.
 usablePlace :: Place -> IO ()
-usablePlace place = do
-  exists <- doesDirectoryExist (placePath place)
-  unless exists (invalidRun ("--dir " <> placePath place <> ": there is no such directory"))
+usablePlace (Place _ path) = do
+  exists <- doesDirectoryExist path
+  unless exists (invalidRun ("--dir " <> path <> ": there is no such directory"))
   process <- getProcessID
-  let probe = placePath place </> ("redis-client-" <> show process)
+  let probe = path </> ("redis-client-" <> show process)
   tried <- tryIOError (bracket_ (createDirectory probe) (removeDirectory probe) (pure ()))
-  either (const (invalidRun ("--dir " <> placePath place <> ": cannot be written"))) pure tried
+  either (const (invalidRun ("--dir " <> path <> ": cannot be written"))) pure tried
 
 -- The settings that must be the same for all measurements of a directory. The programs and places
 -- are those that are used: without options they depend on the search path and the environment.
@@ -132,12 +125,8 @@ settings options axes delaying =
       ("reference", if measuringReference measuring then "redis-benchmark" else "none"),
       ("allowed", if null allowed then "nothing" else listed (map checkName (sort allowed))),
       ("durability", span' (measuringDurability measuring)),
-      ( "programs",
-        listed [label <> "=" <> path | Named label path <- NonEmpty.toList (axesServers axes)]
-      ),
-      ( "places",
-        listed [label <> "=" <> path | Place label path <- NonEmpty.toList (axesPlaces axes)]
-      ),
+      ("programs", listed [label <> "=" <> path | Named label path <- NonEmpty.toList (axesServers axes)]),
+      ("places", listed [label <> "=" <> path | Place label path <- NonEmpty.toList (axesPlaces axes)]),
       ("round trips by", case delaying of DelayerNetem -> "netem"; DelayerRelay _ -> "relay")
     ]
   where
@@ -166,24 +155,18 @@ measureAll store delaying measuring planned = do
   where
     one total left (number, step) = do
       outcome <- measureStep delaying measuring step
-      let prefix = show (number :: Int) <> "/" <> show total <> " " <> stepName step <> ": "
-          suffix = ", about " <> renderSpan (roughly (left number)) <> " left"
+      let report text =
+            say $
+              concat [show (number :: Int), "/", show total, " ", stepName step, ": ", text]
+                <> (", about " <> renderSpan (roughly (left number)) <> " left")
       case outcome of
-        Left problem -> do
-          say (prefix <> "FAILED: " <> problem <> suffix)
-          pure (Just (stepName step, problem))
+        Left problem -> Just (stepName step, problem) <$ report ("FAILED: " <> problem)
         Right document -> do
           keep store (stepName step) document
           let runs = documentRuns document
               rates = map (thousands . round . iterationRate) (concatMap runIterations runs)
               invalid = map Text.unpack (concatMap runProblems runs)
-          say
-            ( prefix
-                <> intercalate ", " rates
-                <> " a second"
-                <> concatMap ("; INVALID: " <>) (take 1 invalid)
-                <> suffix
-            )
+          report (intercalate ", " rates <> " a second" <> concatMap ("; INVALID: " <>) (take 1 invalid))
           pure Nothing
 
 say :: String -> IO ()
@@ -199,8 +182,8 @@ conclude ::
   [(FilePath, String)] ->
   IO ExitCode
 conclude store options (start, delaying) planned failures = do
-  disks <- traverse (\place -> (,) (placeLabel place) <$> probeDisk (placePath place)) places
-  let about = described disks start
+  disks <- traverse (\(Place label path) -> fmap ((,) label) <$> probeDisk path) places
+  let about = described (catMaybes disks) start
   cells <- traverse (together . iterationsOf . snd) (planCells planned)
   soaks <- traverse (\(soak, cell) -> together [StepSoak cell (soakSeconds soak)]) (planSoaks planned)
   let document =
@@ -218,35 +201,28 @@ conclude store options (start, delaying) planned failures = do
     measuring = campaignMeasuring options
     described disks facts =
       facts
-        { manifestDisk = firstOf disks,
-          manifestFacts = Map.union (fsyncs disks) (manifestFacts facts)
+        { manifestDisk = snd <$> listToMaybe disks,
+          manifestFacts = Map.union (Map.fromList (map fsync disks)) (manifestFacts facts)
         }
     iterationsOf cell = [StepCell cell number | number <- [1 .. planIterations planned]]
     -- The places of the cells, each once.
     places = nub (map (cellPlace . snd) (planCells planned))
-    firstOf disks = case [disk | (_, Just disk) <- disks] of
-      disk : _ -> Just disk
-      [] -> Nothing
-    fsyncs disks =
-      Map.fromList
-        [ ( "directory_" <> Text.pack label,
-            diskFilesystem disk <> ", fsync p50 " <> took 50 disk <> ", p99 " <> took 99 disk
-          )
-          | (label, Just disk) <- disks
-        ]
+    fsync (label, disk) =
+      ( "directory_" <> Text.pack label,
+        diskFilesystem disk <> ", fsync p50 " <> took 50 disk <> ", p99 " <> took 99 disk
+      )
     took share = Text.pack . duration . Histogram.percentile share . diskFsync
     together names = do
       found <- catMaybes <$> traverse (recall store . stepName) names
-      pure $ case concatMap documentRuns found of
-        [] -> Nothing
-        first : others ->
-          Just
-            first
-              { runIterations = concatMap runIterations (first : others),
-                runNotes = nub (concatMap runNotes (first : others)),
-                runProblems = nub (concatMap runProblems (first : others)) <> unlike found,
-                runReference = median' (first : others)
-              }
+      let runs = concatMap documentRuns found
+      pure $
+        listToMaybe runs <&> \first ->
+          first
+            { runIterations = concatMap runIterations runs,
+              runNotes = nub (concatMap runNotes runs),
+              runProblems = nub (concatMap runProblems runs) <> unlike found,
+              runReference = median' (mapMaybe runReference runs)
+            }
     -- Windows that were measured in different ways do not belong to one cell.
     unlike documents =
       [ "its measurements differ in " <> Text.intercalate ", " differing
@@ -268,16 +244,9 @@ conclude store options (start, delaying) planned failures = do
     several values = or (zipWith (/=) values (drop 1 values))
     soaked run = run {runName = "soak " <> runName run}
     -- The median of the references, by rate.
-    median' runs =
-      let found =
-            Map.toAscList . Map.fromList $
-              [ (referenceOpsPerSecond it, it)
-                | run <- runs,
-                  Just it <- [runReference run]
-              ]
-       in case drop ((length found - 1) `div` 2) found of
-            (_, middle) : _ -> Just middle
-            [] -> Nothing
+    median' references =
+      let found = Map.elems (Map.fromList [(referenceOpsPerSecond it, it) | it <- references])
+       in listToMaybe (drop ((length found - 1) `div` 2) found)
     notes =
       map Text.pack $
         planCuts planned

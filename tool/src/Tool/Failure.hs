@@ -13,24 +13,14 @@ module Tool.Failure
   )
 where
 
-import Control.Exception
-  ( Exception (displayException),
-    SomeException,
-    fromException,
-    throwIO,
-  )
+import Control.Exception (Exception (displayException), SomeException, fromException, throwIO)
 import Data.Char (isLower, toLower)
 import Data.List (intercalate, nub)
 import GHC.IO.Exception (IOErrorType (ResourceVanished), IOException (ioe_description))
 import Redis.Config (ConfigError)
 import Redis.Error qualified as Redis
 import Redis.TestKit.Wait (TestKitFailure)
-import System.IO.Error
-  ( ioeGetErrorString,
-    ioeGetErrorType,
-    ioeGetFileName,
-    isFullError,
-  )
+import System.IO.Error (ioeGetErrorString, ioeGetErrorType, ioeGetFileName, isFullError)
 
 -- | An exit code and the line to print.
 data Failure = Failure
@@ -98,14 +88,9 @@ ioError' problem = maybe id (\file -> ((file <> ": ") <>)) (ioeGetFileName probl
       first : second : rest | isLower second || second == ' ' -> toLower first : second : rest
       _ -> text
 
--- | The exit code of a comparison or a gate that failed.
-exitGateMissed :: Int
+-- | Exit codes: of a comparison or a gate that failed; of bad options, or of a run that is not valid;
+-- and if something outside the program is missing.
+exitGateMissed, exitInvalid, exitUnavailable :: Int
 exitGateMissed = 1
-
--- | The exit code of bad options, or of a run that is not valid.
-exitInvalid :: Int
 exitInvalid = 2
-
--- | The exit code if something outside the program is missing.
-exitUnavailable :: Int
 exitUnavailable = 3

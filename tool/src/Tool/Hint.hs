@@ -8,6 +8,7 @@ module Tool.Hint
 where
 
 import Control.Exception (catch, throwIO)
+import Control.Monad (guard)
 import Data.List (isPrefixOf)
 import Data.Maybe (isJust)
 import Data.Text qualified as Text
@@ -29,41 +30,37 @@ withHint options action
     tls = tlsWanted (connectionTls options) || maybe False (isJust . getTls . urlConfig) (connectionUrl options)
     line problem hint = place problem <> serverProblem problem <> "; " <> hint
     place = \case
-      Redis.TimeoutError Redis.TimeoutFailure {Redis.timeoutConnecting = Nothing} -> Text.unpack (targetNodeName (targetOf options)) <> ": "
+      Redis.TimeoutError Redis.TimeoutFailure {Redis.timeoutConnecting = Nothing} ->
+        Text.unpack (targetNodeName (targetOf options)) <> ": "
       _ -> ""
 
 -- | The hint for an error, if there is one. Takes whether the connection used TLS.
 hintFor :: Bool -> Redis.Error -> Maybe String
 hintFor tls problem
-  | tls = case problem of
-    Redis.TimeoutError (Redis.TimeoutFailure _ Redis.NotSent _ _) -> Just withoutTls
-    Redis.ConnectionError (Redis.ConnectionFailure _ _ _ (Redis.ConnectTimedOut _)) -> Just withoutTls
-    Redis.ConnectionError (Redis.ConnectionFailure _ _ _ (Redis.TlsTimedOut _)) -> Just withoutTls
-    Redis.ConnectionError (Redis.ConnectionFailure _ _ _ (Redis.TlsFailed why))
-      | "what the peer answers is not TLS" `isPrefixOf` why ->
-        Just withoutTls
-    _ -> Nothing
-  | otherwise = case problem of
-    Redis.ConnectionError Redis.ConnectionFailure {Redis.connectionCause = cause}
-      | hungUp (Redis.renderCause cause) ->
-        Just withTls
-    Redis.RoutingError (Redis.RoutingFailure _ _ (Redis.NoReachableNode tried)) ->
-      ended (map (reason . snd) tried)
-    Redis.RoutingError (Redis.RoutingFailure _ _ (Redis.AttemptsExhausted tried)) ->
-      ended (map (reason . snd) tried)
-    _ -> Nothing
+  | tls = "is this a port without TLS? It would leave TLS unanswered" <$ guard silent
+  | otherwise = "is this a port with TLS? Then say --tls (in a URL, rediss://)" <$ guard ended
   where
-    withoutTls = "is this a port without TLS? It would leave TLS unanswered"
-    withTls = "is this a port with TLS? Then say --tls (in a URL, rediss://)"
+    silent = case problem of
+      Redis.TimeoutError (Redis.TimeoutFailure _ Redis.NotSent _ _) -> True
+      Redis.ConnectionError (Redis.ConnectionFailure _ _ _ cause) -> case cause of
+        Redis.ConnectTimedOut _ -> True
+        Redis.TlsTimedOut _ -> True
+        Redis.TlsFailed why -> "what the peer answers is not TLS" `isPrefixOf` why
+        _ -> False
+      _ -> False
+    ended = case problem of
+      Redis.ConnectionError Redis.ConnectionFailure {Redis.connectionCause = cause} ->
+        hungUp (Redis.renderCause cause)
+      Redis.RoutingError (Redis.RoutingFailure _ _ (Redis.NoReachableNode tried)) -> stopped tried
+      Redis.RoutingError (Redis.RoutingFailure _ _ (Redis.AttemptsExhausted tried)) -> stopped tried
+      _ -> False
     -- A server that has stopped refuses the next connection.
-    ended reasons
-      | any hungUp reasons && not (any (like (Redis.ConnectFailed "")) reasons) = Just withTls
-      | otherwise = Nothing
+    stopped tried =
+      let reasons = map (reason . snd) tried
+       in any hungUp reasons && not (any (like (Redis.ConnectFailed "")) reasons)
     hungUp said =
       like (Redis.BrokenConnection "") said
-        || said == Redis.renderCause Redis.ClosedByPeer
-        -- An alert by which TLS refuses.
-        || said
-          == Redis.renderCause
-            (Redis.TlsFailed "the server expects TLS on this port: use rediss:// or setTls")
+        || said `elem` map Redis.renderCause [Redis.ClosedByPeer, Redis.TlsFailed alert]
+    -- By which TLS refuses.
+    alert = "the server expects TLS on this port: use rediss:// or setTls"
     like cause said = takeWhile (/= '(') (Redis.renderCause cause) `isPrefixOf` said

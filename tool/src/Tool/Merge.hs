@@ -6,12 +6,13 @@ module Tool.Merge
   )
 where
 
+import Control.Applicative ((<|>))
 import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty (..))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (catMaybes, fromMaybe, listToMaybe, mapMaybe)
+import Data.Maybe (listToMaybe, mapMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Bench.Document
@@ -34,14 +35,9 @@ mergeDocuments :: NonEmpty (Text, Document) -> Either String Document
 mergeDocuments documents@((firstName, first) :| others)
   | null others = Left "one document alone cannot be merged"
   | null shared =
-    Left
-      ( "no run is in all of them: "
-          <> List.intercalate
-            "; "
-            [ Text.unpack (name <> " has " <> names document)
-              | (name, document) <- NonEmpty.toList documents
-            ]
-      )
+    Left . Text.unpack $
+      "no run is in all of them: "
+        <> Text.intercalate "; " [name <> " has " <> names document | (name, document) <- everyone]
   | otherwise =
     Right
       Document
@@ -56,58 +52,41 @@ mergeDocuments documents@((firstName, first) :| others)
                 ],
                 clockNotes,
                 [ name <> ": the run " <> runName run <> " is left out, because not all have it"
-                  | (name, document) <- NonEmpty.toList documents,
+                  | (name, document) <- everyone,
                     run <- documentRuns document,
                     runName run `notElem` shared
                 ],
-                concat
-                  [ map ((name <> ": ") <>) (documentNotes document)
-                    | (name, document) <- NonEmpty.toList documents
-                  ]
+                [name <> ": " <> note | (name, document) <- everyone, note <- documentNotes document]
               ],
           documentOrigins =
-            [ Origin
-                { originName = name,
-                  originManifest = documentManifest document,
-                  originClock = clockOf document
-                }
-              | (name, document) <- NonEmpty.toList documents
-            ]
+            [Origin name (documentManifest document) (clockOf document) | (name, document) <- everyone]
         }
   where
+    everyone = NonEmpty.toList documents
     names document = Text.intercalate ", " (map runName (documentRuns document))
     shared = [runName run | run <- documentRuns first, all (has (runName run) . snd) others]
     has name document = any ((== name) . runName) (documentRuns document)
     partsOf wanted =
       [ Part {partName = name, partAhead = maybe 0 clockOffset (clockOf document), partRun = run}
-        | (name, document) <- NonEmpty.toList documents,
+        | (name, document) <- everyone,
           Just run <- [List.find ((== wanted) . runName) (documentRuns document)]
       ]
     -- How far a document's clock is ahead of the first document's.
     clockOf document = do
       theirs <- serverTime document
       ours <- serverTime first
-      pure
-        Clock
-          { clockOffset = clockOffset theirs - clockOffset ours,
-            clockUncertainty = clockUncertainty theirs + clockUncertainty ours
-          }
+      pure (Clock (clockOffset theirs - clockOffset ours) (clockUncertainty theirs + clockUncertainty ours))
     serverTime document = listToMaybe (mapMaybe (serverClock . runServer) (documentRuns document))
     clockNotes =
       [ name <> ": " <> case clockOf document of
-          Just clock ->
-            "its clock is ahead of that of "
-              <> firstName
-              <> " by "
-              <> format Nanoseconds (fromIntegral (clockOffset clock))
+          Just (Clock ahead uncertainty) ->
+            "its clock is ahead of that of " <> firstName <> " by " <> nanos ahead
               <> ", give or take "
-              <> format Nanoseconds (fromIntegral (clockUncertainty clock))
-          Nothing ->
-            "its clock was not compared with that of "
-              <> firstName
-              <> " and is taken to be the same"
+              <> nanos uncertainty
+          Nothing -> "its clock was not compared with that of " <> firstName <> " and is taken to be the same"
         | (name, document) <- others
       ]
+    nanos = format Nanoseconds . fromIntegral
 
 mergeRuns :: NonEmpty Part -> Run
 mergeRuns parts@(first :| _) =
@@ -119,7 +98,13 @@ mergeRuns parts@(first :| _) =
           { serverRefused = List.nub (concatMap (serverRefused . runServer . partRun) parts)
           },
       runIterations = map snd merged,
-      runProblems = concatMap own parts <> catMaybes (zipWith apart [1 :: Int ..] (map fst merged)),
+      runProblems =
+        concatMap own parts
+          <> [ "window " <> shown number
+                 <> ": the generators measured at different times and have no moment in common"
+               | (number, (common, _)) <- zip [1 :: Int ..] merged,
+                 common <= 0
+             ],
       runNotes =
         List.nub (concatMap (runNotes . partRun) parts)
           <> [ "only as many windows are merged as the shortest has"
@@ -130,19 +115,7 @@ mergeRuns parts@(first :| _) =
   where
     count = length . runIterations . partRun
     timed part = map ((,) (partAhead part)) (runIterations (partRun part))
-    merged =
-      [ mergeIterations these
-        | windows <- columns (fmap timed parts),
-          Just these <- [NonEmpty.nonEmpty windows]
-      ]
-    apart number common
-      | common <= 0 =
-        Just
-          ( "window "
-              <> shown number
-              <> ": the generators measured at different times and have no moment in common"
-          )
-      | otherwise = Nothing
+    merged = map mergeIterations (columns (fmap timed parts))
     -- The problems of each part, without the different counts of commands: the server's counts
     -- include the commands of the other generators.
     own part =
@@ -155,10 +128,8 @@ mergeRuns parts@(first :| _) =
       run {runIterations = [one {iterationAgreement = NotComparable ""} | one <- runIterations run]}
 
 -- As many lists as the shortest list has items.
-columns :: NonEmpty [a] -> [[a]]
-columns rows = case traverse List.uncons (NonEmpty.toList rows) of
-  Just pairs -> map fst pairs : maybe [] columns (NonEmpty.nonEmpty (map snd pairs))
-  Nothing -> []
+columns :: NonEmpty [a] -> [NonEmpty a]
+columns = maybe [] (\pairs -> fmap fst pairs : columns (fmap snd pairs)) . traverse List.uncons
 
 mergeSpecs :: NonEmpty Spec -> Spec
 mergeSpecs specs@(first :| others) =
@@ -187,29 +158,16 @@ mergeIterations windows =
       { iterationStarted = from,
         iterationSeconds = secondsIn (to - from),
         iterationCommon =
-          Just
-            Common
-              { commonSeconds = max 0 (secondsIn (commonTo - commonFrom)),
-                commonOps = sum (fmap opsInCommon placed)
-              },
+          Just (Common (max 0 (secondsIn (commonTo - commonFrom))) (sum (fmap opsInCommon placed))),
         iterationCommands = Map.unionsWith (<>) (map iterationCommands iterations),
         iterationErrors = Map.unionsWith (+) (map iterationErrors iterations),
-        iterationSeries =
-          mergeSeries
-            [ (begin - from, iterationSeries one)
-              | (begin, one) <- NonEmpty.toList placed
-            ],
+        iterationSeries = mergeSeries [(begin - from, iterationSeries one) | (begin, one) <- NonEmpty.toList placed],
         iterationNodes = Map.unionsWith (<>) (map iterationNodes iterations),
-        iterationSamples = maybe [] samplesOf observer,
-        iterationEvents = maybe [] eventsOf observer,
+        iterationSamples = foldMap samplesOf observer,
+        iterationEvents = foldMap eventsOf observer,
         iterationCpu = sum (map iterationCpu iterations),
         iterationGcCpu = sum <$> traverse iterationGcCpu iterations,
-        iterationMemory =
-          Memory
-            { memoryPeakResident = total memoryPeakResident,
-              memoryMaxInUse = total memoryMaxInUse,
-              memoryMaxLive = total memoryMaxLive
-            },
+        iterationMemory = Memory (total memoryPeakResident) (total memoryMaxInUse) (total memoryMaxLive),
         iterationTrust = mergeTrust (map iterationTrust iterations),
         iterationAgreement = mergeAgreements (map iterationAgreement iterations)
       }
@@ -223,27 +181,18 @@ mergeIterations windows =
     (commonFrom, commonTo) = (maximum (fmap fst placed), minimum ends)
     later begin = secondsIn (begin - from)
     -- All generators watch the same server: the samples of one are enough.
-    observer = case filter (not . null . iterationSamples . snd) (NonEmpty.toList placed) of
-      one : _ -> Just one
-      [] -> listToMaybe (NonEmpty.toList placed)
+    observer = List.find (not . null . iterationSamples . snd) placed <|> listToMaybe (NonEmpty.toList placed)
     total part = sum (map (part . iterationMemory) iterations)
     samplesOf (begin, one) =
       [each {sampleAt = sampleAt each + later begin} | each <- iterationSamples one]
     eventsOf (begin, one) =
-      [ each
-          { eventAt = eventAt each + later begin,
-            eventUntil = eventUntil each + later begin
-          }
+      [ each {eventAt = eventAt each + later begin, eventUntil = eventUntil each + later begin}
         | each <- iterationEvents one
       ]
     -- A slice that lies only partly in the common part counts in proportion.
     opsInCommon (begin, one) = case iterationSeries one of
       [] -> fromIntegral (iterationOps one) * within 0 (iterationSeconds one)
-      slices ->
-        sum
-          [ fromIntegral (sliceOps slice) * within (sliceAt slice) (sliceSpan slice)
-            | slice <- slices
-          ]
+      slices -> sum [fromIntegral (sliceOps slice) * within (sliceAt slice) (sliceSpan slice) | slice <- slices]
       where
         (low, high) = (secondsIn (commonFrom - begin), secondsIn (commonTo - begin))
         within at long
@@ -284,16 +233,12 @@ mergeTrust parts =
       trustProblems = List.nub (concatMap trustProblems parts)
     }
   where
-    most part = case mapMaybe part parts of
-      [] -> Nothing
-      first : rest -> Just (List.foldl' max first rest)
+    most part = maximum <$> NonEmpty.nonEmpty (mapMaybe part parts)
 
 -- Generators on one server see each other's commands in the server's counts.
 mergeAgreements :: [Agreement] -> Agreement
-mergeAgreements parts =
-  fromMaybe (NotComparable others) allAgree
+mergeAgreements =
+  maybe (NotComparable others) (Agrees . Map.unionsWith (+))
+    . traverse (\case Agrees counts -> Just counts; _ -> Nothing)
   where
     others = "several generators used the server, and each saw the others' commands in its counts"
-    allAgree =
-      Agrees . Map.unionsWith (+)
-        <$> traverse (\case Agrees counts -> Just counts; _ -> Nothing) parts

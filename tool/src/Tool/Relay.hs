@@ -20,20 +20,6 @@ import Control.Concurrent.Async
     withAsync,
   )
 import Control.Concurrent.STM
-  ( STM,
-    TQueue,
-    TVar,
-    atomically,
-    check,
-    modifyTVar',
-    newTQueueIO,
-    newTVarIO,
-    readTQueue,
-    readTVar,
-    readTVarIO,
-    writeTQueue,
-    writeTVar,
-  )
 import Control.Exception (IOException, bracket, finally, mask_, try)
 import Control.Monad (forever, unless, void)
 import Data.ByteString (ByteString)
@@ -74,7 +60,7 @@ withRelay held target action =
     workers <- newTVarIO Map.empty
     queue <- Queue <$> newTQueueIO <*> newTVarIO 0
     let stop = readTVarIO workers >>= mapConcurrently_ cancel . Map.elems
-        relay = Relay {relayPort = fromIntegral port, relayAccepted = accepted}
+        relay = Relay (fromIntegral port) accepted
     withAsync (release queue) $ \_ ->
       withAsync (acceptLoop relay workers (serve held target queue) socket) $ \accepting ->
         action relay `finally` (cancel accepting >> stop)
@@ -83,9 +69,7 @@ withRelay held target action =
 acceptLoop :: Relay -> TVar (Map Int (Async ())) -> (Socket -> IO ()) -> Socket -> IO ()
 acceptLoop relay workers serving socket = forever . mask_ $ do
   (client, _) <- Socket.accept socket
-  number <- atomically $ do
-    modifyTVar' (relayAccepted relay) (+ 1)
-    readTVar (relayAccepted relay)
+  number <- atomically (stateTVar (relayAccepted relay) (\known -> (known + 1, known + 1)))
   -- The thread begins masked, so that it reaches its handlers before a 'cancel' reaches it. It
   -- waits until it is in the list, so that it cannot remove itself before.
   listed <- newTVarIO False

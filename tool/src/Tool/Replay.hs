@@ -10,8 +10,9 @@ where
 import Control.Concurrent.Async (forConcurrently_, withAsync)
 import Control.Concurrent.STM (TQueue, atomically, newTQueueIO, readTQueue, writeTQueue)
 import Control.Exception (try)
-import Control.Monad (forM_, void, when)
+import Control.Monad (forM_, guard, void, when)
 import Data.ByteString qualified as ByteString
+import Data.Either (lefts, rights)
 import Data.Foldable (for_)
 import Data.IORef (IORef, atomicModifyIORef', newIORef, readIORef)
 import Data.IntMap.Strict (IntMap)
@@ -33,6 +34,7 @@ import Tool.Bench.Counters (errorClass)
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals (judged)
 import Tool.Bench.Environment (manifest, memory, wallClock)
+import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Outage (outageNotes, unlessAway, withObserved)
 import Tool.Bench.Reconcile (countsBefore, reconcile)
@@ -60,21 +62,12 @@ replay options = withOutputs (replayOutputs options) $ \write -> do
     documentOf about [run]
   where
     unreadable (number, LineProblem at expected) =
-      replayFile options
-        <> ":"
-        <> show number
-        <> ":"
-        <> show (at + 1)
-        <> ": "
-        <> expected
-        <> " is expected here"
+      concat [replayFile options, ":", show number, ":", show (at + 1), ": ", expected, " is expected here"]
 
 -- Three numbers for each command: its intended time, the time at which it was sent, and the time of
 -- its reply or its error; and the errors of the commands that failed.
 data Rows = Rows
-  { rowsIntended :: MutableByteArray RealWorld,
-    rowsSent :: MutableByteArray RealWorld,
-    rowsDone :: MutableByteArray RealWorld,
+  { rowsTimes :: MutableByteArray RealWorld,
     rowsFailed :: IORef (IntMap Text),
     -- For each thread that waits, how many replies it has.
     rowsReplies :: MutableByteArray RealWorld
@@ -91,9 +84,7 @@ played options recording = do
   before <- countsBefore target
   rows <-
     Rows
-      <$> newByteArray bytes
-      <*> newByteArray bytes
-      <*> newByteArray bytes
+      <$> newByteArray (count * 3 * 8)
       <*> newIORef IntMap.empty
       <*> (newByteArray (waiting * 8) >>= \replies -> replies <$ setByteArray replies 0 waiting (0 :: Int))
   queues <- traverse (const newTQueueIO) [1 .. waiting]
@@ -106,12 +97,7 @@ played options recording = do
       -- Some time for the threads to start.
       begun <- (+ 1000000) <$> monotonic
       withAsync (forConcurrently_ (zip [0 ..] queues) (collect rows)) $ \collecting -> do
-        submitAll
-          client
-          (dueFrom begun (replayPace options))
-          (IntMap.fromList (zip [0 ..] queues))
-          rows
-          commands
+        submitAll client (dueFrom begun (replayPace options)) (IntMap.fromList (zip [0 ..] queues)) rows commands
         unlessAway outages (sum <$> traverse (readByteArray (rowsReplies rows)) [0 .. waiting - 1]) collecting
       ended <- monotonic
       cpuAfter <- ownCpu
@@ -121,10 +107,8 @@ played options recording = do
   finished <- traverse (rowOf rows failures) (zip [0 ..] commands)
   let seconds = secondsIn (ended - begun)
       errors = Map.fromListWith (+) [(problem, 1) | Finished _ _ (Left problem) <- finished]
-      answered =
-        CommandCounts . Map.fromListWith (+) $
-          [(name, 1) | Finished name _ (Right _) <- finished, name /= "ping"]
-      late = [max 0 (timesSent times - timesIntended times) | Finished _ _ (Right times) <- finished]
+      answered = counted 1 [(name, 1) | Finished name _ (Right _) <- finished, name /= "ping"]
+      late = [max 0 (response - service) | Finished _ _ (Right (service, response)) <- finished]
   agreement <-
     if any (scripted . recordedName) commands
       then pure (NotComparable "scripts run commands of their own")
@@ -156,10 +140,7 @@ played options recording = do
                 iterationCpu = fromIntegral cpu,
                 iterationGcCpu = Nothing,
                 iterationMemory = used,
-                iterationTrust =
-                  noTrust
-                    { trustSchedule = if paced then Just (Histogram.fromValues late) else Nothing
-                    },
+                iterationTrust = noTrust {trustSchedule = Histogram.fromValues late <$ guard paced},
                 iterationAgreement = agreement
               }
           ],
@@ -171,7 +152,6 @@ played options recording = do
     target = targetOf (replayConnection options)
     commands = recordingCommands recording
     count = length commands
-    bytes = count * 8
     waiting = max 1 (min maxWaiters (recordingClients recording))
     paced = replayPace options /= PaceUnpaced
     scripted name = any (`ByteString.isPrefixOf` name) ["eval", "fcall"]
@@ -190,9 +170,8 @@ played options recording = do
             <> ", sent in "
             <> renderSpan seconds
             <> case replayPace options of
-              PaceTimes times ->
-                " at the recorded times"
-                  <> (if times == 1 then "" else ", " <> fixed 2 times <> " times as fast")
+              PaceTimes 1 -> " at the recorded times"
+              PaceTimes times -> " at the recorded times, " <> fixed 2 times <> " times as fast"
               PaceUnpaced -> " as fast as replies allowed"
       ]
         <> [ Text.pack (thousands left <> " left out: " <> obstacleText reason)
@@ -222,8 +201,8 @@ submitAll :: Client -> (Recorded -> IO Nanos) -> IntMap Lane -> Rows -> [Recorde
 submitAll client due queues rows commands = do
   forM_ (zip [0 ..] commands) $ \(row, one) -> do
     intended <- due one
-    writeByteArray (rowsIntended rows) row intended
-    monotonic >>= writeByteArray (rowsSent rows) row
+    writeByteArray (rowsTimes rows) (3 * row) intended
+    monotonic >>= writeByteArray (rowsTimes rows) (3 * row + 1)
     submitted <- try (Redis.submit client (Commands.raw (recordedWords one)))
     case submitted of
       Right pending -> for_ (laneOf one) $ \lane ->
@@ -241,7 +220,7 @@ collect rows (number, lane) =
       outcome <- Redis.tryAwaitReply pending
       case outcome of
         Right _ -> do
-          monotonic >>= writeByteArray (rowsDone rows) row
+          monotonic >>= writeByteArray (rowsTimes rows) (3 * row + 2)
           before <- readByteArray (rowsReplies rows) number
           writeByteArray (rowsReplies rows) number (before + 1 :: Int)
         Left problem -> failedRow rows row problem
@@ -249,51 +228,44 @@ collect rows (number, lane) =
 
 failedRow :: Rows -> Int -> Error -> IO ()
 failedRow rows row problem = do
-  monotonic >>= writeByteArray (rowsDone rows) row
+  monotonic >>= writeByteArray (rowsTimes rows) (3 * row + 2)
   atomicModifyIORef' (rowsFailed rows) $ \held ->
     (IntMap.insert row (Text.pack (errorClass problem)) held, ())
 
--- A command, when it ended, and its error or its times.
-data Finished = Finished Text Nanos (Either Text Times)
-
--- Times on the monotonic clock.
-data Times = Times
-  { timesIntended :: Nanos,
-    timesSent :: Nanos,
-    timesDone :: Nanos
-  }
+-- A command, when it ended, and its error, or the nanoseconds from when it was sent and from when it
+-- was due.
+data Finished = Finished Text Nanos (Either Text (Int, Int))
 
 rowOf :: Rows -> IntMap Text -> (Int, Recorded) -> IO Finished
 rowOf rows failures (row, one) = do
-  done <- readByteArray (rowsDone rows) row
-  case IntMap.lookup row failures of
-    Just problem -> pure (Finished name done (Left problem))
-    Nothing -> do
-      intended <- readByteArray (rowsIntended rows) row
-      sent <- readByteArray (rowsSent rows) row
-      let times = Times {timesIntended = intended, timesSent = sent, timesDone = done}
-      pure (Finished name done (Right times))
+  intended <- at 0
+  sent <- at 1
+  done <- at 2
+  pure . Finished (utf8 (recordedName one)) done $
+    maybe (Right (done - sent, done - intended)) Left (IntMap.lookup row failures)
   where
-    name = utf8 (recordedName one)
+    at :: Int -> IO Nanos
+    at number = readByteArray (rowsTimes rows) (3 * row + number)
 
-service, response :: Times -> Int
-service times = timesDone times - timesSent times
-response times = timesDone times - timesIntended times
+-- The two distributions of latency. The flag says whether commands had intended times.
+latencies :: Bool -> [Either Text (Int, Int)] -> (Histogram, Maybe Histogram)
+latencies paced outcomes =
+  (Histogram.fromValues (map fst times), Histogram.fromValues (map snd times) <$ guard paced)
+  where
+    times = rights outcomes
 
--- The flag says whether commands had intended times.
 statsOf :: Bool -> [Finished] -> Map Text CommandStats
 statsOf paced finished =
   Map.map stats (Map.fromListWith (<>) [(name, [outcome]) | Finished name _ outcome <- finished])
   where
     stats outcomes =
-      let times = [one | Right one <- outcomes]
+      let (service, response) = latencies paced outcomes
        in CommandStats
             { commandHits = 0,
               commandMisses = 0,
-              commandErrors = Map.fromListWith (+) [(problem, 1) | Left problem <- outcomes],
-              commandService = Histogram.fromValues (map service times),
-              commandResponse =
-                if paced then Just (Histogram.fromValues (map response times)) else Nothing
+              commandErrors = Map.fromListWith (+) [(problem, 1) | problem <- lefts outcomes],
+              commandService = service,
+              commandResponse = response
             }
 
 -- A slice per second, by the times of the replies and errors.
@@ -314,10 +286,5 @@ seriesOf paced begun seconds finished =
           | Finished name done outcome <- finished
         ]
     slice outcomes =
-      let times = [one | Right one <- outcomes]
-       in SliceStats
-            { sliceService = Histogram.fromValues (map service times),
-              sliceResponse =
-                if paced then Just (Histogram.fromValues (map response times)) else Nothing,
-              sliceErrors = length outcomes - length times
-            }
+      let (service, response) = latencies paced outcomes
+       in SliceStats {sliceService = service, sliceResponse = response, sliceErrors = length (lefts outcomes)}

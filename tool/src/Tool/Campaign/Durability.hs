@@ -13,6 +13,7 @@ where
 import Control.Concurrent (threadDelay)
 import Control.Concurrent.Async (forConcurrently, withAsync)
 import Control.Concurrent.Async qualified as Async
+import Data.Bifunctor (bimap)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (for_)
@@ -65,19 +66,16 @@ durabilityHolds found =
 -- | The result in one line.
 durabilityText :: Durability -> String
 durabilityText found =
-  (if durabilityPowerCut found then "power cut" else "killed")
-    <> " in the middle of writing: "
-    <> thousands (durabilityAcknowledged found)
-    <> " keys acknowledged, "
-    <> thousands (durabilityMissing found)
-    <> " missing, "
-    <> thousands (durabilityWrong found)
-    <> " wrong; "
-    <> thousands (durabilityEarlier found)
-    <> " keys from before, "
-    <> thousands (durabilityFound found)
-    <> " found; restarted in "
-    <> renderSpan (durabilityRestart found)
+  concat
+    [ if durabilityPowerCut found then "power cut" else "killed",
+      " in the middle of writing: ",
+      thousands (durabilityAcknowledged found) <> " keys acknowledged, ",
+      thousands (durabilityMissing found) <> " missing, ",
+      thousands (durabilityWrong found) <> " wrong; ",
+      thousands (durabilityEarlier found) <> " keys from before, ",
+      thousands (durabilityFound found) <> " found; restarted in ",
+      renderSpan (durabilityRestart found)
+    ]
 
 -- | Writes with this number of callers for this number of seconds, or longer if no write is
 -- acknowledged by then; ends the server, starts it again, and reads. With a disk, which must be the
@@ -102,9 +100,8 @@ checkDurability disk expiring seconds callers server = do
   ended <- monotonic
   found <- keyCount
   (missing, wrong) <-
-    Redis.withClient config $ \client -> do
-      counts <- traverse (verify client) (zip [1 ..] acknowledged)
-      pure (sum (map fst counts), sum (map snd counts))
+    Redis.withClient config $ \client ->
+      bimap sum sum . unzip <$> traverse (verify client) (zip [1 ..] acknowledged)
   pure
     Durability
       { durabilityPowerCut = isJust disk,
@@ -118,10 +115,7 @@ checkDurability disk expiring seconds callers server = do
       }
   where
     -- Straight to the server: this does not check what stands before it.
-    config =
-      Config.standaloneConfig
-        (Char8.pack (serverHost server))
-        (fromIntegral (serverPort server))
+    config = Config.standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))
     keyCount =
       command server ["DBSIZE"] >>= \case
         Number held -> pure (fromInteger held)
@@ -153,12 +147,7 @@ verify client (caller, acknowledged) = go 0 0 0
         replies <- traverse (Redis.submit client . Commands.get . keyOf caller) numbers
         values <- traverse Redis.awaitReply replies
         let lost = length [() | Nothing <- values]
-            other =
-              length
-                [ ()
-                  | (number, Just value) <- zip numbers values,
-                    value /= valueOf caller number
-                ]
+            other = length [() | (number, Just value) <- zip numbers values, value /= valueOf caller number]
         go (missing + lost) (wrong + other) (from + 1000)
 
 keyOf, valueOf :: Int -> Int -> ByteString

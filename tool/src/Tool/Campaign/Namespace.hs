@@ -14,7 +14,7 @@ where
 import Control.Exception (IOException, bracket, try)
 import Control.Monad (unless, void)
 import Data.Bits (shiftR, (.&.))
-import Data.List (isInfixOf)
+import Data.List (intercalate, isInfixOf)
 import Redis.TestKit.Folder (withFolder)
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
@@ -34,11 +34,8 @@ data Namespace = Namespace
 -- | Why the kernel cannot delay here, in one line. 'Nothing': it can. Changes nothing that others
 -- see. Blocks for some milliseconds.
 netemProblem :: IO (Maybe String)
-netemProblem = do
-  found <- run "unshare" (words "--net tc qdisc add dev lo root netem delay 1ms")
-  pure $ case found of
-    Right () -> Nothing
-    Left problem -> Just problem
+netemProblem =
+  either Just (const Nothing) <$> run "unshare" (words "--net tc qdisc add dev lo root netem delay 1ms")
 
 -- | Makes a namespace for the length of an action, in which the given program runs by way of
 -- 'namespaceWrapper'. Delays each direction by this number of nanoseconds, or not at all. Throws
@@ -81,12 +78,8 @@ withNamespaceBy programAt delay program action = do
     there number = address number 2
     address :: Int -> Int -> String
     address number place =
-      "198."
-        <> show (18 + (number `shiftR` 14) .&. 1)
-        <> "."
-        <> show ((number `shiftR` 6) .&. 255)
-        <> "."
-        <> show ((number .&. 63) * 4 + place)
+      intercalate "." $
+        "198" : map show [18 + (number `shiftR` 14) .&. 1, (number `shiftR` 6) .&. 255, (number .&. 63) * 4 + place]
     building number =
       [ ["ip", "link", "add", near, "type", "veth", "peer", "name", far, "netns", name],
         ["ip", "addr", "add", here number <> "/30", "dev", near],

@@ -7,12 +7,13 @@ module Tool.Campaign.Report
   )
 where
 
+import Control.Monad (join)
 import Data.Aeson (encode)
 import Data.ByteString.Lazy qualified as Lazy
 import Data.List (intercalate, nub)
 import Data.List qualified as List
 import Data.Map.Strict qualified as Map
-import Data.Maybe (isJust, mapMaybe)
+import Data.Maybe (isJust, listToMaybe, mapMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
@@ -39,15 +40,13 @@ import Tool.Text (duration, fixed, percent, thousands)
 -- | Writes the reports into a directory and returns their paths. Throws 'IOException' if the disk
 -- is full.
 writeReport :: FilePath -> Plan -> Document -> IO [FilePath]
-writeReport folder planned document = do
-  writeWhole json (encode (documentValue document))
-  writeWhole markdown (Lazy.fromStrict (Text.encodeUtf8 (reportText planned document)))
-  writeWhole html (reportPage planned document)
-  pure [json, markdown, html]
-  where
-    json = folder </> "campaign.json"
-    markdown = folder </> "report.md"
-    html = folder </> "report.html"
+writeReport folder planned document =
+  traverse
+    (\(name, content) -> (folder </> name) <$ writeWhole (folder </> name) content)
+    [ ("campaign.json", encode (documentValue document)),
+      ("report.md", Lazy.fromStrict (Text.encodeUtf8 (reportText planned document))),
+      ("report.html", reportPage planned document)
+    ]
 
 -- | The report in Markdown.
 reportText :: Plan -> Document -> Text
@@ -60,13 +59,12 @@ reportText planned document =
       if null soaks then [] else "## Soaks" : concatMap (("" :) . soakText) soaks,
       headed "## After kill -9, and after a power cut" (durabilityLines cells),
       "## All cells" : "" : allCells cells,
-      headed "## Notes" (map (("- " <>) . Text.unpack) (documentNotes document))
+      headed "## Notes" (map Text.unpack (documentNotes document))
     ]
   where
-    headed title lines' = if null lines' then [] else title : "" : lines'
+    headed title lines' = if null lines' then [] else title : "" : map ("- " <>) lines'
     runs = documentRuns document
-    soaks = filter isSoak runs
-    cells = filter (not . isSoak) runs
+    (soaks, cells) = List.partition isSoak runs
 
 isSoak :: Run -> Bool
 isSoak = Text.isPrefixOf "soak " . runName
@@ -82,9 +80,7 @@ introduction planned document =
        \Throughput is the mean of the iterations with its 95 % interval of confidence; \
        \latencies are those of all iterations together."
     <> concat
-      [ " The baseline, " <> baseline <> ", was not measured: the tables have "
-          <> instead
-          <> " in its place."
+      [ concat [" The baseline, ", baseline, ", was not measured: the tables have ", instead, " in its place."]
         | baseline <- map (cellName . snd) (take 1 (planCells planned)),
           instead <- map (Text.unpack . runName) (take 1 cells),
           instead /= baseline
@@ -125,12 +121,14 @@ about planned document =
     servers = [Text.unpack (serverName (runServer run)) | run <- documentRuns document]
 
 problems :: [Run] -> [String]
-problems runs = case [(runName run, problem) | run <- runs, problem <- runProblems run] of
+problems runs = case problemsOf runs of
   [] -> []
   found ->
-    ["## Not valid", "", "These numbers must not be used."]
-      <> [""]
-      <> ["- " <> Text.unpack name <> ": " <> Text.unpack problem | (name, problem) <- found]
+    ["## Not valid", "", "These numbers must not be used.", ""]
+      <> map (("- " <>) . Text.unpack) found
+
+problemsOf :: [Run] -> [Text]
+problemsOf runs = [runName run <> ": " <> problem | run <- runs, problem <- runProblems run]
 
 viewText :: View -> [String]
 viewText view =
@@ -145,7 +143,10 @@ viewText view =
          | each <- viewRows view
        ]
   where
-    cell run = rate run <> Text.unpack (mark run) <> "<br>" <> duration (Histogram.percentile 99 (runService run))
+    cell run = rate run <> Text.unpack (mark run) <> "<br>" <> duration (percentileOf 99 run)
+
+percentileOf :: Double -> Run -> Int
+percentileOf share = Histogram.percentile share . runService
 
 -- The mean and its interval. For two iterations: both rates.
 rate :: Run -> String
@@ -173,61 +174,41 @@ allCells runs =
     reached = thousands . round . referenceOpsPerSecond
     compared = any (isJust . runReference) runs
     cells run =
-      let service = runService run
-          at = duration . (`Histogram.percentile` service)
-       in row $
-            [Text.unpack (runName run) <> Text.unpack (mark run), rate run]
-              <> [maybe "" reached (runReference run) | compared]
-              <> [ at 50,
-                   at 99,
-                   at 99.9,
-                   duration (Histogram.maximumValue service),
-                   fixed 2 (runCpuPerOp run / 1000),
-                   maybe "" percent (highestTrust trustCpuShare run)
-                 ]
+      row $
+        [Text.unpack (runName run <> mark run), rate run]
+          <> [maybe "" reached (runReference run) | compared]
+          <> map duration (map (`percentileOf` run) [50, 99, 99.9] <> [Histogram.maximumValue (runService run)])
+          <> [fixed 2 (runCpuPerOp run / 1000), maybe "" percent (highestTrust trustCpuShare run)]
 
 -- The verdict on a soak, and its levels if there are several.
 soakVerdict :: Run -> (String, [[String]])
 soakVerdict run = case found of
-  [_] ->
-    ( "One level from beginning to end: "
-        <> thousands (round (runRate run))
-        <> " commands a second.",
-      []
-    )
   [] -> ("Too short to tell.", [])
+  [_] -> ("One level from beginning to end: " <> rate' <> " commands a second.", [])
   _ ->
-    ( show (length found) <> " levels; their mean, " <> thousands (round (runRate run))
-        <> " commands a second, describes none of them.",
-      [ [ renderSpan (fromIntegral (phaseFirst phase) * step),
-          renderSpan (fromIntegral (phaseLength phase) * step),
-          thousands (round (phaseMedian phase)),
-          thousands (round (phaseMean phase))
-        ]
+    ( show (length found) <> " levels; their mean, " <> rate' <> " commands a second, describes none of them.",
+      [ map (renderSpan . (* step) . fromIntegral) [phaseFirst phase, phaseLength phase]
+          <> map (thousands . round) [phaseMedian phase, phaseMean phase]
         | phase <- found
       ]
     )
   where
+    rate' = thousands (round (runRate run))
     series = concatMap iterationSeries (runIterations run)
     found = seriesPhases series
-    step = case series of
-      first : _ -> sliceSpan first
-      [] -> 1
+    step = maybe 1 sliceSpan (listToMaybe series)
 
 soakText :: Run -> [String]
 soakText run =
   ["### " <> Text.unpack (runName run), "", said]
-    <> if null levels
-      then []
-      else
-        ["", row ["from", "for", "commands a second", "mean"], row ["---:", "---:", "---:", "---:"]]
-          <> map row levels
+    <> if null levels then [] else "" : map row (heading : map (const "---:") heading : levels)
   where
+    heading = ["from", "for", "commands a second", "mean"]
     (said, levels) = soakVerdict run
 
 durabilityLines :: [Run] -> [String]
 durabilityLines runs =
-  [ "- " <> Text.unpack (runName run) <> ": " <> Text.unpack note
+  [ Text.unpack (runName run <> ": " <> note)
     | run <- runs,
       note <- runNotes run,
       any (`Text.isPrefixOf` note) beginnings
@@ -241,16 +222,16 @@ reportPage :: Plan -> Document -> Lazy.ByteString
 reportPage planned document =
   page "Campaign" . concat $
     [ [paragraph "lead" (Text.pack (introduction planned document))],
-      bullets "bad" invalid,
+      bullets "bad" (problemsOf (cells <> soaks)),
       map section (views cells),
       sectionOf "Latency by persistence" $
-        if length persistences > 1 then figures (spectra "Latency spectrum" persistences) else [],
+        if length persistences > 1 then map figure (spectra "Latency spectrum" persistences) else [],
       concat
-        [ sectionOf (runName run) (map (paragraph "note") (levels run) <> figures (runCharts run))
+        [ sectionOf (runName run) (map (paragraph "note") (levels run) <> map figure (runCharts run))
           | run <- soaks
         ],
-      told "After kill -9, and after a power cut" (map (Text.pack . drop 2) (durabilityLines cells)),
-      sectionOf "All cells" (figures (throughputs cells) <> [cellTable cells]),
+      told "After kill -9, and after a power cut" (map Text.pack (durabilityLines cells)),
+      sectionOf "All cells" (map figure (throughputs cells) <> [cellTable cells]),
       told "Notes" (documentNotes document),
       [manifestSection "Where it was measured" (documentManifest document)]
     ]
@@ -258,7 +239,6 @@ reportPage planned document =
     (soaks, cells) = List.partition isSoak (documentRuns document)
     sectionOf title content = [titled title content | not (null content)]
     told title found = sectionOf title (bullets "" found)
-    invalid = [runName run <> ": " <> problem | run <- cells <> soaks, problem <- runProblems run]
     levels run =
       let (said, parts) = soakVerdict run
        in Text.pack said :
@@ -272,14 +252,11 @@ reportPage planned document =
           (value, Just run) <- zip (viewColumns view) (rowCells each)
       ]
 
-figures :: [Chart] -> [Markup]
-figures = map figure
-
 section :: View -> Markup
 section view =
   titled (viewTitle view) $
     paragraph "note" (viewAbout view) :
-    figures (viewCharts view)
+    map figure (viewCharts view)
       <> [ tableOf
              (viewAxis view : viewColumns view)
              [ text (rowValue each) : map (text . maybe "" cell) (rowCells each)
@@ -288,9 +265,10 @@ section view =
          ]
   where
     cell run =
-      Text.pack (thousands (round (runRate run))) <> "/s, p99 "
-        <> format Nanoseconds (fromIntegral (Histogram.percentile 99 (runService run)))
-        <> mark run
+      Text.pack (thousands (round (runRate run))) <> "/s, p99 " <> latency 99 run <> mark run
+
+latency :: Double -> Run -> Text
+latency share = format Nanoseconds . fromIntegral . percentileOf share
 
 -- Stands beside the numbers of a run that must not be used.
 mark :: Run -> Text
@@ -301,7 +279,7 @@ viewCharts :: View -> [Chart]
 viewCharts view
   | viewAxis view `elem` ["payload", "clients"] =
     [ curves "Throughput" rates throughput,
-      curves "Latency, p99" (axis "p99" Logarithmic Nanoseconds) latency
+      curves "Latency, p99" (axis "p99" Logarithmic Nanoseconds) slowest
     ]
   | otherwise = [bars]
   where
@@ -313,7 +291,7 @@ viewCharts view
     interval run = case summarise (runRates run) of
       Just summary | summaryCount summary > 2 -> summaryInterval summary
       _ -> Nothing
-    latency run = (fromIntegral (Histogram.percentile 99 (runService run)), Nothing)
+    slowest run = (fromIntegral (percentileOf 99 run), Nothing)
     curves name vertical value =
       lineChart
         (titledBy name)
@@ -334,9 +312,7 @@ viewCharts view
       ]
     point number each = do
       x <- readMaybe (Text.unpack (rowValue each))
-      run <- case drop number (rowCells each) of
-        Just run : _ -> Just run
-        _ -> Nothing
+      run <- join (listToMaybe (drop number (rowCells each)))
       pure (x, run)
     bars =
       barChart
@@ -345,12 +321,7 @@ viewCharts view
         rates
         (viewColumns view)
         [Group (rowValue each) (map (fmap barOf) (rowCells each)) | each <- viewRows view]
-    barOf run =
-      Bar
-        { barValue = runRate run,
-          barWhisker = interval run,
-          barNote = if runValid run then "" else "INVALID"
-        }
+    barOf run = Bar (runRate run) (interval run) (if runValid run then "" else "INVALID")
 
 cellTable :: [Run] -> Markup
 cellTable runs =
@@ -365,6 +336,4 @@ cellTable runs =
       | run <- runs
     ]
   where
-    latency share run =
-      format Nanoseconds (fromIntegral (Histogram.percentile share (runService run)))
     reached = Text.pack . thousands . round . referenceOpsPerSecond

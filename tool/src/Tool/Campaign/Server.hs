@@ -117,19 +117,9 @@ withServerIn folder variables surroundings cell action =
         NetRoundTrip nanos
           | ping < nanos ->
             unavailable $
-              network
-                <> ": a PING takes "
-                <> renderSpan (secondsIn ping)
-                <> ", less than the round trip asked for"
+              concat [network, ": a PING takes ", renderSpan (secondsIn ping), ", less than the round trip asked for"]
         _ -> pure ()
-      action
-        Started
-          { startedServer = server,
-            startedHost = host,
-            startedPort = port,
-            startedNetwork = network,
-            startedPing = ping
-          }
+      action (Started server host port network ping)
 
 -- The lines of the server's configuration. Snapshots follow the server's own defaults.
 persistenceConfig :: Persistence -> [String]

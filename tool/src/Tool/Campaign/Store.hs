@@ -43,10 +43,7 @@ newtype Store = Store
 -- directory cannot be written.
 openStore :: Bool -> Map Text Text -> FilePath -> IO Store
 openStore resume settings folder = do
-  attempt <- try (createDirectoryIfMissing True (folder </> "runs"))
-  case attempt of
-    Left problem -> unwritable problem
-    Right () -> pure ()
+  try (createDirectoryIfMissing True (folder </> "runs")) >>= either unwritable pure
   exists <- doesFileExist file
   if exists
     then do
@@ -63,20 +60,14 @@ openStore resume settings folder = do
           "has measurements, but no settings.json that says how they were made; \
           \name another directory"
       written <- try (writeWhole file (encode settings))
-      case written of
-        Left problem
-          | isFullError problem -> ioError problem
-          | otherwise -> unwritable problem
-        Right () -> pure ()
+      either (\problem -> if isFullError problem then ioError problem else unwritable problem) pure written
   pure Store {storeFolder = folder}
   where
     file = folder </> "settings.json"
     refuse why = invalidRun ("--out " <> folder <> ": " <> why)
-    unwritable problem = refuse ("cannot be written (" <> reason problem <> ")")
+    unwritable :: IOError -> IO ()
+    unwritable problem = refuse ("cannot be written (" <> concat (take 1 (reverse (lines (show problem)))) <> ")")
     unreadable = invalidRun (file <> ": cannot be read")
-    reason :: IOError -> String
-    reason = last' . lines . show
-    last' = foldr (\line rest -> if null rest then line else rest) ""
     differences before =
       Text.unpack . Text.intercalate ", " $
         [ name <> " " <> at before <> ", now " <> at settings

@@ -31,13 +31,7 @@ data Workload = Workload
 -- is what @redis-benchmark@ sends by default.
 workloads :: [Workload]
 workloads =
-  [ Workload
-      { workloadName = name,
-        workloadHasValue = name `notElem` withoutValue,
-        workloadKeys = Nothing,
-        workloadArguments = ["--test", name],
-        workloadReference = if name `elem` ofRedisBenchmark then Just name else Nothing
-      }
+  [ Workload name (name `notElem` withoutValue) Nothing ["--test", name] (find (== name) ofRedisBenchmark)
     | (name, _) <- namedTests
   ]
     <> [ Workload "mixed" True Nothing ["--operation", "mixed"] Nothing,
@@ -68,12 +62,7 @@ benchArguments :: Maybe String -> Int -> Int -> Workload -> [String]
 benchArguments form keys bytes workload =
   workloadArguments workload
     <> ["--keys", show (maybe keys (min keys) (workloadKeys workload))]
-    <> concat
-      [ ["--key-template", template]
-        | formed,
-          Just template <- [form],
-          Nothing <- [workloadKeys workload]
-      ]
+    <> concat [["--key-template", template] | formed, Just template <- [form], Nothing <- [workloadKeys workload]]
     <> ["--value-size", show bytes]
   where
     -- A key template is refused if the test names no key of it.

@@ -110,31 +110,19 @@ benchOptions = together <$> connectionOptions <*> workloadOptions <*> loadOption
 loadOptions :: Parser LoadOptions
 loadOptions =
   LoadOptions
-    <$> seconds
-      "duration"
-      (loadDuration defaultLoad)
-      "Seconds to measure, where no --requests ends it"
-    <*> option
-      wholeNumber
-      ( short 'n'
-          <> described
-            "threads"
-            "N"
-            "Threads that submit commands (open loop: one per capability at most)"
-          <> value (loadThreads defaultLoad)
-          <> showDefault
-      )
+    <$> seconds "duration" (loadDuration defaultLoad) "Seconds to measure, where no --requests ends it"
+    <*> option wholeNumber (short 'n' <> described "threads" "N" threads <> value (loadThreads defaultLoad) <> showDefault)
     <*> optionalOption wholeNumber "mux-count" "N" "Connections per node (default: one per capability)"
-    <*> numberOption
-      "batch"
-      (loadBatch defaultLoad)
-      "Closed loop: commands a thread submits before it waits; 1: wait for each reply"
+    <*> numberOption "batch" (loadBatch defaultLoad) batch
     <*> numberOption "keys" (loadKeys defaultLoad) "Different keys, all preloaded"
     <*> numberOption "key-size" (loadKeySize defaultLoad) "Bytes of a key, where no --key-template says it"
     <*> pure (loadValueSize defaultLoad)
     <*> numberOption "seed" (loadSeed defaultLoad) "Seed of the sequence of commands"
     <*> (not <$> switch (long "no-poll" <> help "Connections never poll for replies"))
     <*> planOptions
+  where
+    threads = "Threads that submit commands (open loop: one per capability at most)"
+    batch = "Closed loop: commands a thread submits before it waits; 1: wait for each reply"
 
 -- | The problem of a combination of options, in one line. Also takes the options that stand on the
 -- command line.

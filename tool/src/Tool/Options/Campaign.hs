@@ -49,86 +49,37 @@ data CampaignOptions = CampaignOptions
 campaignOptions :: Parser CampaignOptions
 campaignOptions =
   CampaignOptions
-    <$> labelled
-      "spawn"
-      "PROGRAM"
-      Named
-      "Server programs to start (default: redis-server or valkey-server of the search path)"
-    <*> axis
-      "persist"
-      "none|rdb|aof-no|aof-everysec|aof-always,…"
-      persistence
-      persistenceName
-      [PersistAofEverysec, PersistNone, PersistRdb, PersistAofNo, PersistAofAlways]
-      "How servers keep their data"
-    <*> labelled
-      "dir"
-      "DIRECTORY"
-      Place
-      "Where servers keep it (default: the directory for temporary files)"
-    <*> axis "workloads" "NAME,…" workload id usualWorkloads ("What is sent: " <> workloadNames)
-    <*> axis
-      "payload"
-      "BYTES,…"
-      (whole "a number of bytes" 1 (64 * 1024 * 1024))
-      show
-      [3, 30, 300, 3000]
-      "Sizes of values"
-    <*> axis
-      "clients"
-      "N,…"
-      (whole "a number of clients" 1 100000)
-      show
-      [50, 1]
-      "Callers, each with one command on its way"
-    <*> axis
-      "net"
-      "local|rtt=SPAN,…"
-      net
-      netName
-      [NetLocal, NetRoundTrip 124000, NetRoundTrip 1000000]
-      "Round trips to add: by the kernel (netem) where it can, else by a relay of this program"
-    <*> switch
-      (long "full" <> help "Every combination, not only the star around the first value of each")
-    <*> numberOption
-      "iterations"
-      5
-      "Measurements per cell, each with a fresh server, in turns with all others"
+    <$> labelled "spawn" "PROGRAM" Named programs
+    <*> axis "persist" "none|rdb|aof-no|aof-everysec|aof-always,…" "How servers keep their data" kept persistences
+    <*> labelled "dir" "DIRECTORY" Place "Where servers keep it (default: the directory for temporary files)"
+    <*> axis "workloads" "NAME,…" ("What is sent: " <> workloadNames) (workload, id) usualWorkloads
+    <*> axis "payload" "BYTES,…" "Sizes of values" bytes [3, 30, 300, 3000]
+    <*> axis "clients" "N,…" "Callers, each with one command on its way" callers [50, 1]
+    <*> axis "net" "local|rtt=SPAN,…" distance (net, netName) [NetLocal, NetRoundTrip 124000, NetRoundTrip 1000000]
+    <*> switch (long "full" <> help "Every combination, not only the star around the first value of each")
+    <*> numberOption "iterations" 5 "Measurements per cell, each with a fresh server, in turns with all others"
     <*> measuringOptions
-    <*> many
-      ( option
-          (eitherReader soak)
-          ( described
-              "soak"
-              "WORKLOAD:PERSISTENCE:SPAN"
-              "One long run besides, whose changes of level are looked for; may be repeated"
-          )
-      )
-    <*> optionalOption
-      (eitherReader parseSpan)
-      "budget"
-      "SPAN"
-      "Leave out iterations, then cells, until the estimate fits; says what"
-    <*> switch
-      ( long "plan"
-          <> help "Print what would be measured and how long it would take, and do nothing"
-      )
+    <*> many (option (eitherReader soak) (described "soak" "WORKLOAD:PERSISTENCE:SPAN" soaks))
+    <*> optionalOption (eitherReader parseSpan) "budget" "SPAN" budget
+    <*> switch (long "plan" <> help "Print what would be measured and how long it would take, and do nothing")
     <*> switch (long "resume" <> help "Go on with a campaign in --out: measure what is missing")
-    <*> strOption
-      ( described "out" "DIRECTORY" "Where results and reports go"
-          <> value "campaign"
-          <> showDefault
-      )
+    <*> strOption (described "out" "DIRECTORY" "Where results and reports go" <> value "campaign" <> showDefault)
   where
+    programs = "Server programs to start (default: redis-server or valkey-server of the search path)"
+    kept = (persistence, persistenceName)
+    persistences = [PersistAofEverysec, PersistNone, PersistRdb, PersistAofNo, PersistAofAlways]
+    bytes = (whole "a number of bytes" 1 (64 * 1024 * 1024), show)
+    callers = (whole "a number of clients" 1 100000, show)
+    distance = "Round trips to add: by the kernel (netem) where it can, else by a relay of this program"
+    soaks = "One long run besides, whose changes of level are looked for; may be repeated"
+    budget = "Leave out iterations, then cells, until the estimate fits; says what"
     labelled name what make text =
       option (list (named make)) (described name ("[LABEL=]" <> what <> ",…") text <> value [])
-    axis name meta parse render standard text =
-      option
-        (oneOrMore parse)
-        ( described name meta text
-            <> foldMap value (NonEmpty.nonEmpty standard)
-            <> showDefaultWith (intercalate "," . map render . NonEmpty.toList)
-        )
+    axis name meta text (parse, render) standard =
+      option (oneOrMore parse) $
+        described name meta text
+          <> foldMap value (NonEmpty.nonEmpty standard)
+          <> showDefaultWith (intercalate "," . map render . NonEmpty.toList)
 
 measuringOptions :: Parser Measuring
 measuringOptions =
@@ -138,20 +89,16 @@ measuringOptions =
     <*> spanOption "warmup" 1 "Load before a measurement"
     <*> spanOption "duration" 10 "Length of a measurement"
     <*> numberOption "keys" 10000 "Different keys"
-    <*> optionalOption
-      str
-      "key-template"
-      "TEMPLATE"
-      "Form of keys, such as participant_{uuid:10000} (default: as redis-benchmark names them)"
+    <*> optionalOption str "key-template" "TEMPLATE" keys
     <*> switch (long "reference" <> help "Also measure with redis-benchmark, where it has the same test")
     <*> (nub <$> allowOptions)
-    <*> spanOption
-      "durability"
-      1
+    <*> spanOption "durability" 1 durability
+  where
+    keys = "Form of keys, such as participant_{uuid:10000} (default: as redis-benchmark names them)"
+    durability =
       "Write for this time after a cell with aof-always, kill -9 the server, start it, and look for \
       \every acknowledged key; and once more, with a disk that forgets what was not synchronised; \
       \0: do not"
-  where
     cores name text = option (eitherReader parseCores) (described name "LIST" text <> value [])
 
 -- Reads parts between commas. Each part is read on its own; none may be empty.

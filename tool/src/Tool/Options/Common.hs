@@ -3,6 +3,7 @@
 module Tool.Options.Common
   ( -- * Describing
     described,
+    usually,
     optionalOption,
     numberOption,
     spanOption,
@@ -35,6 +36,10 @@ import Tool.Span (parseSpan, renderSpan)
 -- | Describes an option by its name, the placeholder of its value, and its help.
 described :: String -> String -> String -> Mod OptionFields a
 described name meta text = long name <> metavar meta <> help text
+
+-- | A default, and how the help writes it.
+usually :: (a -> String) -> a -> Mod OptionFields a
+usually render standard = value standard <> showDefaultWith render
 
 -- | An option that may be left out. Takes its reader and its description.
 optionalOption :: ReadM a -> String -> String -> String -> Parser (Maybe a)
@@ -72,7 +77,7 @@ spanOption :: String -> Double -> String -> Parser Double
 spanOption name standard text =
   option
     (eitherReader parseSpan)
-    (described name "SPAN" text <> value standard <> showDefaultWith renderSpan)
+    (described name "SPAN" text <> usually renderSpan standard)
 
 -- | A reader from a function, with the error for a text that it refuses. The error gets the text in
 -- quotes.

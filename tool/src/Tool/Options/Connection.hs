@@ -72,12 +72,7 @@ connectionOptions =
     <*> optional (toSecret <$> bytes (short 'a' <> described "password" "TEXT" password))
     <*> tlsOptions
     <*> switch (short 'c' <> long "cluster" <> help "The server is a node of a cluster")
-    <*> optionalOption
-      url
-      "url"
-      "URL"
-      "All of it in one: redis://user:password@host:port/database, rediss://, redis+cluster://, \
-      \unix:///path (valkey as redis)"
+    <*> optionalOption url "url" "URL" urls
     <*> optionalOption str "socket" "PATH" "The server's Unix socket, instead of host and port"
     <*> optionalOption database "db" "NUMBER" "Database to select (0)"
     <*> switch (long "resp2" <> help "Speak RESP2 (default: RESP3 where the server knows it)")
@@ -85,6 +80,9 @@ connectionOptions =
       (long "read-replicas" <> help "In a cluster, send commands that only read to replicas")
   where
     bytes modifiers = argumentBytes <$> strOption modifiers
+    urls =
+      "All of it in one: redis://user:password@host:port/database, rediss://, redis+cluster://, \
+      \unix:///path (valkey as redis)"
     password = "Password; else the environment variable REDISCLI_AUTH"
 
 tlsOptions :: Parser TlsOptions

@@ -128,15 +128,7 @@ planOptions :: Parser Plan
 planOptions =
   together
     <$> (sweeping <|> measuring)
-    <*> option
-      readWarmup
-      ( described
-          "warmup"
-          "SECONDS|auto"
-          "Load before the window, not measured; auto: until the rate is steady, 30 s at most"
-          <> value (planWarmup defaultPlan)
-          <> showDefaultWith warmupText
-      )
+    <*> option readWarmup (described "warmup" "SECONDS|auto" before <> usually warmupText (planWarmup defaultPlan))
     <*> option
       (positive "a number of seconds")
       (described "slice" "SECONDS" "Length of a slice of the time series" <> value 1 <> showDefault)
@@ -156,6 +148,7 @@ planOptions =
     warmupText = \case
       WarmupFor length' -> fixed 0 length'
       WarmupUntilSteady _ -> "auto"
+    before = "Load before the window, not measured; auto: until the rate is steady, 30 s at most"
     briefly =
       "Leave out what takes time beside the run: fsync probe, the server's defaults and hash"
 
@@ -177,21 +170,17 @@ measuring =
       option readMoment . described "start-at" "TIME" $
         "Begin the load at that time (2026-01-31T12:00:00Z, or seconds since 1970): \
         \for runs on several machines, to be merged"
-    iterations =
-      numberOption
-        "iterations"
-        1
-        "Number of measured windows; the report has mean, deviation and confidence interval"
+    iterations = numberOption "iterations" 1 windows
+    windows = "Number of measured windows; the report has mean, deviation and confidence interval"
 
 samplingOptions :: Parser (Maybe Double)
 samplingOptions =
   flag' Nothing (long "no-sampling" <> help "Ask the server nothing while it is measured")
     <|> option
       (Just <$> positive "a number of seconds")
-      ( described "sample" "SECONDS" "Interval of the samples of the server's INFO"
-          <> value (planSample defaultPlan)
-          <> showDefaultWith (maybe "" show)
-      )
+      (described "sample" "SECONDS" interval <> usually (maybe "" show) (planSample defaultPlan))
+  where
+    interval = "Interval of the samples of the server's INFO"
 
 -- | Parses the checks that may fail.
 allowOptions :: Parser [Check]

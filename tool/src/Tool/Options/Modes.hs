@@ -62,14 +62,11 @@ recordOptions :: Parser RecordOptions
 recordOptions =
   RecordOptions
     <$> connectionOptions
-    <*> optionalOption
-      (eitherReader parseSpan)
-      "for"
-      "SPAN"
-      "Record for so long, such as 30s (default: until --count, or Ctrl-C)"
+    <*> optionalOption (eitherReader parseSpan) "for" "SPAN" span'
     <*> optionalOption wholeNumber "count" "N" "Record so many commands"
     <*> strOption (described "out" "FILE" out)
   where
+    span' = "Record for so long, such as 30s (default: until --count, or Ctrl-C)"
     out = "Where the recording goes: the lines of MONITOR (-: to the standard output)"
 
 replayOptions :: Parser ReplayOptions
@@ -83,8 +80,7 @@ replayOptions =
     unpaced = "Send as fast as replies allow, without regard to the recorded times"
     speed =
       described "speed" "TIMES" "So many times as fast as it was recorded"
-        <> value (PaceTimes 1)
-        <> showDefaultWith (const "1")
+        <> usually (const "1") (PaceTimes 1)
     pace =
       readWith ("--speed is a number above 0, not " <>) $
         fmap PaceTimes . mfilter (\times -> times > 0 && times <= 1e6) . readMaybe

@@ -99,64 +99,35 @@ workloadOptions :: Parser WorkloadOptions
 workloadOptions =
   WorkloadOptions
     <$> selectionOptions
-    <*> optionalOption
-      (syntax keyTemplate)
-      "key-template"
-      "TEMPLATE"
-      "Form of keys: text with {n}, {n:DIGITS}, {uuid:COUNT}, {hex:DIGITS} or {tag:TAG,TAG} in it \
-      \(default: key:000000000042 in --key-size bytes)"
-    <*> option
-      (syntax distribution)
-      ( described "distribution" "LAW" laws <> value Uniform <> showDefaultWith describeDistribution
-      )
-    <*> option
-      (syntax valueSizes)
-      ( short 'd'
-          <> described "value-size" "SIZES" "Bytes of a value: 512, 100-2000 or 32:5,1k:3"
-          <> value (SizeFixed 512)
-          <> showDefaultWith describeSizes
-      )
-    <*> optionalOption
-      (syntax ratio)
-      "compress-ratio"
-      "SHARE"
-      "Share of each value that compresses to nothing; \
-      \the rest does not compress (default: letters)"
-    <*> optionalOption
-      (syntax lifetimes)
-      "expiry"
-      "SECONDS|FROM-TO"
-      "Seconds that a key lives once it was set (setex, getex: 60)"
-    <*> optionalOption
-      (syntax ratio)
-      "hit-ratio"
-      "SHARE"
-      "Share of GETs that are to find something (default: all)"
+    <*> optionalOption (syntax keyTemplate) "key-template" "TEMPLATE" keys
+    <*> option (syntax distribution) (described "distribution" "LAW" laws <> usually describeDistribution Uniform)
+    <*> option (syntax valueSizes) (short 'd' <> described "value-size" "SIZES" sizes <> usually describeSizes (SizeFixed 512))
+    <*> optionalOption (syntax ratio) "compress-ratio" "SHARE" compressible
+    <*> optionalOption (syntax lifetimes) "expiry" "SECONDS|FROM-TO" "Seconds that a key lives once it was set (setex, getex: 60)"
+    <*> optionalOption (syntax ratio) "hit-ratio" "SHARE" "Share of GETs that are to find something (default: all)"
     <*> numberOption "subscribers" 10 "Number of subscribers to what the test publish sends"
   where
+    keys =
+      "Form of keys: text with {n}, {n:DIGITS}, {uuid:COUNT}, {hex:DIGITS} or {tag:TAG,TAG} in it \
+      \(default: key:000000000042 in --key-size bytes)"
     laws =
       "How keys are drawn: uniform, sequential, disjoint, \
       \zipf[:EXPONENT], gaussian[:SHARE], hot:KEYS:DRAWS, latest[:EXPONENT]"
+    sizes = "Bytes of a value: 512, 100-2000 or 32:5,1k:3"
+    compressible =
+      "Share of each value that compresses to nothing; the rest does not compress (default: letters)"
 
 selectionOptions :: Parser Selection
-selectionOptions =
-  tests <|> mixture <|> commands <|> common
+selectionOptions = tests <|> mixture <|> commands <|> common
   where
     tests =
       fmap SelectTests . option (syntax (taskList >>= orNone)) . described "test" "NAME,NAME,…" $
         "A run for each of these tests, named as redis-benchmark names its own, or all: "
           <> intercalate ", " (map fst namedTests)
     mixture =
-      SelectMix
-        <$> option
-          (syntax mix)
-          ( short 'm'
-              <> described
-                "mix"
-                "WEIGHT:TEST,…"
-                "Tests and quoted commands in one run, drawn by weight: \
-                \70:get,20:set,10:'INCR counter:__rand_int__'"
-          )
+      fmap SelectMix . option (syntax mix) . (short 'm' <>) . described "mix" "WEIGHT:TEST,…" $
+        "Tests and quoted commands in one run, drawn by weight: \
+        \70:get,20:set,10:'INCR counter:__rand_int__'"
     commands =
       fmap (SelectMix . equally) . some
         . option (syntax (TaskCommand <$> rest <*> commandTemplate))
@@ -165,13 +136,10 @@ selectionOptions =
           \__key__; {key uniform|sequence|zipfian N}, {value N}, {rand N}, {range N W}. \
           \Several are drawn equally often"
     common =
-      SelectOperation
-        <$> option
-          (eitherReader (choice "the operation is get, set or mixed" operationName [minBound ..]))
-          ( described "operation" "get|set|mixed" "Common commands; mixed: 80 % GET, 20 % SET"
-              <> value OperationMixed
-              <> showDefaultWith operationName
-          )
+      fmap SelectOperation
+        . option (eitherReader (choice "the operation is get, set or mixed" operationName [minBound ..]))
+        $ described "operation" "get|set|mixed" "Common commands; mixed: 80 % GET, 20 % SET"
+          <> usually operationName OperationMixed
     orNone = maybe (complain "the name of a test is missing") pure . NonEmpty.nonEmpty
     equally = maybe (operationMix OperationMixed) (NonEmpty.map ((,) 1)) . NonEmpty.nonEmpty
 
