@@ -106,9 +106,8 @@ lease core place action =
       AnyPrimary -> destinationEventually cluster deadline writeFacts TargetAnyNode
       AtNode endpoint ->
         hasNode cluster deadline endpoint >>= \case
-          Left failed -> pure (Left failed)
-          Right False -> pure (Left (RefusedError (NoSuchNode endpoint)))
           Right True -> destinationEventually cluster deadline writeFacts (TargetNode endpoint)
+          refused -> pure (refused >> Left (RefusedError (NoSuchNode endpoint)))
 
     -- Nothing was lent, so nothing was sent.
     unlessClosed failed = (\closed -> if closed then ClientClosed else failed) <$> readTVarIO (coreClosed core)

@@ -398,10 +398,7 @@ parseNamedPrimary = Decode.nullable $ \reply -> do
 -- | Parses the @config-epoch@ in the reply to @SENTINEL MASTER@. Each fail-over raises it, so
 -- a sentinel with a lower epoch has not heard of the last one yet.
 parseConfigEpoch :: Decoder (Maybe Int)
-parseConfigEpoch reply = do
-  fields <- Decode.record reply
-  epoch <- Decode.optionalField "config-epoch" Decode.bytes fields
-  pure (epoch >>= fmap fst . Char8.readInt)
+parseConfigEpoch reply = (>>= fmap fst . Char8.readInt) <$> (Decode.record reply >>= Decode.optionalField "config-epoch" Decode.bytes)
 
 -- | Parses the reply to @SENTINEL SENTINELS@: the other sentinels.
 parseSentinels :: Decoder [Endpoint]
