@@ -13,8 +13,6 @@ module Redis.Internal.Client.RetryEngine
   ( RetryEngine,
     newRetryEngine,
     stopRetryEngine,
-
-    -- * Commands
     Call,
     newCall,
     behindQueue,

@@ -7,8 +7,6 @@ module Redis.Internal.Client.Trace
     enteredQueue,
     sentTo,
     endTrace,
-
-    -- * What begins
     Subject,
     oneCommand,
     pipelineOf,

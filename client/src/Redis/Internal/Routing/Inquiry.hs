@@ -14,22 +14,17 @@
 -- that is cut off from the others. A switch is a reason to ask at once, and not to accept for a
 -- moment those that still name the old primary.
 module Redis.Internal.Routing.Inquiry
-  ( -- * Asking
-    Question,
+  ( Question,
     askClusterNode,
     askMember,
     askSentinel,
     answered,
     infoField,
-
-    -- * Reading the answers
     Asked (..),
     parseClusterSlots,
     parseClusterShards,
     MemberInfo (..),
     MemberRole (..),
-
-    -- * Listening to sentinels
     forSentinel,
     Hearing (..),
     hearSentinel,

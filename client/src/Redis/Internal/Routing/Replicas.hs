@@ -17,25 +17,18 @@
 -- that has left with nothing, where its primary answers ASK. No map tells of it either. So after a
 -- redirect for a slot, reads of it stay with the primary for some time.
 module Redis.Internal.Routing.Replicas
-  ( -- * Choosing
-    Candidate (..),
+  ( Candidate (..),
     tiers,
     chooseReader,
-
-    -- * What is known of nodes
     NodeStats (..),
     unseen,
     Answer (..),
     nodeStats,
-
-    -- * Asking nodes
     LatencyProbe,
     ProbeSetup (..),
     newLatencyProbe,
     want,
     currentNodeStats,
-
-    -- * Slots that move
     MovingSlots,
     newMovingSlots,
     noteMoving,

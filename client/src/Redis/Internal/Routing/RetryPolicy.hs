@@ -10,18 +10,13 @@
 -- does. The number of attempts and the time that is left bound redirects. The first is followed at once,
 -- further ones after a jittered delay, so that two nodes that point at each other cannot keep a core busy.
 module Redis.Internal.Routing.RetryPolicy
-  ( -- * The question
-    RetryPolicy (..),
+  ( RetryPolicy (..),
     FailedAttempt (..),
     Role (..),
-
-    -- * What a command has been through
     AttemptsSoFar,
     noAttempts,
     soFarAttempts,
     soFarTrail,
-
-    -- * The answer
     RetryDecision (..),
     NextStep (..),
     Effect (..),

@@ -35,17 +35,11 @@ module Redis.Internal.Routing.RetryQueue
     retryQueueIsOver,
     retryQueueSeeking,
     retryQueueWake,
-
-    -- * Events
     RetryId,
     RetryState (..),
     Event (..),
-
-    -- * Steps
     Action (..),
     step,
-
-    -- * Order within a batch
     UncoveredSlots,
     newUncoveredSlots,
     unlessUncovered,

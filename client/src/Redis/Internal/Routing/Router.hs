@@ -3,23 +3,18 @@
 -- The look-up that every command makes ('destinationOf') reads snapshots and never waits. Only if
 -- it finds no node does 'destinationEventually' wait for news of the cluster, up to a given time.
 module Redis.Internal.Routing.Router
-  ( -- * Places
-    destinationTakenFor,
+  ( destinationTakenFor,
     destinationOf,
     destinationFor,
     destinationEventually,
     nobodyFor,
     missedNode,
-
-    -- * Several nodes
     nodesEventually,
     coverEventually,
     clusterMembers,
     ClientNode (..),
     NodeRole (..),
     hasNode,
-
-    -- * Learning
     carryOut,
     noteFailure,
     countRedirect,

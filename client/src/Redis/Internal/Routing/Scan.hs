@@ -43,18 +43,12 @@ module Redis.Internal.Routing.Scan
     newKeysWalk,
     walkIsOver,
     slotsToCover,
-
-    -- * Steps
     Event (..),
     Task (..),
     NodeStatus (..),
     step,
-
-    -- * Keys
     KeyFilter (..),
     keyFilterOf,
-
-    -- * Positions
     Position (..),
     Standing (..),
     ItemsWalk (..),
