@@ -84,15 +84,7 @@ lease core place action =
           let learn = learnFrom core found
           lent <- withLease (nodeDedicated (destinationNode found)) deadline $ \mux -> do
             loan <- newIORef Loan {loanSession = asLeft, loanOutstanding = 0, loanAbandoned = False, loanLoss = Nothing}
-            result <-
-              action
-                Dedicated
-                  { dedicatedMux = mux,
-                    dedicatedCore = core,
-                    dedicatedNode = nodeEndpoint (destinationNode found),
-                    dedicatedLearn = learn,
-                    dedicatedLoan = loan
-                  }
+            result <- action (Dedicated mux core (nodeEndpoint (destinationNode found)) learn loan)
             (,) result . conditionOf <$> readIORef loan
           either (learn Nothing writeFacts) (\_ -> pure ()) lent
           either (fmap Left . unlessClosed) (pure . Right) lent
