@@ -45,7 +45,7 @@ data Pass
 passing :: Command a -> Pass -> IO (Pending a)
 passing command = \case
   Submitting core -> start core command
-  Tracing trace -> pipeTraced trace command
+  Tracing trace -> start (traceCore trace) command
   Listing known -> do
     modifyIORef' known (commandArguments command :)
     pure (settled (Left ClientClosed))

@@ -304,13 +304,10 @@ walkKeys options client@(Client core) scanning =
 
     ask keys node telling = \case
       Nothing -> pure keys
-      Just (AskPage cursor) -> do
-        page <- submit client (onNode node (scanWith scanning (ScanCursor cursor)))
-        pure (keys `expecting` Asked node (Page telling page))
-      Just AskStatus -> do
-        status <- statusAt client node
-        pure (keys `expecting` Asked node (ItsStatus status))
-    expecting keys asked = keys {keysTasks = keysTasks keys |> asked}
+      Just (AskPage cursor) -> expecting . Page telling <$> submit client (onNode node (scanWith scanning (ScanCursor cursor)))
+      Just AskStatus -> expecting . ItsStatus <$> statusAt client node
+      where
+        expecting asked = keys {keysTasks = keysTasks keys |> Asked node asked}
 
     -- Looks at every primary. If the round before brought nothing, the map may be old.
     newRound still keys = do
@@ -319,11 +316,9 @@ walkKeys options client@(Client core) scanning =
       stalled <- isStalled <$> readIORef still
       when stalled (for_ slot (missedNode cluster . TargetSlot))
       rest options still nobody
-      primaries >>= \case
-        Left problem -> keys <$ troubled still problem
-        Right nodes -> do
-          statuses <- traverse (\node -> Asked node . ItsStatus <$> statusAt client node) nodes
-          pure keys {keysTasks = Seq.fromList statuses}
+      primaries `orElse` (\problem -> keys <$ troubled still problem) $ \nodes -> do
+        statuses <- traverse (\node -> Asked node . ItsStatus <$> statusAt client node) nodes
+        pure keys {keysTasks = Seq.fromList statuses}
 
     primaries = do
       members <- clientNodes client

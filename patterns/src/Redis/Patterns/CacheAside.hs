@@ -233,17 +233,14 @@ isAsynchronous :: SomeException -> Bool
 isAsynchronous failure = isJust (fromException failure :: Maybe SomeAsyncException)
 
 timeOf :: Keeping a -> Maybe a -> IO (Maybe Duration)
-timeOf Keeping {keepingTime, keepingAbsentTime, keepingJitter} value = do
-  lot <- randomRIO (0, 1)
-  pure (shortened lot <$> maybe keepingAbsentTime (const (Just keepingTime)) value)
+timeOf Keeping {keepingTime, keepingAbsentTime, keepingJitter} value =
+  traverse shortened (maybe keepingAbsentTime (const (Just keepingTime)) value)
   where
-    shortened lot time = seconds (inSeconds time * (1 - lot * max 0 (min 1 keepingJitter)))
+    shortened time = (\lot -> seconds (inSeconds time * (1 - lot * max 0 (min 1 keepingJitter)))) <$> randomRIO (0, 1)
 
 -- | How early to compute this time, as a multiple of the value's cost.
 earliness :: Double -> IO Double
-earliness factor = do
-  lot <- randomRIO (1e-9, 1)
-  pure (max 0 (negate (factor * log lot)))
+earliness factor = (\lot -> max 0 (negate (factor * log lot))) <$> randomRIO (1e-9, 1)
 
 -- The first byte distinguishes a value from the absence of one.
 pack :: Keeping a -> Maybe a -> ByteString

@@ -74,7 +74,6 @@ import Redis.Duration (inMilliseconds)
 import Redis.Patterns.Internal.Token
 import Redis.Patterns.Jobs.Queue
 import Redis.Patterns.Jobs.Run
-import Redis.Patterns.Jobs.Scripts
 import Redis.Patterns.Worker
 import Redis.Script (evalScriptRo)
 

@@ -116,16 +116,8 @@ data LockGrant = LockGrant
 withLock :: Client -> Lock -> (LockGrant -> IO a) -> IO (Maybe a)
 withLock client which action = do
   token <- newToken 16
-  withLeased
-    client
-    Leased
-      { leasedFor = lockLease which,
-        leasedTimeout = lockTimeout which,
-        leasedTake = taking which token,
-        leasedRenew = renewing which token,
-        leasedGiveBack = releasing which token
-      }
-    (\held fence -> action LockGrant {lockFence = fence, grantLease = held})
+  let leased = Leased (lockLease which) (lockTimeout which) (taking which token) (renewing which token) (releasing which token)
+  withLeased client leased (\held fence -> action LockGrant {lockFence = fence, grantLease = held})
 
 keysOf :: Lock -> [ByteString]
 keysOf Lock {lockName} = [key, key <> ":fence"]

@@ -65,16 +65,8 @@ semaphore name permits = Semaphore {semaphoreName = name, semaphorePermits = per
 withPermit :: Client -> Semaphore -> (Lease -> IO a) -> IO (Maybe a)
 withPermit client which action = do
   token <- newToken 16
-  withLeased
-    client
-    Leased
-      { leasedFor = semaphoreLease which,
-        leasedTimeout = semaphoreTimeout which,
-        leasedTake = taking which token,
-        leasedRenew = renewing which token,
-        leasedGiveBack = releasing which token
-      }
-    (\held () -> action held)
+  let leased = Leased (semaphoreLease which) (semaphoreTimeout which) (taking which token) (renewing which token) (releasing which token)
+  withLeased client leased (\held () -> action held)
 
 -- | The number of permits that are taken at the moment. One round trip; \(O(\log n)\); servers
 -- since 7.0.

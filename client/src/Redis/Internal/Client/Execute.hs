@@ -17,7 +17,6 @@ module Redis.Internal.Client.Execute
     runTraced,
     untraced,
     toItsEnd,
-    pipeTraced,
     Pending,
     awaitStarted,
     resultIn,
@@ -137,10 +136,6 @@ startTraced :: Trace -> (Core -> IO (Pending a)) -> IO (Pending a)
 startTraced trace begin = (`onException` endTrace trace CommandInterrupted) $ do
   started <- begin (traceCore trace)
   observed started (endTrace trace . outcomeFrom)
-
--- | Starts one command of a pipeline whose trace has begun. The command has no end of its own.
-pipeTraced :: Trace -> Command a -> IO (Pending a)
-pipeTraced trace = start (traceCore trace)
 
 -- | Starts a command, waits for its result, and tells the user's hook of the start and of the
 -- end. Blocks until there is a result.

@@ -1,13 +1,10 @@
 -- | Commands that several nodes answer: how a command is split into parts, and how the replies
 -- become one.
 module Redis.Internal.Client.FanOut
-  ( -- * Parts by slot
-    Part (..),
+  ( Part (..),
     partsOf,
     partOf,
     aggregateParts,
-
-    -- * Several nodes
     aggregateNodes,
   )
 where

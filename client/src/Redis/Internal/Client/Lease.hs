@@ -84,15 +84,7 @@ lease core place action =
           let learn = learnFrom core found
           lent <- withLease (nodeDedicated (destinationNode found)) deadline $ \mux -> do
             loan <- newIORef Loan {loanSession = asLeft, loanOutstanding = 0, loanAbandoned = False, loanLoss = Nothing}
-            result <-
-              action
-                Dedicated
-                  { dedicatedMux = mux,
-                    dedicatedCore = core,
-                    dedicatedNode = nodeEndpoint (destinationNode found),
-                    dedicatedLearn = learn,
-                    dedicatedLoan = loan
-                  }
+            result <- action (Dedicated mux core (nodeEndpoint (destinationNode found)) learn loan)
             (,) result . conditionOf <$> readIORef loan
           either (learn Nothing writeFacts) (\_ -> pure ()) lent
           either (fmap Left . unlessClosed) (pure . Right) lent
@@ -106,9 +98,8 @@ lease core place action =
       AnyPrimary -> destinationEventually cluster deadline writeFacts TargetAnyNode
       AtNode endpoint ->
         hasNode cluster deadline endpoint >>= \case
-          Left failed -> pure (Left failed)
-          Right False -> pure (Left (RefusedError (NoSuchNode endpoint)))
           Right True -> destinationEventually cluster deadline writeFacts (TargetNode endpoint)
+          refused -> pure (refused >> Left (RefusedError (NoSuchNode endpoint)))
 
     -- Nothing was lent, so nothing was sent.
     unlessClosed failed = (\closed -> if closed then ClientClosed else failed) <$> readTVarIO (coreClosed core)

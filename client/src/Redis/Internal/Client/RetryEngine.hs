@@ -13,8 +13,6 @@ module Redis.Internal.Client.RetryEngine
   ( RetryEngine,
     newRetryEngine,
     stopRetryEngine,
-
-    -- * Commands
     Call,
     newCall,
     behindQueue,
@@ -125,25 +123,9 @@ data Turn
 -- | A command that failed or found no node, before it is sent again. The cell is for its
 -- result.
 newCall :: Request -> Facts -> Target -> Deadline -> MVar (Either Error Value) -> IO Call
-newCall asSent callFacts callTarget callDeadline callResult = do
-  callPhase <- newIORef Unsent
-  callHolds <- newIORef False
-  callTried <- newIORef Nothing
-  pure
-    Call
-      { callQueue = [],
-        callRequest = requestWhole asSent,
-        callShortened = requestIsShortened asSent,
-        callFacts,
-        callTarget,
-        callDeadline,
-        callResult,
-        callPhase,
-        callHolds,
-        callTried,
-        callNotes = Nothing,
-        callTurn = Nothing
-      }
+newCall asSent facts target deadline result = do
+  withCells <- Call [] (requestWhole asSent) (requestIsShortened asSent) facts target deadline result <$> newIORef Unsent <*> newIORef False <*> newIORef Nothing
+  pure (withCells Nothing Nothing)
 
 -- | The call with the notes for a trace, if the command is traced.
 tracedBy :: Maybe TraceNotes -> Call -> IO Call

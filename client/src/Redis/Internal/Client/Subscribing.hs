@@ -338,10 +338,7 @@ finish now state = (done {stateOut = []}, reverse (stateOut done))
             Idle _ -> st'
 
     -- One command about shard channels concerns one slot.
-    pieces what names = concatMap chunks $ case what of
-      Subscribe OfShard -> bySlot names
-      Unsubscribe OfShard -> bySlot names
-      _ -> [names]
+    pieces what names = concatMap chunks (if what `elem` [Subscribe OfShard, Unsubscribe OfShard] then bySlot names else [names])
     bySlot names = Map.elems (Map.fromListWith (flip (<>)) [(keySlot (topicName name), [name]) | name <- names])
     chunks = \case
       [] -> []

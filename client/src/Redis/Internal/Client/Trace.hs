@@ -7,8 +7,6 @@ module Redis.Internal.Client.Trace
     enteredQueue,
     sentTo,
     endTrace,
-
-    -- * What begins
     Subject,
     oneCommand,
     pipelineOf,
@@ -114,12 +112,10 @@ beginTrace core hook subject = newTraceNotes >>= beginTraceOf core hook subject
 -- | Like 'beginTrace', with the notes in these notes.
 beginTraceOf :: Core -> CommandHook -> Subject -> TraceNotes -> IO Trace
 beginTraceOf traceClient hook Subject {subjectExtent = traceExtent, subjectBegun, subjectDestination} traceNotes = do
-  begunNode <- case subjectDestination of
-    Just (_, node) -> pure (Just node)
-    Nothing
-      -- A single server may have redirected the client to another one.
-      | Standalone _ <- configTopology config -> fmap (nodeEndpoint . destinationNode) <$> destinationFor (coreCluster traceClient) writeFacts TargetAnyNode
-      | otherwise -> pure Nothing
+  begunNode <- case (subjectDestination, configTopology config) of
+    -- A single server may have redirected the client to another one.
+    (Nothing, Standalone _) -> fmap (nodeEndpoint . destinationNode) <$> destinationFor (coreCluster traceClient) writeFacts TargetAnyNode
+    _ -> pure (snd <$> subjectDestination)
   traceEnding <-
     beginObserving
       hook

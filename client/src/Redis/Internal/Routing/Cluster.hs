@@ -12,18 +12,12 @@ module Redis.Internal.Routing.Cluster
     closeClusterClient,
     isClustered,
     isFollowed,
-
-    -- * The map
     Snapshot (..),
     ShardNodes (..),
     currentSlotMap,
     clusterZones,
-
-    -- * News
     newsReasons,
     newsIsPermanent,
-
-    -- * Learning
     tellCluster,
     observeNode,
   )

@@ -14,22 +14,17 @@
 -- that is cut off from the others. A switch is a reason to ask at once, and not to accept for a
 -- moment those that still name the old primary.
 module Redis.Internal.Routing.Inquiry
-  ( -- * Asking
-    Question,
+  ( Question,
     askClusterNode,
     askMember,
     askSentinel,
     answered,
     infoField,
-
-    -- * Reading the answers
     Asked (..),
     parseClusterSlots,
     parseClusterShards,
     MemberInfo (..),
     MemberRole (..),
-
-    -- * Listening to sentinels
     forSentinel,
     Hearing (..),
     hearSentinel,
@@ -252,16 +247,13 @@ zoneIn fields = join <$> Decode.optionalField "availability-zone" optionalHost f
 parseClusterShards :: Asked -> Value -> Either DecodeError SlotMap
 parseClusterShards asked = fmap slotMapFromZoned . Decode.list (shardClaim asked)
 
-data ReportedRole = PrimaryRole | ReplicaRole
-  deriving stock (Eq)
-
 -- | The health that a node reports, the best first.
 data ReportedHealth = Online | LoadingData | Failed
   deriving stock (Eq, Ord)
 
 data ShardNode = ShardNode
   { nodeEndpoint :: Maybe Endpoint,
-    nodeRole :: ReportedRole,
+    nodeIsPrimary :: Bool,
     nodeHealth :: ReportedHealth,
     nodeZone :: Maybe ByteString
   }
@@ -271,13 +263,12 @@ shardClaim asked reply = do
   fields <- Decode.record reply
   ranges <- Decode.field "slots" (Decode.pairs slotNamed slotNamed) fields
   nodes <- Decode.field "nodes" (Decode.list (shardNode asked)) fields
-  let primaries = List.sortOn nodeHealth (filter ((== PrimaryRole) . nodeRole) nodes)
-      replicas = filter (\node -> nodeRole node == ReplicaRole && nodeHealth node == Online) nodes
+  let (primaries, replicas) = List.partition nodeIsPrimary nodes
   pure
     ( Claim
         { claimRanges = ranges,
-          claimPrimary = listToMaybe (mapMaybe nodeEndpoint primaries),
-          claimReplicas = mapMaybe nodeEndpoint replicas
+          claimPrimary = listToMaybe (mapMaybe nodeEndpoint (List.sortOn nodeHealth primaries)),
+          claimReplicas = mapMaybe nodeEndpoint (filter ((== Online) . nodeHealth) replicas)
         },
       [(endpoint, zone) | ShardNode {nodeEndpoint = Just endpoint, nodeZone = Just zone} <- nodes]
     )
@@ -285,7 +276,7 @@ shardClaim asked reply = do
 shardNode :: Asked -> Decoder ShardNode
 shardNode asked reply = do
   fields <- Decode.record reply
-  nodeRole <- Decode.field "role" reportedRole fields
+  nodeIsPrimary <- Decode.field "role" isPrimaryRole fields
   nodeHealth <- maybe Online healthFromWord <$> Decode.optionalField "health" Decode.bytes fields
   endpoint <- Decode.optionalField "endpoint" optionalHost fields
   ip <- Decode.optionalField "ip" optionalHost fields
@@ -296,19 +287,15 @@ shardNode asked reply = do
   pure
     ShardNode
       { nodeEndpoint = port >>= endpointAt asked (join (endpoint <|> ip)),
-        nodeRole,
+        nodeIsPrimary,
         nodeHealth,
         nodeZone
       }
 
-reportedRole :: Decoder ReportedRole
-reportedRole reply =
-  Decode.bytes reply >>= \case
-    "master" -> Right PrimaryRole
-    "primary" -> Right PrimaryRole
-    "replica" -> Right ReplicaRole
-    "slave" -> Right ReplicaRole
-    _ -> Decode.mismatch "the role of a node" reply
+isPrimaryRole :: Decoder Bool
+isPrimaryRole reply =
+  Decode.bytes reply >>= \role ->
+    if role `elem` ["master", "primary", "replica", "slave"] then Right (role `elem` ["master", "primary"]) else Decode.mismatch "the role of a node" reply
 
 healthFromWord :: ByteString -> ReportedHealth
 healthFromWord = \case
@@ -398,10 +385,7 @@ parseNamedPrimary = Decode.nullable $ \reply -> do
 -- | Parses the @config-epoch@ in the reply to @SENTINEL MASTER@. Each fail-over raises it, so
 -- a sentinel with a lower epoch has not heard of the last one yet.
 parseConfigEpoch :: Decoder (Maybe Int)
-parseConfigEpoch reply = do
-  fields <- Decode.record reply
-  epoch <- Decode.optionalField "config-epoch" Decode.bytes fields
-  pure (epoch >>= fmap fst . Char8.readInt)
+parseConfigEpoch reply = (>>= fmap fst . Char8.readInt) <$> (Decode.record reply >>= Decode.optionalField "config-epoch" Decode.bytes)
 
 -- | Parses the reply to @SENTINEL SENTINELS@: the other sentinels.
 parseSentinels :: Decoder [Endpoint]

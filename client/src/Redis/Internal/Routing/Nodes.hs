@@ -24,8 +24,6 @@ module Redis.Internal.Routing.Nodes
     onPrimary,
     destinationPool,
     nodesCounters,
-
-    -- * Health
     Health,
     healthy,
     isHealthy,
@@ -35,8 +33,6 @@ module Redis.Internal.Routing.Nodes
     observe,
     suspectAfterTimeouts,
     downAfterFailures,
-
-    -- * Looking
     NodeSnapshot (..),
     nodeSnapshot,
     ErrorCounts (..),

@@ -17,25 +17,18 @@
 -- that has left with nothing, where its primary answers ASK. No map tells of it either. So after a
 -- redirect for a slot, reads of it stay with the primary for some time.
 module Redis.Internal.Routing.Replicas
-  ( -- * Choosing
-    Candidate (..),
+  ( Candidate (..),
     tiers,
     chooseReader,
-
-    -- * What is known of nodes
     NodeStats (..),
     unseen,
     Answer (..),
     nodeStats,
-
-    -- * Asking nodes
     LatencyProbe,
     ProbeSetup (..),
     newLatencyProbe,
     want,
     currentNodeStats,
-
-    -- * Slots that move
     MovingSlots,
     newMovingSlots,
     noteMoving,
@@ -91,8 +84,7 @@ unseen :: NodeStats
 unseen = NodeStats {sightedZone = Nothing, sightedLatency = Nothing, sightedNear = False}
 
 -- | The candidates in tiers, in the order of preference. Every candidate is in one of them,
--- unless only the primary is allowed.
--- \(O(n)\).
+-- unless only the primary is allowed. \(O(n)\).
 tiers :: ReadFrom -> [Candidate node] -> [[Candidate node]]
 tiers wanted candidates = case wanted of
   ReadPrimary -> [primary]
@@ -126,9 +118,8 @@ data Answer = Answer
 silence :: Answer
 silence = Answer {answerLatency = Nothing, answerZone = Nothing}
 
--- | The node stats after a round: of the nodes of these groups, each of which has the same
--- data, and of no others. A node that was not asked keeps its node stats.
--- \(O(n \log n)\).
+-- | The stats after a round: of the nodes of these groups, each of which has the same data, and of no
+-- others. A node that was not asked keeps its stats. \(O(n \log n)\).
 nodeStats :: [[Endpoint]] -> Map Endpoint Answer -> Map Endpoint NodeStats -> Map Endpoint NodeStats
 nodeStats groups answers before = Map.unions (map (judged . updated) groups)
   where
@@ -194,10 +185,8 @@ data Wanted = Wanted
 
 -- | A latency probe that asks nothing yet. The action is called with a zone that no node is in.
 newLatencyProbe :: ProbeSetup -> (ByteString -> IO ()) -> IO LatencyProbe
-newLatencyProbe probeSetup wantedTell = do
-  probeWanted <- newTVarIO Wanted {wantedLatencies = False, wantedZones = Set.empty, wantedTell}
-  probeNodeStats <- newIORef Map.empty
-  pure LatencyProbe {probeSetup, probeWanted, probeNodeStats}
+newLatencyProbe setup wantedTell =
+  LatencyProbe setup <$> newTVarIO Wanted {wantedLatencies = False, wantedZones = Set.empty, wantedTell} <*> newIORef Map.empty
 
 -- | The node stats so far. Never blocks.
 currentNodeStats :: LatencyProbe -> IO (Map Endpoint NodeStats)
@@ -277,8 +266,7 @@ askAll setup asked unanswered = do
     check (and heard || stopped) `orElse` late
   results <- atomically (traverse tryReadTMVar waiting)
   -- A silent node is not near.
-  let answers = Map.map (fromMaybe silence) results
-  pure (answers, Map.mapMaybeWithKey (\node result -> if isNothing result then Map.lookup node waiting else Nothing) results)
+  pure (Map.map (fromMaybe silence) results, waiting `Map.restrictKeys` Map.keysSet (Map.filter isNothing results))
 
 -- | Asks one node on a thread of its own. The thread ends by itself: connecting and commands
 -- have time limits, and closing the node ends both.
@@ -370,11 +358,8 @@ noteMoving (MovingSlots known) slot = do
 
 -- | Whether a node has redirected for this slot of late. One read if no slot ever moved.
 isMoving :: MovingSlots -> Slot -> IO Bool
-isMoving (MovingSlots known) slot = do
-  slots <- readIORef known
-  case Map.lookup slot slots of
-    Nothing -> pure False
-    Just until' -> (< until') <$> coarseNanos
+isMoving (MovingSlots known) slot =
+  readIORef known >>= maybe (pure False) (\until' -> (< until') <$> coarseNanos) . Map.lookup slot
 
 -- | How long a redirect counts: 10 s. Each further one, of which there are many while keys leave,
 -- counts anew.

@@ -10,18 +10,13 @@
 -- does. The number of attempts and the time that is left bound redirects. The first is followed at once,
 -- further ones after a jittered delay, so that two nodes that point at each other cannot keep a core busy.
 module Redis.Internal.Routing.RetryPolicy
-  ( -- * The question
-    RetryPolicy (..),
+  ( RetryPolicy (..),
     FailedAttempt (..),
     Role (..),
-
-    -- * What a command has been through
     AttemptsSoFar,
     noAttempts,
     soFarAttempts,
     soFarTrail,
-
-    -- * The answer
     RetryDecision (..),
     NextStep (..),
     Effect (..),
@@ -87,15 +82,7 @@ data AttemptsSoFar = AttemptsSoFar
   deriving stock (Eq, Show)
 
 noAttempts :: AttemptsSoFar
-noAttempts =
-  AttemptsSoFar
-    { soFarAttempts = 0,
-      soFarRedirects = 0,
-      soFarDelays = 0,
-      soFarReauthenticated = False,
-      soFarMaybeRan = False,
-      soFarReversedTrail = []
-    }
+noAttempts = AttemptsSoFar 0 0 0 False False []
 
 -- | The nodes in the order they were tried, and how each failed. \(O(n)\).
 soFarTrail :: AttemptsSoFar -> [(Endpoint, Error)]
@@ -176,12 +163,7 @@ decide policy facts before reported
       ReplyError serverError -> isJust (redirectedSlot serverError)
       _ -> False
 
-    giveUp failed =
-      RetryDecision
-        { decisionNext = GiveUp (concluding facts soFar failed),
-          decisionEffects = told,
-          decisionSoFar = soFar
-        }
+    giveUp failed = RetryDecision {decisionNext = GiveUp (concluding facts soFar failed), decisionEffects = told, decisionSoFar = soFar}
 
 -- | The error of a command whose keys have this slot, if it is known. A node redirects for that
 -- slot alone. A script says what it likes, and may have written before: a redirect for another slot

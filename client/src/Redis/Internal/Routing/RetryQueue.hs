@@ -35,17 +35,11 @@ module Redis.Internal.Routing.RetryQueue
     retryQueueIsOver,
     retryQueueSeeking,
     retryQueueWake,
-
-    -- * Events
     RetryId,
     RetryState (..),
     Event (..),
-
-    -- * Steps
     Action (..),
     step,
-
-    -- * Order within a batch
     UncoveredSlots,
     newUncoveredSlots,
     unlessUncovered,
@@ -141,15 +135,7 @@ data Action a
   | Perform a Effect
 
 newRetryQueue :: RetryQueue a
-newRetryQueue =
-  RetryQueue
-    { retryQueueStates = IntMap.empty,
-      retryQueueNext = 0,
-      retryQueueWakes = Set.empty,
-      retryQueueSeekers = Set.empty,
-      retryQueueSlots = IntMap.empty,
-      retryQueueStopped = False
-    }
+newRetryQueue = RetryQueue IntMap.empty 0 Set.empty Set.empty IntMap.empty False
 
 -- | Whether the machine was stopped and no retry is left. \(O(1)\).
 retryQueueIsOver :: RetryQueue a -> Bool

@@ -3,23 +3,18 @@
 -- The look-up that every command makes ('destinationOf') reads snapshots and never waits. Only if
 -- it finds no node does 'destinationEventually' wait for news of the cluster, up to a given time.
 module Redis.Internal.Routing.Router
-  ( -- * Places
-    destinationTakenFor,
+  ( destinationTakenFor,
     destinationOf,
     destinationFor,
     destinationEventually,
     nobodyFor,
     missedNode,
-
-    -- * Several nodes
     nodesEventually,
     coverEventually,
     clusterMembers,
     ClientNode (..),
     NodeRole (..),
     hasNode,
-
-    -- * Learning
     carryOut,
     noteFailure,
     countRedirect,
@@ -28,7 +23,7 @@ module Redis.Internal.Routing.Router
 where
 
 import Control.Concurrent.STM
-import Control.Monad (when)
+import Control.Monad (mfilter, when)
 import Data.ByteString (ByteString)
 import Data.Foldable (for_)
 import Data.IORef
@@ -223,9 +218,7 @@ nodesEventually cluster deadline nodeSet =
       Replicas -> byEndpoint (slotMapReplicas slotMap)
       AllNodes -> byEndpoint (slotMapNodes slotMap)
   where
-    known = do
-      slotMap <- currentSlotMap cluster
-      pure (if null (slotMapShards slotMap) then Nothing else Just slotMap)
+    known = mfilter (not . null . slotMapShards) . Just <$> currentSlotMap cluster
     byEndpoint nodes = [(endpoint, OneNode endpoint) | endpoint <- Set.toAscList nodes]
 
 -- | A node in the client's slot map.

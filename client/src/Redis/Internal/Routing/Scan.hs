@@ -43,18 +43,12 @@ module Redis.Internal.Routing.Scan
     newKeysWalk,
     walkIsOver,
     slotsToCover,
-
-    -- * Steps
     Event (..),
     Task (..),
     NodeStatus (..),
     step,
-
-    -- * Keys
     KeyFilter (..),
     keyFilterOf,
-
-    -- * Positions
     Position (..),
     Standing (..),
     ItemsWalk (..),
@@ -63,7 +57,7 @@ module Redis.Internal.Routing.Scan
   )
 where
 
-import Control.Monad (foldM, guard)
+import Control.Monad (foldM, guard, mfilter)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Builder qualified as Builder
@@ -340,9 +334,7 @@ positionFromText text = do
 
     -- Carries along the node of the leg that the records belong to.
     walkRecord (walk, current) = \case
-      ["c", first, final] -> do
-        slots <- range first final
-        pure (walk {walkCovered = walkCovered walk <> slots}, current)
+      ["c", first, final] -> (\slots -> (walk {walkCovered = walkCovered walk <> slots}, current)) <$> range first final
       ["h", slot, halfSource, halfTarget, halfIdentity, stamp, both] -> do
         at <- slotFrom slot
         halfStamp <- wholeNumber stamp
@@ -363,9 +355,7 @@ positionFromText text = do
     range first final = (\from to -> IntSet.fromDistinctAscList [from .. to]) <$> slotFrom first <*> slotFrom final
 
 slotFrom :: ByteString -> Maybe Int
-slotFrom text = do
-  slot <- wholeNumber text
-  slot <$ guard (slot < slotCount)
+slotFrom = mfilter (< slotCount) . wholeNumber
 
 -- A number that is not negative, of few enough digits for an 'Int'.
 wholeNumber :: ByteString -> Maybe Int
@@ -375,16 +365,11 @@ wholeNumber text = do
 
 endpointFrom :: [ByteString] -> Maybe Endpoint
 endpointFrom = \case
-  ["tcp", host, portText] -> do
-    port <- wholeNumber portText
-    guard (port <= 65535)
-    pure (TcpEndpoint host (fromIntegral port))
+  ["tcp", host, port] -> TcpEndpoint host . fromIntegral <$> mfilter (<= 65535) (wholeNumber port)
   ["unix", path] -> UnixEndpoint <$> traverse character (filter (not . ByteString.null) (Char8.split '.' path))
   _ -> Nothing
   where
-    character text = do
-      code <- wholeNumber text
-      toEnum code <$ guard (code <= fromEnum (maxBound :: Char))
+    character = fmap toEnum . mfilter (<= fromEnum (maxBound :: Char)) . wholeNumber
 
 -- Writes each byte that is not plain as a per cent sign and two digits.
 escaped :: ByteString -> ByteString

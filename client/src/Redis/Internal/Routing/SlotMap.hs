@@ -10,14 +10,10 @@ module Redis.Internal.Routing.SlotMap
   ( SlotMap,
     Shard (..),
     emptySlotMap,
-
-    -- * Looking up
     slotOwner,
     slotReplicas,
     slotShardIndex,
     noShard,
-
-    -- * As a whole
     slotMapShards,
     slotMapServing,
     slotMapNodes,
@@ -26,8 +22,6 @@ module Redis.Internal.Routing.SlotMap
     slotMapUncovered,
     slotMapZones,
     sameOwners,
-
-    -- * Making
     Claim (..),
     slotMapFromClaims,
     withZones,

@@ -4,7 +4,6 @@ module Redis.Patterns.Jobs.Run
     jobWorker,
     Running (..),
     reportProgress,
-    promote,
     priorityWord,
   )
 where
@@ -23,7 +22,6 @@ import Redis.Duration (inMicroseconds, inMilliseconds)
 import Redis.Patterns.Internal.Time (named)
 import Redis.Patterns.Internal.Token (number)
 import Redis.Patterns.Jobs.Queue
-import Redis.Patterns.Jobs.Scripts
 import Redis.Patterns.Worker.Engine
 import Redis.Patterns.Worker.Settings
 import Redis.Script
