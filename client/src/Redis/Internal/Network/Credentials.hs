@@ -121,23 +121,28 @@ data Origin
   deriving stock (Eq, Show)
 
 -- | The credentials that a request accepts.
-data Want
-  = -- | Credentials for a new connection, which asked at this time.
-    ToConnect Nanos
-  | -- | Credentials newer than those of this number. A failure counts only if its action began at
-    -- this time or later.
-    NewerThan Int Nanos
+data Want = Want
+  { wantSuits :: Issue -> Bool,
+    -- | A failure counts only if its action began at this time or later.
+    wantSince :: Nanos
+  }
+
+-- | Credentials newer than those of this number.
+newerThan :: Int -> Nanos -> Want
+newerThan number = Want ((> number) . issueNumber)
 
 -- | The present credentials, for a new connection. Blocks while the action runs. May be
 -- interrupted; then the next request runs the action.
 obtain :: CredentialStore -> IO (Either ConnectionCause (Origin, Issue))
 obtain store = do
   asked <- preciseNanos
-  fmap (\issue -> (if issueNumber issue > 0 && issueBegan issue < asked then IssuedBefore else IssuedNow, issue)) <$> obtainFor store (ToConnect asked)
+  fmap (\issue -> (if issueNumber issue > 0 && issueBegan issue < asked then IssuedBefore else IssuedNow, issue)) <$> obtainFor store (toConnect asked)
+  where
+    toConnect asked = Want (\issue -> issueBegan issue >= asked || maybe False (> 0) (issueLifetime issue)) asked
 
 -- | Like 'obtain', for when the credentials of this number are no longer valid: returns newer ones.
 obtainAfter :: CredentialStore -> Int -> IO (Either ConnectionCause Issue)
-obtainAfter store number = preciseNanos >>= obtainFor store . NewerThan number
+obtainAfter store number = preciseNanos >>= obtainFor store . newerThan number
 
 obtainFor :: CredentialStore -> Want -> IO (Either ConnectionCause Issue)
 obtainFor store want = case configCredentials (storeConfig store) of
@@ -150,25 +155,16 @@ obtainFor store want = case configCredentials (storeConfig store) of
         -- Another thread may have run the action meanwhile.
         alreadyIssued store want >>= \case
           Just issue -> pure (Right issue)
-          Nothing -> alreadyFailed store want >>= maybe (issueWith store action) (pure . Left)
+          Nothing -> do
+            failure <- mfilter ((>= wantSince want) . fst) <$> readTVarIO (storeFailure store)
+            maybe (issueWith store action) (pure . Left . snd) failure
   where
     constant known = Issue {issueCredentials = known, issueNumber = 0, issueBegan = 0, issueRound = 0, issueLifetime = Nothing}
 
 alreadyIssued :: CredentialStore -> Want -> IO (Maybe Issue)
 alreadyIssued store want = do
   (newest, fresh) <- newestAndFresh store
-  pure (mfilter (\issue -> fresh issue && suits issue) newest)
-  where
-    suits issue = case want of
-      ToConnect asked -> issueBegan issue >= asked || maybe False (> 0) (issueLifetime issue)
-      NewerThan number _ -> issueNumber issue > number
-
-alreadyFailed :: CredentialStore -> Want -> IO (Maybe ConnectionCause)
-alreadyFailed store want = fmap snd . mfilter ((>= since) . fst) <$> readTVarIO (storeFailure store)
-  where
-    since = case want of
-      ToConnect asked -> asked
-      NewerThan _ then' -> then'
+  pure (mfilter (\issue -> fresh issue && wantSuits want issue) newest)
 
 -- | Runs the action. The caller has the turn. The action is the user's code, so it can be
 -- interrupted wherever it is.
@@ -249,7 +245,7 @@ following store mux Follower {followerEndpoint, followerRound} = wait
           limit = configConnectTimeout config
           tooLong = Left (CredentialsFailed ("the action issued none within " <> show limit <> " s"))
       -- Limited, because new connections wait for the action.
-      fresh <- try (within (Just limit) (obtainFor store (NewerThan (issueNumber (followingIssue known)) since)))
+      fresh <- try (within (Just limit) (obtainFor store (newerThan (issueNumber (followingIssue known)) since)))
       case either (Left . CredentialsFailed . displayException @SomeException) (fromMaybe tooLong) fresh of
         Left cause -> failed known {followingRound = turn} (Just cause)
         Right issue -> sayAnew known issue

@@ -13,10 +13,12 @@ module Redis.Internal.Protocol.Redirect
   )
 where
 
+import Control.Monad (guard, mfilter)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isDigit)
+import Data.Maybe (fromMaybe)
 import Redis.Error
 import Redis.Internal.Config (AddressMapping, mappedAddress)
 import Redis.Internal.Name (isHostName)
@@ -105,21 +107,13 @@ redirectEndpoint mapping answering destination = fmap (mappedAddress mapping) $ 
   UnknownNode -> Nothing
 
 withoutBrackets :: ByteString -> ByteString
-withoutBrackets host
-  | "[" `ByteString.isPrefixOf` host && "]" `ByteString.isSuffixOf` host && ByteString.length host > 2 =
-    ByteString.drop 1 (ByteString.take (ByteString.length host - 1) host)
-  | otherwise = host
+withoutBrackets host = fromMaybe host (mfilter (not . ByteString.null) (ByteString.stripPrefix "[" host >>= ByteString.stripSuffix "]"))
 
 parsePort :: ByteString -> Maybe Port
 parsePort text = do
   number <- parseNumber text
-  if number >= 1 && number <= 65535 then Just (fromIntegral number) else Nothing
+  fromIntegral number <$ guard (number >= 1 && number <= 65535)
 
 -- | One to five digits and nothing else.
 parseNumber :: ByteString -> Maybe Int
-parseNumber text
-  | ByteString.length text <= 5,
-    Char8.all isDigit text,
-    Just (number, "") <- Char8.readInt text =
-    Just number
-  | otherwise = Nothing
+parseNumber text = guard (ByteString.length text <= 5 && Char8.all isDigit text) *> (fst <$> Char8.readInt text)
