@@ -213,8 +213,7 @@ labels = \case
   [] -> mempty
   pairs -> "{" <> mconcat (intersperse "," [name <> "=\"" <> utf8 (concatMap escaped value) <> "\"" | (name, value) <- pairs]) <> "}"
   where
-    -- 'Text.pack' replaces what UTF-8 cannot say. A path may have such characters, and Prometheus would
-    -- refuse the whole page.
+    -- 'Text.pack' replaces what UTF-8 cannot say, for which Prometheus would refuse the whole page.
     utf8 = Text.encodeUtf8Builder . Text.pack
     escaped char = case char of
       '\\' -> "\\\\"
@@ -222,8 +221,7 @@ labels = \case
       '\n' -> "\\n"
       _ -> [char]
 
--- | The samples of a histogram with these labels, in seconds. There is a bucket for each
--- doubling from 16 µs on.
+-- | The samples of a histogram, in seconds, with a bucket for each doubling from 16 µs on.
 histogramSamples :: [(Builder, String)] -> RoundTrips -> [Sample]
 histogramSamples with trips =
   [ Sample {sampleSuffix = "_bucket", sampleLabels = with <> [("le", secondsText end)], sampleValue = Builder.intDec within}

@@ -57,8 +57,7 @@ data CredentialStore = CredentialStore
     storeNewest :: TVar (Maybe Issue),
     -- | The cause of the failure, if the last run of the action failed, and when that run began.
     storeFailure :: TVar (Maybe (Nanos, ConnectionCause)),
-    -- | How often 'renewAll' was called. Credentials issued before the last call are not used
-    -- again.
+    -- | How often 'renewAll' was called. Credentials from before the last call are not used again.
     storeRound :: TVar Int,
     storeFollowers :: TVar (Map Int Follower),
     -- | The key of the next follower.
@@ -78,8 +77,7 @@ data Issue = Issue
     issueLifetime :: Maybe Double
   }
 
--- | A connection that follows the store: the last round that it has finished, and the cause if it
--- failed.
+-- | A connection that follows the store: the last round that it has finished, and why if it failed.
 data Follower = Follower
   { followerEndpoint :: Endpoint,
     followerRound :: TVar (Int, Maybe ConnectionCause)
@@ -131,8 +129,7 @@ data Want = Want
 newerThan :: Int -> Nanos -> Want
 newerThan number = Want ((> number) . issueNumber)
 
--- | The present credentials, for a new connection. Blocks while the action runs. May be
--- interrupted; then the next request runs the action.
+-- | The present credentials, for a new connection. Blocks while the action runs; may be interrupted.
 obtain :: CredentialStore -> IO (Either ConnectionCause (Origin, Issue))
 obtain store = do
   asked <- preciseNanos
@@ -166,8 +163,7 @@ alreadyIssued store want = do
   (newest, fresh) <- newestAndFresh store
   pure (mfilter (\issue -> fresh issue && wantSuits want issue) newest)
 
--- | Runs the action. The caller has the turn. The action is the user's code, so it can be
--- interrupted wherever it is.
+-- | Runs the action. The caller has the turn. It can be interrupted wherever the action is.
 issueWith :: CredentialStore -> IO IssuedCredentials -> IO (Either ConnectionCause Issue)
 issueWith store action = do
   issueBegan <- preciseNanos
@@ -195,14 +191,12 @@ data Following = Following
     followingRound :: Int,
     followingDue :: Maybe Nanos,
     followingFailures :: Int,
-    -- | When the last renewal failed, 0 if it did not. Failures of the action from before then are
-    -- known already.
+    -- | When the last renewal failed, 0 if it did not. Earlier failures of the action are known already.
     followingSince :: Nanos
   }
 
--- | Makes a connection that callers share follow the store until the connection ends, beginning
--- with the credentials with which it was opened. Does nothing for credentials that no action
--- issues. Never blocks.
+-- | Makes a connection that callers share follow the store until it ends, beginning with the credentials with
+-- which it was opened. Does nothing for credentials that no action issues. Never blocks.
 followCredentials :: CredentialStore -> Endpoint -> Multiplexer -> Issue -> IO ()
 followCredentials store endpoint mux issue = when (issueNumber issue > 0) . mask_ $ do
   follower <- Follower endpoint <$> newTVarIO (issueRound issue, Nothing)

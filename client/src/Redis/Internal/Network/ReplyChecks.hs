@@ -50,8 +50,7 @@ newReplyChecks = do
 checkKey :: OrderKey
 checkKey = minBound
 
--- | The request for the next check, and an action that notes that it is queued. Call both under the
--- lock.
+-- | The request for the next check, and an action that notes that it is queued. Under the lock.
 nextCheck :: ReplyChecks -> IO (Request, IO ())
 nextCheck checks = do
   count <- readIORef (checksQueued checks)
@@ -71,8 +70,7 @@ hold checks reply = do
 heldReplies :: ReplyChecks -> IO Int
 heldReplies = readIORef . checksHeldCount
 
--- | Given the answer to the next check, the replies that were held, in their order; 'Nothing' if it
--- is not the right one. Only for the reader.
+-- | The replies that were held, in order, given the answer to the next check; 'Nothing' if it is wrong.
 release :: ReplyChecks -> Value -> IO (Maybe [Value])
 release checks answer = do
   passed <- readIORef (checksPassed checks)

@@ -58,9 +58,8 @@ data RedirectAddress
     UnknownNode
   deriving stock (Eq, Show)
 
--- | Reads an error reply. 'Nothing' if it is any other error, if it is
--- malformed, or if it was raised within a script that may already have
--- written. \(O(n)\).
+-- | Reads an error reply. 'Nothing' if it is any other error, malformed, or raised within a script that
+-- may already have written. \(O(n)\).
 parseRedirect :: ServerError -> Maybe Redirect
 parseRedirect serverError@ServerError {serverErrorCode, serverErrorMessage}
   | errorDelivery (ReplyError serverError) /= RefusedBeforeRun = Nothing

@@ -107,8 +107,7 @@ untold =
     \OBJECT|FREQ OBJECT|IDLETIME OBJECT|REFCOUNT PTTL SORT_RO SRANDMEMBER TTL VRANDMEMBER \
     \XINFO|CONSUMERS XINFO|GROUPS XINFO|STREAM XPENDING ZRANDMEMBER"
 
--- | Whether a command that servers call neither a read nor a write leaves
--- everything as it is, so that it may be sent again.
+-- | Whether a command, neither read nor write for servers, changes nothing, so that it may be sent again.
 changesNothing :: CommandEntry -> Bool
 changesNothing CommandEntry {entryName} = "|HELP" `Char8.isSuffixOf` entryName || entryName `Set.member` questions
 
