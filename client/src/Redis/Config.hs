@@ -180,8 +180,7 @@ setClientName new config = config {configClientName = new}
 setTls :: Maybe TlsConfig -> Config -> Config
 setTls new config = config {configTls = new}
 
--- | How to speak TLS to sentinels; 'Nothing' is plain text. Default: the setting for the servers
--- ('setTls').
+-- | How to speak TLS to sentinels; 'Nothing' is plain text. Default: as to the servers ('setTls').
 setSentinelTls :: Maybe TlsConfig -> Config -> Config
 setSentinelTls new config = config {configSentinelTls = Just new}
 
@@ -193,8 +192,7 @@ setProtocol new config = config {configProtocol = new}
 setConnectTimeout :: Duration -> Config -> Config
 setConnectTimeout new config = config {configConnectTimeout = inSeconds new}
 
--- | How long a command may take, from submitting it to its reply. 'Nothing' waits for ever.
--- Default: 5 s.
+-- | How long a command may take, up to its reply. 'Nothing' waits for ever. Default: 5 s.
 setCommandTimeout :: Maybe Duration -> Config -> Config
 setCommandTimeout new config = config {configCommandTimeout = inSeconds <$> new}
 
@@ -309,8 +307,7 @@ setReplyChecks new config = config {configReplyChecks = new}
 setHooks :: Hooks -> Config -> Config
 setHooks new config = config {configHooks = new}
 
--- | The endpoints that the configuration was made with: of the server, of some nodes of the cluster
--- or group, or of some sentinels.
+-- | The endpoints that the configuration was made with: servers, nodes, or sentinels.
 getEndpoints :: Config -> NonEmpty Endpoint
 getEndpoints = topologySeeds . configTopology
 

@@ -189,8 +189,7 @@ elementsOf reply = case reply of
 eachElement :: forall a. Decoder a -> [Value] -> Either DecodeError [a]
 eachElement decoder = go 0
   where
-    -- Without an accumulator: the stack is cheaper than reversing a list, also for
-    -- millions of elements.
+    -- The stack is cheaper than reversing a list, also for millions of elements.
     go :: Int -> [Value] -> Either DecodeError [a]
     go !index = \case
       [] -> Right []
@@ -260,8 +259,7 @@ pairs key one reply = case reply of
 scored :: Decoder [(ByteString, Double)]
 scored = pairs bytes double
 
--- | Like 'pairs', but as a @Map@; of several values of a key the last one counts.
--- \(O(n \log n)\).
+-- | Like 'pairs', but as a @Map@; of several values of a key the last counts. \(O(n \log n)\).
 mapping :: Ord key => Decoder key -> Decoder element -> Decoder (Map key element)
 mapping key one = fmap Map.fromList . pairs key one
 
@@ -293,8 +291,7 @@ optionalElement index decoder elements = case drop index elements of
   found : _ -> Just <$> within (atElement index) (decoder found)
   [] -> Right Nothing
 
--- | Uses the second decoder if the first one fails. If both fail, the result is the
--- error of the decoder that came further into the reply.
+-- | Uses the second decoder if the first fails. If both do, the error is the one further into the reply.
 orElse :: Decoder a -> Decoder a -> Decoder a
 orElse one other reply = case one reply of
   Right result -> Right result
@@ -338,8 +335,7 @@ shortened long = case splitAt 120 long of
   (text, "") -> text
   (text, _) -> text <> "…"
 
--- | Renders only the beginning of a string, so that no megabyte is rendered to be
--- thrown away.
+-- | Renders only the beginning of a string, which may have megabytes.
 rendered :: Value -> String
 rendered = \case
   BulkString string -> show (BulkString (Char8.take 120 string))

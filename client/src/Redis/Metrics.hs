@@ -84,7 +84,7 @@ prometheusContentType = "text/plain; version=0.0.4; charset=utf-8"
 -- node; samples of the cache and of subscriptions have no such label. \(O(n)\) in the nodes.
 prometheusText :: ClientSnapshot -> Builder
 prometheusText ClientSnapshot {snapshotNodes, snapshotErrors, snapshotCache, snapshotSubscriptions} =
-  renderFamilies $
+  foldMap family $
     [ perKind "connections_open" "Open connections that all callers share." length,
       perKind "commands_in_flight" "Commands submitted and not yet answered." (total gaugeInFlight),
       perKind "queued_bytes" "Encoded bytes that wait to be sent." (total gaugeQueuedBytes),
@@ -96,12 +96,8 @@ prometheusText ClientSnapshot {snapshotNodes, snapshotErrors, snapshotCache, sna
         ],
       gauge "leases_waiting" "Callers that wait for a connection of their own." $ \node ->
         [(named node, gaugeLeasesWaiting (gaugeDedicated node))],
-      Family
-        { familyName = "redis_client_round_trip_seconds",
-          familyKind = HistogramFamily,
-          familyHelp = "From handing a command to the socket to having read its reply.",
-          familySamples = concat [histogramSamples (("connections", kind) : named node) trips | node <- snapshotNodes, (kind, trips) <- tripsOf node]
-        },
+      metric HistogramFamily "round_trip_seconds" "From handing a command to the socket to having read its reply." $
+        concat [histogramSamples (("connections", kind) : named node) trips | node <- snapshotNodes, (kind, trips) <- tripsOf node],
       counter "connections_opened_total" "Connections that were opened." (plain countOpened),
       counter "connections_lost_total" "Connections that ended without the client wanting it." (plain countLost),
       counter "connect_failures_total" "Attempts to open a connection that failed." (plain countConnectsFailed),
@@ -110,12 +106,8 @@ prometheusText ClientSnapshot {snapshotNodes, snapshotErrors, snapshotCache, sna
       counter "commands_resent_total" "Commands sent after another attempt had failed." (plain countResent),
       counter "commands_cut_total" "Commands in flight when their connection ended, by whether they had been sent." $ \node ->
         [(("sent", "no") : named node, countCutUnsent node), (("sent", "yes") : named node, countCutSent node)],
-      Family
-        { familyName = "redis_client_errors_total",
-          familyKind = CounterFamily,
-          familyHelp = "Errors that callers got, by what they may conclude.",
-          familySamples = concatMap (\(node, errors) -> map sample (byDelivery node errors)) ([(named node, countErrors node) | node <- snapshotNodes] <> [([("node", "")], snapshotErrors)])
-        }
+      metric CounterFamily "errors_total" "Errors that callers got, by what they may conclude." $
+        concatMap (\(node, errors) -> map sample (byDelivery node errors)) ([(named node, countErrors node) | node <- snapshotNodes] <> [([("node", "")], snapshotErrors)])
     ]
       <> subscriptionFamilies snapshotSubscriptions
       <> maybe [] cacheFamilies snapshotCache
@@ -125,8 +117,7 @@ prometheusText ClientSnapshot {snapshotNodes, snapshotErrors, snapshotCache, sna
     plain field node = [(named node, field node)]
     sample (with, value) = Sample {sampleSuffix = mempty, sampleLabels = with, sampleValue = intDec value}
 
-    families kind name help samples =
-      Family {familyName = "redis_client_" <> name, familyKind = kind, familyHelp = help, familySamples = concatMap (map sample . samples) snapshotNodes}
+    families kind name help samples = metric kind name help (concatMap (map sample . samples) snapshotNodes)
     gauge = families GaugeFamily
     counter = families CounterFamily
 
@@ -178,13 +169,10 @@ subscriptionFamilies SubscriptionGauges {gaugeSubscriptions, gaugeListening, gau
 
 -- | A metric that is one number for the whole client.
 ofClient :: FamilyKind -> Builder -> Builder -> Int -> Family
-ofClient kind name help value =
-  Family
-    { familyName = "redis_client_" <> name,
-      familyKind = kind,
-      familyHelp = help,
-      familySamples = [Sample {sampleSuffix = mempty, sampleLabels = [], sampleValue = intDec value}]
-    }
+ofClient kind name help value = metric kind name help [Sample {sampleSuffix = mempty, sampleLabels = [], sampleValue = intDec value}]
+
+metric :: FamilyKind -> Builder -> Builder -> [Sample] -> Family
+metric kind name help samples = Family {familyName = "redis_client_" <> name, familyKind = kind, familyHelp = help, familySamples = samples}
 
 -- | All samples of one name.
 data Family = Family
@@ -204,10 +192,7 @@ data Sample = Sample
     sampleValue :: Builder
   }
 
--- | Renders families one after the other; families without samples are left out.
-renderFamilies :: [Family] -> Builder
-renderFamilies = foldMap family
-
+-- | Renders a family, unless it has no samples.
 family :: Family -> Builder
 family Family {familyName, familyKind, familyHelp, familySamples}
   | null familySamples = mempty
@@ -228,8 +213,7 @@ labels = \case
   [] -> mempty
   pairs -> "{" <> mconcat (intersperse "," [name <> "=\"" <> utf8 (concatMap escaped value) <> "\"" | (name, value) <- pairs]) <> "}"
   where
-    -- 'Text.pack' replaces what UTF-8 cannot say. A path may have such characters, and Prometheus would
-    -- refuse the whole page.
+    -- 'Text.pack' replaces what UTF-8 cannot say, for which Prometheus would refuse the whole page.
     utf8 = Text.encodeUtf8Builder . Text.pack
     escaped char = case char of
       '\\' -> "\\\\"
@@ -237,8 +221,7 @@ labels = \case
       '\n' -> "\\n"
       _ -> [char]
 
--- | The samples of a histogram with these labels, in seconds. There is a bucket for each
--- doubling from 16 µs on.
+-- | The samples of a histogram, in seconds, with a bucket for each doubling from 16 µs on.
 histogramSamples :: [(Builder, String)] -> RoundTrips -> [Sample]
 histogramSamples with trips =
   [ Sample {sampleSuffix = "_bucket", sampleLabels = with <> [("le", secondsText end)], sampleValue = Builder.intDec within}

@@ -142,8 +142,7 @@ instance Show CredentialsSource where
     FixedCredentials known -> showParen (level > 10) (showString "FixedCredentials " . showsPrec 11 known)
     CredentialsFrom _ -> showString "CredentialsFrom <action>"
 
--- | Credentials that were issued just now. Begin with 'issuedCredentials' and set
--- the other fields.
+-- | Credentials that were issued just now. Begin with 'issuedCredentials' and set the other fields.
 data IssuedCredentials = IssuedCredentials
   { -- | The credentials.
     issuedAs :: Credentials,
@@ -184,8 +183,7 @@ data ProtocolVersion
     OnlyResp2
   deriving stock (Eq, Show)
 
--- | Whether a connection that waits for replies polls its socket before it
--- asks the runtime's IO manager to wake it.
+-- | Whether a connection that waits for replies polls its socket before it sleeps.
 data Polling
   = -- | It polls for at most this long, and only while replies come within that time on average.
     PollUpTo Duration
@@ -234,8 +232,7 @@ mappedAddress (AddressMapping mapping) named =
       UnixEndpoint path -> length path `seq` UnixEndpoint path
       reached -> reached
 
--- | What a client keeps of the replies to commands that are run with "Redis.Cache".
--- Begin with 'cachingDefaults' and set its fields.
+-- | What a client keeps of replies, for "Redis.Cache". Begin with 'cachingDefaults' and set its fields.
 data Caching = Caching
   { -- | The most bytes that the cache takes: those of the replies, and some 500 more for each reply.
     cachingBytes :: Int,
@@ -259,8 +256,7 @@ data Tracking
 cachingDefaults :: Caching
 cachingDefaults = Caching {cachingBytes = 64 * 1024 * 1024, cachingTracking = TrackReads}
 
--- | Bounds on what one connection holds. Begin with 'limitsDefaults' and set its
--- fields.
+-- | Bounds on what one connection holds. Begin with 'limitsDefaults' and set its fields.
 data Limits = Limits
   { -- | The most commands that are submitted and not yet answered; at most \(2^{30}\).
     limitInFlight :: Int,

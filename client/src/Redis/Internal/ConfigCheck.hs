@@ -28,8 +28,7 @@ data ConfigError = ConfigError
   }
   deriving stock (Eq, Show)
 
--- | A thrown 'ConfigError' prints as 'displayException' says, also if nobody catches it. Handlers
--- catch it as a 'ConfigError'.
+-- | A thrown 'ConfigError' prints as 'displayException' says, also if nobody catches it.
 instance Exception ConfigError where
   toException = SomeException . ThrownConfigError
   fromException (SomeException thrown) = (\(ThrownConfigError failure) -> failure) <$> cast thrown
@@ -45,8 +44,7 @@ instance Show ThrownConfigError where
 instance Exception ThrownConfigError where
   displayException (ThrownConfigError failure) = displayException failure
 
--- | Checks a configuration. Returns it unchanged if every setting makes sense, otherwise the first
--- error. \(O(n)\) in the number of seeds.
+-- | Returns a configuration unchanged if every setting makes sense, otherwise the first error. \(O(n)\) in the seeds.
 validateConfig :: Config -> Either ConfigError Config
 validateConfig config = do
   for_ endpoints endpointIsUsable

@@ -70,8 +70,7 @@ configFromUrl url = do
   when (Char8.elem '#' rest) (wrong "URL" "has no place for a #, which is written %23")
   let (beforeQuery, query) = Char8.drop 1 <$> Char8.break (== '?') rest
       (authority, path) = Char8.break (== '/') beforeQuery
-  -- The text behind the host has no @. If one is found there, a password with an
-  -- unescaped / or ? ends at it.
+  -- The text behind the host has no @, unless a password with an unescaped / or ? ends at it.
   when
     (Char8.elem '@' query || (schemeKind scheme /= ForSocket && Char8.elem '@' path))
     (wrong "credentials" "characters such as / ? # @ are written as % and two hexadecimal digits")

@@ -50,8 +50,7 @@ instance Show Hooks where
 noHooks :: Hooks
 noHooks = Hooks {hookConnection = Nothing, hookCommand = Nothing, hookPush = Nothing}
 
--- | Reports a connection event. A client's hooks neither block nor throw here: they only hand the
--- event to "Redis.Internal.Client.EventDispatcher".
+-- | Reports a connection event. Neither blocks nor throws: a client's hooks only hand the event on.
 observeConnection :: Hooks -> ConnectionEvent -> IO ()
 observeConnection hooks event = mapM_ ($ event) (hookConnection hooks)
 
@@ -142,8 +141,7 @@ data CommandBegun = CommandBegun
 -- | How a command ended.
 data CommandEnded = CommandEnded
   { endedOutcome :: CommandOutcome,
-    -- | The node that answered, or that was tried last. 'Nothing' if there was none, or if the
-    -- command went to several.
+    -- | The node that answered, or that was tried last. 'Nothing' if there was none or several.
     endedNode :: Maybe Endpoint,
     -- | How often the command was sent, or no connection could be opened for it; 0 if no node was
     -- known, or if the command was split or went to several nodes. For a pipeline: 1, and 1 more

@@ -79,8 +79,7 @@ import Prelude hiding (Word)
 data MuxSettings = MuxSettings
   { -- | The largest number of commands in flight.
     muxMaxInFlight :: Int,
-    -- | The largest number of encoded bytes that are not sent yet. One larger command may exceed it
-    -- when nothing else is queued.
+    -- | The largest number of unsent encoded bytes. A larger command may enter when nothing is queued.
     muxMaxQueued :: Int,
     muxDecodeLimits :: Limits,
     -- | The usual time limit of a command. 'Nothing' is no limit.
@@ -89,8 +88,7 @@ data MuxSettings = MuxSettings
     -- before the connection is ended ("Redis.Internal.Network.Deadlines").
     muxSilenceLimit :: Maybe Nanos,
     muxPolling :: Polling,
-    -- | Whether no other connection of the client needs its capability, so that the reader may poll
-    -- however many commands are in flight.
+    -- | Whether the client has no other connection here, so that the reader may always poll.
     muxAlone :: Bool,
     -- | How much memory the connection has at rest.
     muxBufferSize :: BufferSize,
@@ -98,17 +96,15 @@ data MuxSettings = MuxSettings
     muxCapability :: Int,
     -- | The counters of how commands went, if there is one. Counts commands from 'WordCountedFrom' on.
     muxCounters :: Maybe Counters,
-    -- | Whether each block ends with a check ("Redis.Internal.Network.ReplyChecks"), from
-    -- 'WordCountedFrom' on.
+    -- | Whether each block ends with a check, from 'WordCountedFrom' on.
     muxReplyChecks :: Bool,
-    -- | Called by the reader when commands that were sent together were answered within the usual time
-    -- limit, for each such block; must be quick and must not throw.
+    -- | Called by the reader for each block of commands that were answered within the usual time limit;
+    -- must be quick and must not throw.
     muxOnAnswers :: IO (),
     -- | Called by the reader with every push; must be quick and must not throw.
     muxOnPush :: Value -> IO (),
-    -- | Set if pushes are expected; then the reader always watches the socket while it sleeps.
-    -- Called once by the reader at the end, after the last push and reply, before any waiting
-    -- caller is told.
+    -- | Set if pushes are expected; then the reader never sleeps unwatched. Called once by the reader,
+    -- after the last push and reply, before any waiting caller is told.
     muxOnLastWord :: Maybe (IO ()),
     -- | Called once by the reader, after every waiting caller has been told.
     muxOnDeath :: ConnectionCause -> IO ()
@@ -180,8 +176,7 @@ newMuxState muxSettings muxTransport muxOrder = do
   writeWord mux WordCountedFrom maxBound
   pure mux
 
--- | Runs a short action under the lock, which must not throw. Only waiting for the lock may be
--- interrupted.
+-- | Runs a short action under the lock, which must not throw. Only the wait for the lock is interruptible.
 withLock :: Multiplexer -> IO a -> IO a
 withLock mux action = mask_ $ do
   takeMVar (muxLock mux)
@@ -190,15 +185,13 @@ withLock mux action = mask_ $ do
   pure result
 {-# INLINE withLock #-}
 
--- | Like 'withLock', for an action that must be done: not even the wait for the lock is
--- interrupted. That wait is bounded, because the lock is only ever held for a copy.
+-- | Like 'withLock', but never interrupted. The wait is bounded, because the lock is only held for a copy.
 withLockAlways :: Multiplexer -> IO a -> IO a
 withLockAlways mux action = uninterruptibleMask_ (withLock mux action)
 {-# INLINE withLockAlways #-}
 
--- | Ends a multiplexer. The first cause counts, except that the error with which a server turned
--- this client away replaces a failed send. \(O(1)\); does not wait until the waiting callers have
--- been told, see 'muxGone'.
+-- | Ends a multiplexer. The first cause counts, except that the error with which a server turned this client
+-- away replaces a failed send. \(O(1)\); does not wait until the callers have been told, see 'muxGone'.
 killMultiplexer :: Multiplexer -> ConnectionCause -> IO ()
 killMultiplexer mux cause = do
   after <- withLockAlways mux $ do
@@ -316,8 +309,7 @@ wordIndex = \case
 wordCount :: Int
 wordCount = 32
 
--- | After so long without bytes a sender looks at the socket first. A caller that goes on at once
--- when it has its reply never looks; one look costs a small part of this time.
+-- | After so long without bytes a sender looks at the socket first, which costs a small part of this time.
 quietNanos :: Int
 quietNanos = 100000
 
@@ -359,8 +351,7 @@ inFlight mux = do
   pure (submitted - answered)
 {-# INLINE inFlight #-}
 
--- | The number of replies that have come; for a dead connection, until it died. \(O(1)\), never
--- blocks. From a thread other than the reader it may be a little old.
+-- | The replies that have come; for a dead connection, until it died. \(O(1)\), never blocks. May be a little old.
 repliesUntilEnd :: Multiplexer -> IO Int
 repliesUntilEnd mux =
   lifeOf mux >>= \case
@@ -379,8 +370,7 @@ hasCapacity mux commands bytes = do
 -- | The rule, given the commands in flight, the bytes queued, and how much more of both is wanted.
 fits :: MuxSettings -> Int -> Int -> Int -> Int -> Bool
 fits limits busy used commands bytes =
-  -- A run longer than the limit may go when nothing else is in flight,
-  -- as far as the ring holds it.
+  -- A run longer than the limit may go when nothing else is in flight, as far as the ring holds it.
   (busy + commands <= muxMaxInFlight limits || busy == 0)
     && (used == 0 || used + bytes <= muxMaxQueued limits)
 {-# INLINE fits #-}
@@ -409,8 +399,7 @@ flushQueued mux = do
         _ -> pure Nothing
     mapM_ (uncurry (sendBlock mux)) taken
 
--- | Swaps the blocks. Returns also whether to look at the socket before the block is sent. Call it
--- under the lock, with the right to send.
+-- | Swaps the blocks, and says whether to look at the socket first. Under the lock, with the right to send.
 takeQueued :: Multiplexer -> IO (Bool, Block)
 takeQueued mux = do
   for_ (muxChecks mux) (queueCheck mux)
@@ -418,8 +407,7 @@ takeQueued mux = do
   quiet <- markSent mux
   (quiet, block) <$ admitWaiting mux
 
--- | Ends the block that is about to be sent with a check. Without memory for it the next block's
--- check stands for both.
+-- | Ends the block that is about to be sent with a check. Without memory for it, the next check stands for both.
 queueCheck :: Multiplexer -> ReplyChecks -> IO ()
 queueCheck mux checks = do
   counted <- readWord mux WordCountedFrom
@@ -440,9 +428,8 @@ queueCheck mux checks = do
         queued
 {-# NOINLINE queueCheck #-}
 
--- | Sends a block and gives the right to send back, or starts a writer, which gets both. With the
--- flag it looks first whether the peer has ended the connection. The caller is masked and has the
--- right. Never blocks.
+-- | Sends a block and gives the right to send back, or starts a writer, which gets both. With the flag it looks
+-- first whether the peer has ended the connection. The caller is masked. Never blocks.
 sendBlock :: Multiplexer -> Bool -> Block -> IO ()
 sendBlock mux quiet block = do
   over <- if quiet then transportHungUp (muxTransport mux) else pure False
@@ -485,8 +472,7 @@ attemptAll mux block = go
               go (sent + attempt)
             | otherwise -> pure (Full sent attempt)
 
--- | Starts a thread that sends a block, of which so many bytes are sent and which waits for the
--- socket, and then all that is queued. It has the right to send.
+-- | Starts a thread with the right to send. It sends the rest of a block behind so many bytes, then all that is queued.
 startWriter :: Multiplexer -> Block -> Int -> Attempt -> IO ()
 startWriter mux = \block sent waitsFor ->
   void . spawnOn (muxCapability (muxSettings mux)) ("redis writer " <> renderEndpoint (transportEndpoint (muxTransport mux))) $

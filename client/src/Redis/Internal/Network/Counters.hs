@@ -62,8 +62,7 @@ newCounters lanes = do
   countersCounts <- zeroes (length [minBound .. maxBound :: Count])
   newTimes lanes countersCounts
 
--- | Counters for another kind of connection to the same node: with the same counts and its own
--- times.
+-- | Counters for another kind of connection to the same node: the same counts, its own times.
 siblingCounters :: Int -> Counters -> IO Counters
 siblingCounters lanes = newTimes lanes . countersCounts
 
@@ -114,8 +113,7 @@ countError counters = \case
   RefusedBeforeRun -> countOne counters ErrorsRefused
   MaybeExecuted -> countOne counters ErrorsMaybe
 
--- | Records that so many commands took so many nanoseconds each, in the lane of a capability.
--- \(O(1)\).
+-- | Records that so many commands took so many nanoseconds each, in a capability's lane. \(O(1)\).
 recordTimes :: Counters -> Int -> Int -> Int -> IO ()
 recordTimes Counters {countersTimes, countersLanes} lane many nanos = do
   addTo countersTimes (start + 1 + bucketOf nanos) many
@@ -127,8 +125,7 @@ addTo :: MutableByteArray RealWorld -> Int -> Int -> IO ()
 addTo (MutableByteArray words#) (I# index#) (I# amount#) = IO $ \s -> case fetchAddIntArray# words# index# amount# s of
   (# s', _ #) -> (# s', () #)
 
--- | The times of all lanes. A time that is recorded meanwhile may be in the sum and in no bucket
--- yet, or the other way round.
+-- | The times of all lanes. A time that is recorded meanwhile may be in the sum alone, or in a bucket alone.
 timesSeen :: Counters -> IO RoundTrips
 timesSeen Counters {countersTimes, countersLanes} = do
   total <- summed 0
@@ -208,8 +205,7 @@ bucketOf nanos
   where
     doubling = finiteBitSize nanos - 1 - countLeadingZeros nanos
 
--- | The end of a bucket, in nanoseconds; every time in the bucket is less. The last bucket has no
--- end.
+-- | The end of a bucket, in nanoseconds; every time in the bucket is less. The last one has none.
 bucketEnd :: Int -> Maybe Int
 bucketEnd bucket
   | bucket <= 0 = Just 1024

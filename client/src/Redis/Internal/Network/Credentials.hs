@@ -57,8 +57,7 @@ data CredentialStore = CredentialStore
     storeNewest :: TVar (Maybe Issue),
     -- | The cause of the failure, if the last run of the action failed, and when that run began.
     storeFailure :: TVar (Maybe (Nanos, ConnectionCause)),
-    -- | How often 'renewAll' was called. Credentials issued before the last call are not used
-    -- again.
+    -- | How often 'renewAll' was called. Credentials from before the last call are not used again.
     storeRound :: TVar Int,
     storeFollowers :: TVar (Map Int Follower),
     -- | The key of the next follower.
@@ -78,8 +77,7 @@ data Issue = Issue
     issueLifetime :: Maybe Double
   }
 
--- | A connection that follows the store: the last round that it has finished, and the cause if it
--- failed.
+-- | A connection that follows the store: the last round that it has finished, and why if it failed.
 data Follower = Follower
   { followerEndpoint :: Endpoint,
     followerRound :: TVar (Int, Maybe ConnectionCause)
@@ -121,23 +119,27 @@ data Origin
   deriving stock (Eq, Show)
 
 -- | The credentials that a request accepts.
-data Want
-  = -- | Credentials for a new connection, which asked at this time.
-    ToConnect Nanos
-  | -- | Credentials newer than those of this number. A failure counts only if its action began at
-    -- this time or later.
-    NewerThan Int Nanos
+data Want = Want
+  { wantSuits :: Issue -> Bool,
+    -- | A failure counts only if its action began at this time or later.
+    wantSince :: Nanos
+  }
 
--- | The present credentials, for a new connection. Blocks while the action runs. May be
--- interrupted; then the next request runs the action.
+-- | Credentials newer than those of this number.
+newerThan :: Int -> Nanos -> Want
+newerThan number = Want ((> number) . issueNumber)
+
+-- | The present credentials, for a new connection. Blocks while the action runs; may be interrupted.
 obtain :: CredentialStore -> IO (Either ConnectionCause (Origin, Issue))
 obtain store = do
   asked <- preciseNanos
-  fmap (\issue -> (if issueNumber issue > 0 && issueBegan issue < asked then IssuedBefore else IssuedNow, issue)) <$> obtainFor store (ToConnect asked)
+  fmap (\issue -> (if issueNumber issue > 0 && issueBegan issue < asked then IssuedBefore else IssuedNow, issue)) <$> obtainFor store (toConnect asked)
+  where
+    toConnect asked = Want (\issue -> issueBegan issue >= asked || maybe False (> 0) (issueLifetime issue)) asked
 
 -- | Like 'obtain', for when the credentials of this number are no longer valid: returns newer ones.
 obtainAfter :: CredentialStore -> Int -> IO (Either ConnectionCause Issue)
-obtainAfter store number = preciseNanos >>= obtainFor store . NewerThan number
+obtainAfter store number = preciseNanos >>= obtainFor store . newerThan number
 
 obtainFor :: CredentialStore -> Want -> IO (Either ConnectionCause Issue)
 obtainFor store want = case configCredentials (storeConfig store) of
@@ -150,28 +152,18 @@ obtainFor store want = case configCredentials (storeConfig store) of
         -- Another thread may have run the action meanwhile.
         alreadyIssued store want >>= \case
           Just issue -> pure (Right issue)
-          Nothing -> alreadyFailed store want >>= maybe (issueWith store action) (pure . Left)
+          Nothing -> do
+            failure <- mfilter ((>= wantSince want) . fst) <$> readTVarIO (storeFailure store)
+            maybe (issueWith store action) (pure . Left . snd) failure
   where
     constant known = Issue {issueCredentials = known, issueNumber = 0, issueBegan = 0, issueRound = 0, issueLifetime = Nothing}
 
 alreadyIssued :: CredentialStore -> Want -> IO (Maybe Issue)
 alreadyIssued store want = do
   (newest, fresh) <- newestAndFresh store
-  pure (mfilter (\issue -> fresh issue && suits issue) newest)
-  where
-    suits issue = case want of
-      ToConnect asked -> issueBegan issue >= asked || maybe False (> 0) (issueLifetime issue)
-      NewerThan number _ -> issueNumber issue > number
+  pure (mfilter (\issue -> fresh issue && wantSuits want issue) newest)
 
-alreadyFailed :: CredentialStore -> Want -> IO (Maybe ConnectionCause)
-alreadyFailed store want = fmap snd . mfilter ((>= since) . fst) <$> readTVarIO (storeFailure store)
-  where
-    since = case want of
-      ToConnect asked -> asked
-      NewerThan _ then' -> then'
-
--- | Runs the action. The caller has the turn. The action is the user's code, so it can be
--- interrupted wherever it is.
+-- | Runs the action. The caller has the turn. It can be interrupted wherever the action is.
 issueWith :: CredentialStore -> IO IssuedCredentials -> IO (Either ConnectionCause Issue)
 issueWith store action = do
   issueBegan <- preciseNanos
@@ -199,14 +191,12 @@ data Following = Following
     followingRound :: Int,
     followingDue :: Maybe Nanos,
     followingFailures :: Int,
-    -- | When the last renewal failed, 0 if it did not. Failures of the action from before then are
-    -- known already.
+    -- | When the last renewal failed, 0 if it did not. Earlier failures of the action are known already.
     followingSince :: Nanos
   }
 
--- | Makes a connection that callers share follow the store until the connection ends, beginning
--- with the credentials with which it was opened. Does nothing for credentials that no action
--- issues. Never blocks.
+-- | Makes a connection that callers share follow the store until it ends, beginning with the credentials with
+-- which it was opened. Does nothing for credentials that no action issues. Never blocks.
 followCredentials :: CredentialStore -> Endpoint -> Multiplexer -> Issue -> IO ()
 followCredentials store endpoint mux issue = when (issueNumber issue > 0) . mask_ $ do
   follower <- Follower endpoint <$> newTVarIO (issueRound issue, Nothing)
@@ -249,7 +239,7 @@ following store mux Follower {followerEndpoint, followerRound} = wait
           limit = configConnectTimeout config
           tooLong = Left (CredentialsFailed ("the action issued none within " <> show limit <> " s"))
       -- Limited, because new connections wait for the action.
-      fresh <- try (within (Just limit) (obtainFor store (NewerThan (issueNumber (followingIssue known)) since)))
+      fresh <- try (within (Just limit) (obtainFor store (newerThan (issueNumber (followingIssue known)) since)))
       case either (Left . CredentialsFailed . displayException @SomeException) (fromMaybe tooLong) fresh of
         Left cause -> failed known {followingRound = turn} (Just cause)
         Right issue -> sayAnew known issue

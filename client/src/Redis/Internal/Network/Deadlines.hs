@@ -65,8 +65,7 @@ watchdogLoop mux sendProbe = do
       reads' <- readWord mux WordReads
       sent <- readWord mux WordSent
       sender <- wakeupSender <$> wakeup mux
-      -- The socket is full, and yet takes bytes: the peer reads them. A probe would stand behind
-      -- all that waits to be sent.
+      -- The socket is full, and yet takes bytes: the peer reads. A probe would stand behind them all.
       let takes = sender == Writing && sent /= watchSent watch
           alive = takes || reads' /= watchReads watch
           watch' = watch {watchReads = reads', watchSent = sent}
@@ -109,8 +108,7 @@ anythingWaitedFor mux = do
   waiting <- waitingForCapacity (muxAdmission mux)
   pure (busy + waiting > 0)
 
--- | Waits for one tick, or until a command comes whose time limit is too short for a tick of that
--- length.
+-- | Waits for one tick, or until a command comes whose time limit is too short for it.
 pause :: Multiplexer -> IO ()
 pause mux = do
   shortest <- fromIntegral <$> readWord mux WordShortest
@@ -120,15 +118,13 @@ pause mux = do
   where
     settings = muxSettings mux
 
--- | The longest time limit of the commands in flight that do not wait for ever, and no less than the
--- command timeout. Zero if there is none.
+-- | The longest time limit in flight but for ever, and no less than the command timeout. Zero if there is none.
 longestLimit :: Multiplexer -> IO Nanos
 longestLimit mux = withLock mux $ do
   own <- longestOwn mux
   pure (max (fromIntegral own) (fromMaybe 0 (muxCommandTimeout (muxSettings mux))))
 
--- | The longest time limit of the commands in flight that have not the usual one, or zero. Call it
--- under the lock.
+-- | The longest time limit in flight that is not the usual one, or zero. Call it under the lock.
 longestOwn :: Multiplexer -> IO Int
 longestOwn mux = do
   answered <- ringHead (muxRing mux)
@@ -146,8 +142,7 @@ data Deadlines = Deadlines
     deadlinesLate :: [RingEntry]
   }
 
--- | Fails all commands in flight whose deadlines have passed. \(O(1)\) if there are none, otherwise
--- \(O(n)\) in the commands in flight.
+-- | Fails all commands whose deadlines have passed. \(O(1)\) if there are none, else \(O(n)\) in those in flight.
 expire :: Multiplexer -> Nanos -> IO ()
 expire mux now = do
   due <- withLock mux $ do
@@ -221,8 +216,7 @@ noteTimes mux deadline = do
     end = fromIntegral (deadlineAt deadline)
 {-# INLINE noteTimes #-}
 
--- | Makes the watchdog tick more often if this time limit is shorter than any before. Call it under
--- the lock.
+-- | Makes the watchdog tick more often if this limit is the shortest so far. Call it under the lock.
 noteShortest :: Multiplexer -> Nanos -> IO ()
 noteShortest mux limit = do
   shortest <- readWord mux WordShortest

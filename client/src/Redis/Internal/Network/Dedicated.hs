@@ -107,8 +107,8 @@ data Dial = Dial
 instance Eq Dial where
   one == other = dialOver one == dialOver other
 
--- | Dials on a thread of its own, unless the pool is closed. The action gets a transaction that
--- retries until nobody wants the connection any more. Call it masked.
+-- | Dials on a thread of its own, unless the pool is closed. The action gets a transaction that retries while
+-- the connection is wanted. Call it masked.
 startDial :: DedicatedPool -> (STM () -> IO (Either ConnectionCause Established)) -> IO (Maybe Dial)
 startDial pool open = do
   dial <- Dial <$> newEmptyTMVarIO <*> newTVarIO False <*> newEmptyMVar
@@ -126,8 +126,7 @@ startDial pool open = do
         putMVar (dialOver dial) ()
       pure (Just dial)
 
--- | Ends a dial whose result nobody will use. Blocks until the dial has ended; if that wait is
--- interrupted, the dial ends all the same.
+-- | Ends a dial whose result nobody will use. Blocks until it has ended; may be interrupted.
 dropDial :: Dial -> IO ()
 dropDial dial = giveUpDial dial *> readMVar (dialOver dial)
 
@@ -173,9 +172,8 @@ happen pool event = do
 happened :: DedicatedPool -> Event Caller Held -> IO ()
 happened pool event = atomically (happen pool event) >>= traverse_ (abortMultiplexer . heldMux)
 
--- | Closes idle connections and ends dials at once. Closes each lent connection when it comes back,
--- but at the latest after so many seconds, so that a caller that the server keeps waiting does not
--- wait for ever. A second call with fewer seconds cuts the first one short.
+-- | Closes idle connections and ends dials at once, and each lent connection when it comes back, or after so many
+-- seconds. A second call with fewer seconds cuts the first one short.
 closeDedicatedPool :: Double -> DedicatedPool -> IO ()
 closeDedicatedPool grace pool = do
   (idle, lent, dials) <-
@@ -185,13 +183,11 @@ closeDedicatedPool grace pool = do
   over <- expiry grace
   atomically (mapM_ (untilGone . heldMux) lent `orElse` over)
   mapM_ (abortMultiplexer . heldMux) lent
-  -- Last, because it may take long: while a dial runs the user's code, that decides when it is
-  -- interrupted.
+  -- Last, because the user's code in a dial decides when it is interrupted.
   mapM_ (readMVar . dialOver) dials
 
--- | Closes the idle connections, because their server has forgotten their authentication or their
--- node changed its role. Lent connections stay: their callers get the server's error. Blocks until
--- the descriptors are free.
+-- | Closes the idle connections: their server has forgotten their authentication, or their node changed its role.
+-- Lent connections stay. Blocks until the descriptors are free.
 closeIdle :: DedicatedPool -> IO ()
 closeIdle pool = mask_ (happened pool IdleUseless)
 
@@ -293,8 +289,7 @@ opening pool deadline = do
           pure (Left (failed cause))
         Just (Right established) -> Right established <$ (afterSuccess setup >>= atomically . modifyTVar' reconnect)
 
--- | Takes a connection back. Makes sure that a thread closes it if no caller wants it for long.
--- Call it masked.
+-- | Takes a connection back. Makes sure that a thread closes it if nobody wants it for long. Call it masked.
 giveBack :: DedicatedPool -> Held -> IO ()
 giveBack pool held = do
   now <- coarseNanos

@@ -69,8 +69,7 @@ data Connector = Connector
     connectorTls :: Maybe TlsContext,
     -- | How the handshake begins with the peers for which that is not the usual way.
     connectorApproaches :: IORef (Map Endpoint Approach),
-    -- | The cause of the failure if the attempt that is under way ended now, or of the last one that
-    -- failed.
+    -- | The cause of the failure if the present attempt ended now, or of the last one that failed.
     connectorFailures :: IORef (Map Endpoint (IO ConnectionCause))
   }
 
@@ -159,11 +158,9 @@ explained connector endpoint = \case
     pure (TimeoutError failure {timeoutConnecting = (,) endpoint <$> cause})
   failure -> pure failure
 
--- | Connects to an endpoint. Blocks until the connection is ready (with TLS, including the TLS
--- handshake), refused or out of time; the caller must limit the time of the TLS handshake. An
--- asynchronous exception may interrupt it at any point, and then nothing is left behind. The caller
--- owns the transport and must receive it with asynchronous exceptions masked, as
--- 'Control.Exception.bracket' does.
+-- | Connects to an endpoint. Blocks until the connection is ready, with TLS, or refused or out of time; the caller
+-- must limit the time of the TLS handshake. Interruptible at any point, and then nothing is left behind. The
+-- caller owns the transport and must receive it masked, as 'Control.Exception.bracket' does.
 connectWith :: Stage -> Connector -> Endpoint -> IO (Either ConnectionCause Transport)
 connectWith Stage {stageLate, stageOver} Connector {connectorConfig, connectorTls} endpoint = mask_ $ do
   -- The user's credentials action runs before this. It may have caught the exception that was to
@@ -204,9 +201,8 @@ data DialTimes = DialTimes
     dialStagger :: Double
   }
 
--- | The addresses of a host, in the resolver's order. Interruptible: a thread of its own looks a
--- name up, because the system's resolver cannot be interrupted and may take a minute. If the caller
--- is interrupted, that thread ends by itself. Literal addresses need no such thread.
+-- | The addresses of a host, in the resolver's order. Interruptible: a thread of its own looks a name up, because
+-- the system's resolver cannot be interrupted and may take a minute. Literal addresses need no such thread.
 resolve :: Host -> Port -> IO (Either ConnectionCause [SockAddr])
 resolve host port =
   try (lookUp [Socket.AI_NUMERICHOST, Socket.AI_NUMERICSERV]) >>= \case
@@ -358,8 +354,7 @@ dialUnix DialTimes {dialDeadline} path =
     -- sun_path holds 104 bytes on the BSDs and 108 on Linux, including the final zero byte.
     longestPath = 103
 
--- | The path's bytes as the system sees them, one to a 'Char', which is how
--- 'SockAddrUnix' wants them.
+-- | The path's bytes as the system sees them, one to a 'Char', which is how 'SockAddrUnix' wants them.
 encodePath :: FilePath -> IO String
 encodePath path = do
   encoding <- getFileSystemEncoding

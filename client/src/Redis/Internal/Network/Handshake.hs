@@ -72,8 +72,7 @@ data Importance
   | Optional
   deriving stock (Eq)
 
--- | Makes a connection ready for commands. Blocks for one or two round trips, and one more after a
--- PING; the caller sets the deadline.
+-- | Makes a connection ready for commands. Blocks for up to two round trips, and one after a PING; sets no limit.
 handshake :: Config -> Maybe Credentials -> ConnectionUse -> Approach -> Multiplexer -> IO (Either Unready ())
 handshake config credentials use approach mux = handshakeBy config credentials use approach $ \requests ->
   -- The command timeout may be much shorter than the time to connect.
@@ -83,8 +82,7 @@ handshake config credentials use approach mux = handshakeBy config credentials u
       Reply value -> Right value
       Failure failed -> Left failed
 
--- | Like 'handshake', given an action that sends requests all at once and returns the reply to
--- each.
+-- | Like 'handshake', given an action that sends requests all at once and returns the replies.
 handshakeBy :: Config -> Maybe Credentials -> ConnectionUse -> Approach -> ([Request] -> IO [Either Error Value]) -> IO (Either Unready ())
 handshakeBy config credentials use approach exchange = case approach of
   Usual -> greet

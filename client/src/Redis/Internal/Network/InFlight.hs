@@ -129,25 +129,20 @@ data Arrival
   | -- | Any other outcome, which was handed on. The result of the command will be in this variable.
     HandedOn Outcome (MVar (Either Error Value))
 
--- | A slot for one command with a result of type @a@: the variable in which its reply arrives, and who
--- is told of it. The actions run once, on a thread of the connection, so they must be quick and must
--- not throw.
+-- | A slot for one command with a result of type @a@: the variable in which its reply arrives, and who is told of
+-- it. The actions run once, on a thread of the connection, so they must be quick and must not throw.
 data SlotFor a where
   -- | Only the caller that waits is told.
   Waited :: {-# UNPACK #-} !(MVar Arrival) -> SlotFor Value
-  -- | The action is told of any outcome, before a waiting caller has it. The flag says whether that
-  -- has happened.
+  -- | The action is told of any outcome, before a waiting caller. The flag says whether it was.
   Telling :: {-# UNPACK #-} !(MVar Arrival) -> IORef Bool -> (Outcome -> IO ()) -> SlotFor Value
-  -- | A failure is handed on to the function, with what the command was submitted with. The
-  -- connection and the caller keep this one object of a submitted command in flight, because the
-  -- collector copies it.
+  -- | A failure is handed on to the function, with what the command was submitted with. The collector copies this
+  -- object, so it is the only one of a submitted command.
   Retrying :: {-# UNPACK #-} !(MVar Arrival) -> Command a -> core -> place -> (core -> Command a -> place -> Handover -> IO ()) -> SlotFor a
-  -- | No connection has the command. The action waits for the result; it may be interrupted, and run
-  -- again.
+  -- | No connection has the command. The action waits for the result; it may be interrupted, and run again.
   Awaiting :: IO (Either Error a) -> SlotFor a
 
--- | A failure that is handed on: when the command began, the outcome, and the variable for the
--- command's result.
+-- | A failure that is handed on: when the command began, the outcome, and where the result goes.
 data Handover = Handover
   { handoverBegan :: Nanos,
     handoverOutcome :: Outcome,
@@ -241,8 +236,7 @@ fromSlot reading acting = \case
 data PendingRing = PendingRing
   { -- | The cells. Replaced by a larger room, under the lock.
     ringStorage :: IORef RingStorage,
-    -- | Three words, a cache line apart: tail, head, and up to where cells may be
-    -- used again.
+    -- | Three words, a cache line apart: tail, head, and up to where cells may be used again.
     ringEnds :: MutableByteArray RealWorld,
     -- | The largest number of commands in flight; a power of two.
     ringCapacity :: Int,
@@ -367,8 +361,7 @@ ringPeek :: PendingRing -> Int -> IO RingEntry
 ringPeek ring position = readIORef (ringStorage ring) >>= \storage -> readStorage storage position
 {-# INLINE ringPeek #-}
 
--- | Notes that the caller of a command between head and tail has been told that its time is over.
--- Call it under the lock.
+-- | Notes that a command's caller has been told that its time is over. Call it under the lock.
 ringExpire :: PendingRing -> Int -> IO ()
 ringExpire ring position = do
   storage <- readIORef (ringStorage ring)
@@ -417,8 +410,7 @@ newSendTimes atLeast = do
 firstSendTime :: Int
 firstSendTime = 16
 
--- | Notes that all commands up to this position that have no send time yet are sent at this time. Call
--- it under the lock. \(O(1)\).
+-- | Notes the time for all commands up to this position that have no send time yet. Under the lock. \(O(1)\).
 addSendTime :: SendTimes -> Int -> Nanos -> IO ()
 addSendTime SendTimes {sendTimesWords, sendTimesMask} position now = do
   made <- readByteArray sendTimesWords 0
@@ -431,9 +423,8 @@ addSendTime SendTimes {sendTimesWords, sendTimesMask} position now = do
       writeByteArray sendTimesWords 0 (made + 1)
     else writeByteArray sendTimesWords (firstSendTime + 2 * ((made - 1) .&. sendTimesMask)) position
 
--- | For each group of commands between two positions that were sent together, calls the action with
--- their number and the time. Only for the reader, with the positions in order. \(O(n)\) in the
--- send times.
+-- | Calls the action with number and time of each group, between two positions, that was sent together. Only for
+-- the reader, with the positions in order. \(O(n)\) in the send times.
 takeSendTimes :: SendTimes -> Int -> Int -> (Int -> Nanos -> IO ()) -> IO ()
 takeSendTimes SendTimes {sendTimesWords, sendTimesMask} from to act = go from
   where
@@ -465,8 +456,7 @@ newtype OrderCounts = OrderCounts (MutableByteArray RealWorld)
 -- | The number of a thread.
 type OrderKey = Int
 
--- | The key of commands that are not counted: those whose callers wait for them at once, and all
--- commands of a node's only connection, which keeps the order by itself.
+-- | The key of commands that are not counted: their callers wait at once, or the node has one connection.
 noOrderKey :: OrderKey
 noOrderKey = -1
 

@@ -54,8 +54,7 @@ data MultiplexPool = MultiplexPool
     poolEndpoint :: Endpoint,
     poolRole :: ConnectionRole,
     poolSetup :: ConnectionSetup,
-    -- | One cell per multiplexer: 'Nothing' before it is needed and after it was dropped. A
-    -- multiplexer that has died stays until it is replaced.
+    -- | One cell per multiplexer: 'Nothing' before it is needed and after it was dropped.
     poolCells :: Array (IORef (Maybe Multiplexer)),
     -- | Held for a few instructions; nothing blocks while it is held.
     poolState :: MVar PoolState,
@@ -77,8 +76,7 @@ data PoolState = PoolState
 -- | An attempt to connect: full when it is over.
 newtype Connecting = Connecting {attemptResult :: TMVar (Either ConnectionCause ())}
 
--- | A pool without any connection yet. Never blocks. The action is called after every failed
--- attempt and every lost connection.
+-- | A pool without connections. Never blocks. The action is called after failed attempts and lost connections.
 newMultiplexPool :: ConnectionSetup -> ConnectionRole -> (ConnectionCause -> IO ()) -> Endpoint -> IO MultiplexPool
 newMultiplexPool poolSetup poolRole poolOnFailure poolEndpoint = do
   capabilities <- getNumCapabilities
@@ -95,9 +93,8 @@ newMultiplexPool poolSetup poolRole poolOnFailure poolEndpoint = do
   poolClosed <- newTVarIO False
   pure MultiplexPool {poolEndpoint, poolRole, poolSetup, poolCells, poolState, poolClosed, poolOnFailure}
 
--- | Takes no more commands, waits up to so many seconds for those in flight, and closes every
--- connection, also replaced ones that still wait for replies. A second call with fewer seconds cuts
--- the first one short.
+-- | Takes no more commands, waits up to so many seconds for those in flight, and closes every connection, also
+-- dropped ones. A second call with fewer seconds cuts the first one short.
 closeMultiplexPool :: Double -> MultiplexPool -> IO ()
 closeMultiplexPool grace pool = do
   -- From now on no cell gets a connection. One that is dropped meanwhile is closed here, too.
@@ -107,8 +104,7 @@ closeMultiplexPool grace pool = do
     pure (stateAttempt state, live <> stateDraining state)
   -- All at once, or the grace periods would add up.
   waits <- mapM (spawnWait "redis close" . closeMultiplexer grace) muxes
-  -- The attempt sees that the pool is closed, closes its connection, and ends. It may take long:
-  -- while it runs the user's code, that decides when it is interrupted.
+  -- The attempt sees that the pool is closed, and ends; the user's code in it decides when.
   for_ attempt (atomically . void . readTMVar . attemptResult)
   sequence_ waits
 
@@ -188,8 +184,7 @@ submitAs submitter pool deadline encoded slot =
     Missing failure -> fillSlot slot (deadlineBegan deadline) (Failure failure)
 {-# INLINE submitAs #-}
 
--- | Submits requests that must reach the server with nothing in between, each with the slot for its
--- reply. Blocks like 'submitToNodeAsync'.
+-- | Submits requests, each with its slot, with nothing in between. Blocks like 'submitToNodeAsync'.
 submitRunToNode :: MultiplexPool -> Deadline -> [(Request, ResponseSlot)] -> IO ()
 submitRunToNode pool deadline run =
   muxOf GoesOn pool deadline >>= \case
@@ -200,16 +195,14 @@ submitRunToNode pool deadline run =
 usualDeadline :: MultiplexPool -> IO Deadline
 usualDeadline pool = deadlineAfter (commandLimit (setupConfig (poolSetup pool))) <$> coarseNanos
 
--- | Makes sure that the calling thread's connection is open, or returns why it cannot be opened. Blocks
--- while it is opened, for at most the connect timeout.
+-- | Makes sure that the calling thread's connection is open. Blocks for at most the connect timeout.
 connectNode :: MultiplexPool -> IO (Either Error ())
 connectNode pool =
   muxOf Waits pool noDeadline <&> \case
     Found _ _ -> Right ()
     Missing failure -> Left failure
 
--- | A connection and the key under which the calling thread's commands are counted on it, or the
--- error if there is no connection.
+-- | A connection and the key under which the thread's commands are counted on it, or why there is none.
 data Found
   = Found Multiplexer OrderKey
   | Missing Error
@@ -354,8 +347,7 @@ runAttempt pool index attempt = do
   -- In this order the hooks learn of a failure before any caller does.
   after `finally` atomically (putTMVar (attemptResult attempt) result)
 
--- | Called when a multiplexer has ended. The cell keeps it: the next command finds it closed and
--- replaces it.
+-- | Called when a multiplexer has ended. The cell keeps it until the next command replaces it.
 lost :: MultiplexPool -> Lifetime -> IO ()
 lost pool life = do
   after <- afterLoss (poolSetup pool) life

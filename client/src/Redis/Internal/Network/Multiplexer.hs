@@ -55,8 +55,7 @@ import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup
 import Redis.Internal.Protocol.Encode (Request, request, requestSize)
 
--- | Takes over a connected transport and starts the threads of the connection. From here on the
--- multiplexer closes the transport.
+-- | Takes over a connected transport and starts the threads of the connection.
 openMultiplexer :: MuxSettings -> Transport -> IO Multiplexer
 openMultiplexer settings transport = mask_ $ do
   order <- case muxBufferSize settings of
@@ -68,8 +67,7 @@ openMultiplexer settings transport = mask_ $ do
   void (spawnHere "watchdog" (watchdogLoop mux (probe mux)))
   pure mux
 
--- | Takes no more commands, waits up to so many seconds for those in flight, and closes the
--- connection. Blocks until the descriptor is free.
+-- | Takes no more commands, waits up to so many seconds for those in flight, and closes. Blocks until then.
 closeMultiplexer :: Double -> Multiplexer -> IO ()
 closeMultiplexer grace mux = do
   after <- withLock mux $ do
@@ -132,8 +130,7 @@ submitRun mux terms requests = do
   slots <- mapM (const newResponseSlot) requests
   slots <$ submitRunTo mux terms (zip requests slots)
 
--- | Like 'submitRun', but the replies arrive in given slots. A run longer than the ring fails with
--- 'RunTooLong'.
+-- | Like 'submitRun', but into given slots. A run longer than the ring fails with 'RunTooLong'.
 submitRunTo :: Multiplexer -> Terms -> [(Request, ResponseSlot)] -> IO ()
 submitRunTo mux terms run
   | count > ringCapacity (muxRing mux) = mapM_ (\(_, slot) -> fillSlot slot (deadlineBegan (termsDeadline terms)) (Failure (RefusedError (RunTooLong count)))) run
@@ -224,15 +221,14 @@ probe mux = mask_ $ do
   where
     ping = request ["PING"]
 
--- | The second half of @enter@, when there is room. The caller holds the lock. This function
--- releases the lock, and sends if it is the caller's turn ("Redis.Internal.Network.Wakeup").
+-- | The second half of @enter@, when there is room. Called with the lock, which it releases; then it sends if it
+-- is the caller's turn.
 append :: Multiplexer -> Submission -> IO ()
 append mux !submission = do
   let count = submissionCount submission
       bytes = submissionBytes submission
   ready <- (&&) <$> bufferReady (muxBuffer mux) bytes <*> ringReady (muxRing mux) count
-  -- Memory is made before anything is changed: if there is none, the caller is told and the
-  -- connection lives on.
+  -- Memory is made before anything is changed, so that the connection lives on if there is none.
   unless ready $
     (bufferReserve (muxBuffer mux) bytes *> ringReserve (muxRing mux) count)
       `onException` (admitWaiting mux *> putMVar (muxLock mux) ())

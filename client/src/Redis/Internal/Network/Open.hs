@@ -74,8 +74,8 @@ data ConnectionSetup = ConnectionSetup
     setupOnAnswers :: Endpoint -> IO (),
     -- | Called with every push.
     setupOnPush :: Endpoint -> Value -> IO (),
-    -- | Set if replies are cached: called when a shared connection to a primary has ended, before
-    -- any caller that waits on it is told.
+    -- | Set if replies are cached: called when a shared connection to a primary has ended, before its callers
+    -- are told.
     setupOnUntracked :: Maybe (Endpoint -> IO ())
   }
 
@@ -107,8 +107,7 @@ data Ready = Ready
 openConnection :: ConnectionSetup -> Purpose -> MuxSettings -> (Lifetime -> IO ()) -> Endpoint -> IO (Either ConnectionCause Established)
 openConnection setup purpose@Purpose {purposeUse} settings onEnd endpoint = mask_ $ do
   began <- preciseNanos
-  -- Masked throughout, so that what was opened is either returned or closed;
-  -- connecting and waiting for the handshake are interruptible all the same.
+  -- Masked, so that what was opened is either returned or closed; the waits are interruptible all the same.
   result <- establish setup purpose endpoint (\(announced, ready, _) -> giveUp announced (readyMux ready)) begin
   ended <- preciseNanos
   case result of
@@ -184,9 +183,8 @@ greeted setup endpoint connectBy = withIssued setup $ \issue -> do
       where
         learn best = unless (best == first) (beginWith connector endpoint best)
 
--- | Connects with the client's credentials. While the server refuses them and the action that
--- issues them has newer ones, connects again, for a while: a password is replaced in two places, at
--- the server and at the source of the action, and never in both at once.
+-- | Connects with the client's credentials. While the server refuses them and the action has newer ones, connects
+-- again, for a while: a password is replaced in two places, and never in both at once.
 withIssued :: ConnectionSetup -> (Issue -> IO (Either ConnectionCause a)) -> IO (Either ConnectionCause a)
 withIssued ConnectionSetup {setupConfig = config, setupCredentials = store} connectAs =
   obtain store >>= \case
@@ -324,8 +322,7 @@ beginAttempt now state = case tried now state of
     Waiting | now >= backoffNotBefore failure -> Right (AfterFailure failure {backoffStage = Trying})
     _ -> Left (backoffCause failure)
 
--- | An attempt opened a connection. An attempt that began before a failure that is known by now
--- does not shorten the wait. \(O(1)\).
+-- | An attempt opened a connection. One from before a known failure does not shorten the wait. \(O(1)\).
 attemptSucceeded :: Backoff -> Nanos -> Reconnect -> Reconnect
 attemptSucceeded backoff now = \case
   AfterFailure failure

@@ -104,8 +104,7 @@ bufferReserve buffer bytes = do
     writeIORef (bufferFront buffer) larger
 {-# NOINLINE bufferReserve #-}
 
--- | Appends a request, for which room was made, and returns how many bytes it
--- took. The caller holds the lock and has forced the request. \(O(n)\).
+-- | Appends a request, which is forced and has room; returns its size. The caller holds the lock. \(O(n)\).
 appendRequest :: WriteBuffer -> Request -> IO Int
 appendRequest buffer request = do
   let !size = requestSize request
@@ -117,8 +116,8 @@ appendRequest buffer request = do
   pure size
 {-# INLINE appendRequest #-}
 
--- | Takes out the front block and puts the other block, empty, in its place. The caller holds the
--- lock and the right to send, and calls 'releaseBlock' before it gives that right away.
+-- | Takes out the front block and puts the other one, empty, in its place. The caller holds the lock and the right
+-- to send, and calls 'releaseBlock' before it gives that away.
 swapBlocks :: WriteBuffer -> IO Block
 swapBlocks buffer = do
   used <- bufferedBytes buffer
@@ -140,8 +139,7 @@ withBlock (Block block _) action = do
   pure result
 {-# INLINE withBlock #-}
 
--- | Hands a block back after it was sent. Never throws: without memory for a smaller block, a large
--- one is kept.
+-- | Hands a block back after it was sent. Never throws: without memory for a smaller one it is kept.
 releaseBlock :: WriteBuffer -> Block -> IO ()
 releaseBlock buffer (Block block _) = do
   capacity <- getSizeofMutableByteArray block
@@ -202,8 +200,7 @@ newAdmissionQueue = do
   admissionEarliest <- newIORef maxBound
   pure AdmissionQueue {admissionWaiters, admissionCounts, admissionEarliest}
 
--- | The number of callers that wait or were admitted and have not taken it yet. \(O(1)\). Without
--- the lock it may be a little old.
+-- | The callers that wait or have not taken what they were promised. \(O(1)\). Without the lock a little old.
 waitingForCapacity :: AdmissionQueue -> IO Int
 waitingForCapacity queue = readCount queue CountWaiting
 {-# INLINE waitingForCapacity #-}
@@ -218,13 +215,11 @@ joinQueue queue waiterDemand = do
   modifyIORef' (admissionEarliest queue) (min (demandDeadline waiterDemand))
   waiter <$ addCount queue CountWaiting 1
 
--- | Blocks until the caller is admitted. May be interrupted; then the caller must leave
--- ('leaveQueue').
+-- | Blocks until the caller is admitted. If it is interrupted, the caller must leave ('leaveQueue').
 awaitAdmission :: Waiter -> IO Admission
 awaitAdmission = takeMVar . waiterAdmission
 
--- | Ends the wait of a caller that was admitted: its capacity is no longer promised
--- but taken. \(O(1)\).
+-- | Ends the wait of a caller that was admitted: its capacity is taken. \(O(1)\).
 takePromised :: AdmissionQueue -> Waiter -> IO ()
 takePromised queue waiter = do
   writeIORef (waiterStanding waiter) Gone
@@ -232,8 +227,7 @@ takePromised queue waiter = do
   addCount queue CountCommands (negate (demandCommands (waiterDemand waiter)))
   addCount queue CountBytes (negate (demandBytes (waiterDemand waiter)))
 
--- | Gives up a place in the queue, or the promised capacity. A caller that leaves must have the next
--- ones called. \(O(1)\) amortised.
+-- | Gives up a place, or what was promised. Then the next callers must be called. \(O(1)\) amortised.
 leaveQueue :: AdmissionQueue -> Waiter -> IO ()
 leaveQueue queue waiter =
   readIORef (waiterStanding waiter) >>= \case

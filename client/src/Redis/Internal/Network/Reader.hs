@@ -70,8 +70,7 @@ import Redis.Internal.Network.Wakeup
 import Redis.Internal.Protocol.Decode
 import Redis.Value (Value (..), withoutAttributes)
 
--- | The receive buffer and what has been parsed of it. Bytes before @inStart@
--- are used up, those up to @inEnd@ are received.
+-- | The receive buffer: bytes before @inStart@ are used up, those up to @inEnd@ are received.
 data Input = Input
   { inMemory :: MutableByteArray RealWorld,
     inStart :: Int,
@@ -270,9 +269,8 @@ noteReplies mux before after now = do
     settings = muxSettings mux
 {-# NOINLINE noteReplies #-}
 
--- | The cause for ending a connection with a reply to no command that was sent, given how many replies came
--- before it. A server that turns a client away (no room, protected mode) says so at once, and hangs
--- up: whether HELLO has been sent by then is chance.
+-- | The cause for ending a connection with a reply to no command that was sent, after so many replies. A server that
+-- turns a client away says so at once, and hangs up: whether HELLO has been sent by then is chance.
 unasked :: Int -> Value -> ConnectionCause
 unasked before = \case
   ErrorReply text
@@ -292,8 +290,7 @@ deliver reader@Reader {readerMux = mux} handed value = case withoutAttributes va
     answered <- ringHead (muxRing mux)
     if answered >= handed then pure False else True <$ answer mux value
 
--- | Like 'deliver', but holds replies until the check behind them is answered. 'False' also if that
--- answer is not the right one.
+-- | Like 'deliver', but holds replies until the check behind them is answered. 'False' also if that is wrong.
 deliverChecked :: Reader -> ReplyChecks -> Int -> Value -> IO Bool
 deliverChecked reader@Reader {readerMux = mux} checks handed value = case withoutAttributes value of
   push@(Push _) -> True <$ handPush reader push
@@ -389,8 +386,7 @@ waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGat
             busy <- (> 0) <$> inFlight mux
             busy <$ transition mux (Woken busy)
           flushQueued mux
-          -- If nothing was in flight before, the wait for a reply begins when a submitter wakes the
-          -- reader. That reply may be worth polling for.
+          -- If nothing was in flight, the wait for a reply, which may be worth polling for, begins now.
           since' <- case since of
             Nothing | woken && busy -> Just <$> preciseNanos
             _ -> pure since
@@ -400,8 +396,7 @@ waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGat
           flushQueued mux
           again sleep since input
 
-    -- A server that hangs up while this client sends may have said why before, and that can still
-    -- be read.
+    -- What a server said before it hung up can still be read.
     lastWords since input cause
       | endedByPeer cause = again (\_ _ _ -> pure (Left cause)) since input
       | otherwise = pure (Left cause)
@@ -440,8 +435,7 @@ watchReadable Reader {readerMux, readerWatch, readerWatchDone} = do
   when (done || isNothing made) $ do
     writeIORef readerWatchDone False
     withdraw <- transportWatchReadable (muxTransport readerMux) $ do
-      -- In this order: if the reader took the wake before the flag is set, it would believe that
-      -- the request is still pending.
+      -- In this order, or the reader could take the wake and believe that the request is pending.
       writeIORef readerWatchDone True
       wakeReader readerMux
     writeIORef readerWatch (Just withdraw)
@@ -454,8 +448,7 @@ cleanUp reader = do
   awaitSender mux
   sent <- readWord mux WordSent
   cause <- deathCause mux
-  -- Before any caller is told: a caller that knows of the end must not find a reply that was cached
-  -- before it.
+  -- Before callers are told: who knows of the end must not find a reply cached before it.
   quietly (sequence_ (muxOnLastWord (muxSettings mux)))
   failAll mux sent cause
   withLock mux (admitAll (muxAdmission mux))
@@ -465,8 +458,7 @@ cleanUp reader = do
   quietly (muxOnDeath (muxSettings mux) cause)
   atomically (putTMVar (muxGone mux) ())
 
--- | Takes the right to send for good. The transport is shut down, so a thread that sends is soon
--- done.
+-- | Takes the right to send for good. Whoever sends is soon done, for the transport is shut down.
 awaitSender :: Multiplexer -> IO ()
 awaitSender mux =
   withLock mux (stepAnswer <$> transition mux WouldEnd) >>= \case
@@ -504,14 +496,12 @@ newPollPolicy polling = PollPolicy {policyCap = cap, policyAverage = cap `quot` 
       PollUpTo limit -> max 0 (inMicroseconds limit) * 1000
       NeverPoll -> 0
 
--- | Adds a wait to the average. A single long wait (a stall, an idle server) counts as the longest
--- that matters, or it would switch polling off for many replies.
+-- | Adds a wait to the average. A long one (a stall, an idle server) counts as 'longestWait'.
 observeWait :: Nanos -> PollPolicy -> PollPolicy
 observeWait wait policy =
   policy {policyAverage = (7 * policyAverage policy + min wait (longestWait policy)) `quot` 8}
 
--- | The longest wait that matters: four times the cap, or four times the default cap if the client
--- never polls.
+-- | The longest wait that matters: four times the cap, or the default cap if the client never polls.
 longestWait :: PollPolicy -> Nanos
 longestWait policy
   | policyCap policy > 0 = 4 * policyCap policy

@@ -1,19 +1,13 @@
 -- | Checks that the replies on a connection belong to their commands.
 --
--- Replies come in the order of the commands, and a reply does not name its command. A server that
--- sends one reply too many or too few gives each later caller another's reply: servers without the
--- mend of CVE-2025-67733 can be made to by a script, whose error holds a line break. So each block
--- that is sent ends with @ECHO@ of a number that was not used before. The replies to the block are
--- held until the number comes at its place; if anything else comes there, the connection ends and
--- what was held is dropped.
---
--- While they are held, their commands stay in the ring. So the watchdog and the end of the
--- connection treat them as all that are in flight.
+-- A server that sends one reply too many or too few gives each later caller another's reply: servers without
+-- the mend of CVE-2025-67733 can be made to by a script, whose error holds a line break. So each block that
+-- is sent ends with @ECHO@ of a number that was not used before. The replies to the block are held until the
+-- number comes at its place; if anything else comes there, also an error (@BUSY@), which a script could say,
+-- the connection ends and what was held is dropped. While replies are held, their commands stay in the ring,
+-- and so count as in flight.
 --
 -- The first number is drawn at random for each connection, or a script could say the number itself.
---
--- Rejected: an ECHO for each command, which doubles the commands. Believing a check that is answered
--- with an error (@BUSY@): a script could say that error, too.
 module Redis.Internal.Network.ReplyChecks
   ( ReplyChecks,
     newReplyChecks,
@@ -56,8 +50,7 @@ newReplyChecks = do
 checkKey :: OrderKey
 checkKey = minBound
 
--- | The request for the next check, and an action that notes that it is queued. Call both under the
--- lock.
+-- | The request for the next check, and an action that notes that it is queued. Under the lock.
 nextCheck :: ReplyChecks -> IO (Request, IO ())
 nextCheck checks = do
   count <- readIORef (checksQueued checks)
@@ -77,8 +70,7 @@ hold checks reply = do
 heldReplies :: ReplyChecks -> IO Int
 heldReplies = readIORef . checksHeldCount
 
--- | Given the answer to the next check, the replies that were held, in their order; 'Nothing' if it
--- is not the right one. Only for the reader.
+-- | The replies that were held, in order, given the answer to the next check; 'Nothing' if it is wrong.
 release :: ReplyChecks -> Value -> IO (Maybe [Value])
 release checks answer = do
   passed <- readIORef (checksPassed checks)

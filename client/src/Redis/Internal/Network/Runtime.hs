@@ -65,8 +65,7 @@ type Nanos = Int64
 preciseNanos :: IO Nanos
 preciseNanos = fromIntegral <$> getMonotonicTimeNSec
 
--- | A monotonic clock with the resolution of the kernel's tick, read once per command. \(O(1)\), never
--- blocks.
+-- | A monotonic clock as exact as the kernel's tick, read once per command. \(O(1)\), never blocks.
 foreign import ccall unsafe "redis_client_coarse_nanos"
   coarseNanos :: IO Nanos
 
@@ -130,8 +129,7 @@ secondsLeft now Deadline {deadlineAt}
 timedOut :: Delivery -> Deadline -> Error
 timedOut delivery deadline = TimeoutError (TimeoutFailure "" delivery (durationFromNanos (deadlineLimit deadline)) Nothing)
 
--- | Starts a masked thread on a capability. Its body must end by itself and must
--- not leak exceptions.
+-- | Starts a masked thread on a capability. Its body must end by itself and leak no exceptions.
 spawnOn :: Int -> String -> IO () -> IO ThreadId
 spawnOn = spawnBy . forkOn
 
@@ -178,8 +176,7 @@ supervised label over dispose action = mask_ $ do
     Right outcome -> either throwIO (pure . Right) outcome
     Left reason -> either (\(_ :: SomeException) -> Left reason) Right <$> interrupt
 
--- | A transaction that retries until so many seconds have passed from now. No exception is thrown
--- to anybody.
+-- | A transaction that retries until so many seconds have passed. Throws to nobody.
 expiry :: Double -> IO (STM ())
 expiry = expiryIn . nanosFromSeconds
 

@@ -70,8 +70,7 @@ openWire setup@ConnectionSetup {setupConfig = config} purpose endpoint =
     either (\unready -> Left unready <$ closeWire wire) (\() -> pure (Right wire)) agreed
   where
     agree wire issue approach = handshakeBy config (issueCredentials issue) (purposeUse purpose) approach $ \requests -> do
-      -- Even if this fails there may be a reply: a server that has no room says so before it hangs
-      -- up.
+      -- Even if this fails there may be a reply: a server that has no room says so, and hangs up.
       _ <- try @Error (sendBytes wire (ByteString.concat (map requestBytes requests)))
       answers wire requests
 
@@ -84,8 +83,7 @@ openWire setup@ConnectionSetup {setupConfig = config} purpose endpoint =
           Right (Push _, _) -> answers wire asked
           Right (reply, _) -> (Right reply :) <$> answers wire others
 
--- | Ends the connection and frees the descriptor; nobody may use the wire any more. Never waits for
--- the peer.
+-- | Ends the connection and frees the descriptor; nobody may use the wire any more. Never blocks.
 closeWire :: Wire -> IO ()
 closeWire Wire {wireTransport} = mask_ $ do
   -- With TLS this sends the parting message.
@@ -197,8 +195,7 @@ newListener listenerWire = do
 say :: Listener -> ByteString -> IO ()
 say listener bytes = atomically (modifyTVar' (listenerUnsent listener) (bytes :))
 
--- | Ends the connection, for this cause. Any thread may call it, at any time and any number of
--- times. Never waits for the peer.
+-- | Ends the connection, for this cause. Any thread may call it, at any time and again. Never blocks.
 hangUp :: Listener -> ConnectionCause -> IO ()
 hangUp listener cause = do
   first <- atomically (stateTVar (listenerEnd listener) (\known -> (isNothing known, known <|> Just cause)))

@@ -43,9 +43,7 @@ import Redis.Error (ConnectionCause (BrokenConnection, TlsFailed), Endpoint (..)
 import Redis.Internal.Config (TlsConfig (..))
 import Redis.Internal.Network.Transport
 
--- | The authorities, certificates and rules that all connections of a client
--- share: files are read once, when it is made. Freed when it is no longer
--- referred to.
+-- | The authorities, certificates and rules that all connections of a client share. Freed when nothing refers to it.
 data TlsContext = TlsContext
   { contextPointer :: ForeignPtr Context,
     contextVerify :: Bool,
@@ -77,9 +75,8 @@ newTlsContext TlsConfig {tlsVerify, tlsServerName, tlsCaFile, tlsCertificate} =
     withPath path use = maybe (use nullPtr) (`withCString` use) path
     reasonSize = 256
 
--- | Speaks TLS over a connected socket, which it takes over if, and only if,
--- it returns 'Right'. Blocks until the handshake is done or refused;
--- interruptible wherever it waits for the peer.
+-- | Speaks TLS over a connected socket, which it takes over only if it returns 'Right'. Blocks until the handshake
+-- is done or refused; interruptible wherever it waits for the peer.
 tlsTransport :: TlsContext -> Endpoint -> Socket -> IO (Either ConnectionCause Transport)
 tlsTransport context@TlsContext {contextVerify} endpoint socket =
   case verifiedName context endpoint of
@@ -139,9 +136,8 @@ newSession TlsContext {contextPointer, contextVerify} socket name
   where
     withName use = maybe (use nullPtr) (`ByteString.useAsCString` use) name
 
--- | Makes the TLS handshake. A connection that ends meanwhile is a 'BrokenConnection', not
--- 'TlsFailed', because a server without room for another client ends it so, and the client may try
--- again.
+-- | Makes the TLS handshake. A connection that ends meanwhile is a 'BrokenConnection', which may be tried again: a
+-- server without room for another client ends it so.
 handshake :: Transport -> Ptr TlsSession -> IO (Either ConnectionCause ())
 handshake plain session = go
   where
@@ -170,8 +166,7 @@ orThrow reason answer
     text <- reason >>= peekCString
     ioError (IOError Nothing ResourceVanished "TLS" text Nothing Nothing)
 
--- | Whether the first bytes from a peer are a TLS alert, which a server with TLS sends to a client
--- without it.
+-- | Whether the first bytes from a peer are a TLS alert, which a server with TLS sends to one without.
 beginsLikeTls :: ByteString -> Bool
 beginsLikeTls = ByteString.isPrefixOf "\x15\x03"
 
@@ -195,8 +190,7 @@ foreign import ccall unsafe "redis_client_tls_shutdown"
 foreign import ccall unsafe "redis_client_tls_free"
   c_free :: Ptr TlsSession -> IO ()
 
--- Safe, because its signatures take about a millisecond, during which an
--- unsafe call would hold up the whole capability.
+-- Safe, because its signatures take about a millisecond, for which the capability would stand still.
 foreign import ccall safe "redis_client_tls_handshake"
   c_handshake :: Ptr TlsSession -> IO Int
 

@@ -47,9 +47,8 @@ import Redis.Internal.Config (Config (..))
 import Redis.Internal.Network.Runtime (spawn)
 import System.Posix.Types (Fd (Fd))
 
--- | The result of an attempt to read or write: the number of bytes if it is positive, otherwise one
--- of 'attemptEnd', 'attemptWouldRead', 'attemptWouldWrite'. An 'Int', because one is returned for
--- every system call and a sum type would be allocated each time.
+-- | The result of an attempt to read or write: the number of bytes if it is positive, otherwise one of the three
+-- below. An 'Int', because a sum type would be allocated for every system call.
 type Attempt = Int
 
 -- | Reading: the peer has finished. Writing: never.
@@ -103,25 +102,22 @@ data Transport = Transport
     transportWaitReadable :: IO (),
     -- | Blocks until the socket is writable, or shut down.
     transportWaitWritable :: IO (),
-    -- | Runs an action once the socket is readable, or shut down; at once if it is already. The
-    -- action must not block and not throw. Returns an action that withdraws the request, and that
-    -- does nothing once the first action has run.
+    -- | Runs an action, which must not block and not throw, once the socket is readable, or shut down. Returns
+    -- an action that withdraws the request.
     transportWatchReadable :: IO () -> IO (IO ()),
-    -- | Whether the peer is known to have ended the connection. Bytes that it sent before can still be
-    -- read. Called by the thread that may write; never blocks, never throws.
+    -- | Whether the peer is known to have ended the connection, whatever can still be read. Called by the
+    -- thread that may write; never blocks, never throws.
     transportHungUp :: IO Bool,
     -- | Waits until so many bytes can be read, for at most so many microseconds. Blocks the capability,
     -- not only the thread. 'Nothing' where bytes are no measure of what can be read.
     transportGather :: Maybe (Int -> Int -> IO ()),
-    -- | Ends both directions at once and wakes every thread that waits. Idempotent, never blocks,
-    -- never throws.
+    -- | Ends both directions at once and wakes every thread that waits. Idempotent, never blocks or throws.
     transportShutdown :: IO (),
     -- | Frees the descriptor.
     transportClose :: IO ()
   }
 
--- | The transport of a connected, non-blocking stream socket, which it takes
--- over: close the transport, not the socket. \(O(1)\), never blocks.
+-- | The transport of a connected, non-blocking stream socket, which it takes over. \(O(1)\), never blocks.
 socketTransport :: Endpoint -> Socket -> IO Transport
 socketTransport endpoint socket = do
   descriptor <- Socket.unsafeFdSocket socket
@@ -159,8 +155,7 @@ watchReadable fd action =
         action
       pure (killThread waiting)
 
--- | Anything below 'attemptWouldWrite', the least of the answers, is a failure
--- with its reason in @errno@.
+-- | Anything below 'attemptWouldWrite', the least of the answers, is a failure (@errno@).
 orThrow :: String -> Attempt -> IO Attempt
 orThrow call answer
   | answer >= attemptWouldWrite = pure answer
@@ -187,8 +182,7 @@ foreign import ccall unsafe "redis_client_send"
 foreign import ccall unsafe "redis_client_hung_up"
   c_hungUp :: CInt -> IO CInt
 
--- Unsafe though it waits: a safe call would let other threads run, at the price of the wake-ups
--- that this call is there to save.
+-- Unsafe though it waits: a safe call would cost the wake-ups that it is there to save.
 foreign import ccall unsafe "redis_client_gather"
   c_gather :: CInt -> Int -> Int -> IO ()
 

@@ -134,8 +134,7 @@ pattern AwaitsSender = ReaderState 3
 instance Show ReaderState where
   show (ReaderState number) = nameOf number ["Awake", "AsleepWatched", "AsleepUnwatched", "AwaitsSender"]
 
--- | The holder of the right to send: to swap the blocks, and to write to the transport without the
--- lock.
+-- | The holder of the right to send: to swap the blocks, and to write without the lock.
 newtype Sender = Sender Int
   deriving newtype (Eq, Ord)
 
@@ -163,8 +162,7 @@ pattern Resting = Watchdog 1
 instance Show Watchdog where
   show (Watchdog number) = nameOf number ["Ticking", "Resting"]
 
--- | Whether the connection takes commands. A draining connection takes none, and ends when those in
--- flight are answered.
+-- | Whether the connection takes commands. A draining one ends when those in flight are answered.
 newtype Life = Life Int
   deriving newtype (Eq, Ord)
 

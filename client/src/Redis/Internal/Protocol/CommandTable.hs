@@ -72,16 +72,14 @@ lookupCommand = \case
         | entryContainer entry -> Map.lookup (upper name <> "|" <> upper subcommand) table
       _ -> Just entry
 
--- | A name for messages and metrics: capitals, two words for a subcommand.
--- Empty for no words.
+-- | A name for messages and metrics: capitals, two words for a subcommand. Empty for no words.
 nameFromArguments :: [ByteString] -> ByteString
 nameFromArguments = \case
   name : subcommand : _ | hasSubcommands name -> upper name <> " " <> upper subcommand
   name : _ -> upper name
   [] -> ""
 
--- | The keys of a command, given its words. 'Nothing' if it is not known which words are keys.
--- \(O(n)\).
+-- | The keys of a command, given its words. 'Nothing' if it is not known which are keys. \(O(n)\).
 commandKeys :: CommandEntry -> [ByteString] -> Maybe [ByteString]
 commandKeys CommandEntry {entryName, entryArity, entryKeySpecs} commandArguments
   -- Every server will refuse the command, and say why.

@@ -64,8 +64,7 @@ data Begun
   | BulkBegun BulkStart
   | LineBegun LineStart
 
--- | The beginning of a bulk string: its type byte, its memory, its size, and how many bytes are
--- there.
+-- | The beginning of a bulk string: its type byte, its memory, its size, and how much is there.
 data BulkStart = BulkStart Word8 (ForeignPtr Word8) Int Int
 
 -- | The beginning of a line: its type byte, the number of bytes, and the bytes, last piece first.
@@ -98,9 +97,8 @@ betweenReplies = \case
   Frames NothingBegun Bottom -> True
   _ -> False
 
--- | The place for the bytes that come next, and how many belong there, if they are the rest of a
--- long bulk string. So they need not pass through a receive buffer: say with 'placed' how many were
--- written there. \(O(1)\).
+-- | The place for the bytes that come next, and how many belong there, if they are the rest of a long bulk string:
+-- say with 'placed' how many were written there. \(O(1)\).
 placeOfRest :: Frames -> Maybe (ForeignPtr Word8, Int)
 placeOfRest = \case
   Frames (BulkBegun (BulkStart _ memory size filled)) _ | filled < size -> Just (memory `plusForeignPtr` filled, size - filled)
@@ -118,8 +116,7 @@ data Signs
   | -- | For a size: -1 stands for a null.
     OnlyMinusOne
 
--- | How many bytes of an unfinished string must be there before memory is taken for it. Fewer stay
--- in the receive buffer, and are looked at again when more has come.
+-- | How much of an unfinished string must be there before memory is taken for it.
 leastBegun :: Int
 leastBegun = 1024
 
@@ -128,9 +125,8 @@ leastBegun = 1024
 leastBuffer :: Int
 leastBuffer = 4 * leastBegun
 
--- | Reads from @base + offset@ up to @base + end@ until one value is complete
--- or the bytes are used up. Touches no memory outside of that range and keeps
--- no pointer to it.
+-- | Reads from @base + offset@ up to @base + end@ until one value is complete or the bytes are used up. Touches no
+-- memory outside of that range and keeps no pointer to it.
 decode :: Limits -> Ptr Word8 -> Int -> Int -> Frames -> IO Step
 decode limits base = decodeWhile limits base (\_ -> pure False)
 
@@ -404,8 +400,7 @@ parseBoolean = \case
   "f" -> Just False
   _ -> Nothing
 
--- | Decodes one value from complete bytes that do not come from a connection. Returns it with the
--- bytes that follow. \(O(n)\).
+-- | Decodes one value from complete bytes. Returns it with the bytes that follow. \(O(n)\).
 decodeBytes :: Limits -> ByteString -> Either String (Value, ByteString)
 decodeBytes limits bytes =
   -- Dupable: it only reads immutable memory.

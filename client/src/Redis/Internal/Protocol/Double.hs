@@ -38,8 +38,7 @@ parseDouble text = case plain of
       unsafeDupablePerformIO . ByteString.Unsafe.unsafeUseAsCStringLen text $ \(start, size) ->
         plainDecimal (castPtr start) size
 
--- | At most 19 digits, maybe with a sign before and a point among them. 'Nothing' for anything
--- else.
+-- | At most 19 digits, maybe with a sign before and a point among them; else 'Nothing'.
 plainDecimal :: Ptr Word8 -> Int -> IO (Maybe Double)
 plainDecimal start size
   | size == 0 || size > 21 = pure Nothing
@@ -107,8 +106,7 @@ quotRemWord2 (W# high) (W# low) (W# divisor) = case quotRemWord2# high low divis
   (# quotient, remainder #) -> (W# quotient, W# remainder)
 {-# INLINE quotRemWord2 #-}
 
--- | Parses any number, by way of 'Rational'. The exponent is clamped first, or a short text could
--- ask for gigabytes of digits.
+-- | Parses any number, by way of 'Rational'. The exponent is clamped, or it could ask for gigabytes of digits.
 anyNumber :: ByteString -> Maybe Double
 anyNumber text = case text of
   "inf" -> Just infinity

@@ -86,13 +86,11 @@ data Request
   | -- | One line as a person would type it.
     Line ByteString
 
--- | The name of a command, encoded once for all its requests. It has one word,
--- or two for a subcommand.
+-- | The name of a command (two words for a subcommand), encoded once for all its requests.
 data Header = Header
   { -- | The words, as they are sent.
     headerArguments :: [ByteString],
-    -- | The beginning of a request with no argument, one, two, or three: the count, and the name's
-    -- words as bulk strings.
+    -- | The beginning of a request with no argument, one, two, or three: the count, and the name.
     headerBytes0, headerBytes1, headerBytes2, headerBytes3 :: ByteString
   }
 
@@ -126,8 +124,7 @@ requestArguments = \case
   -- No server takes a line without such words. People see these, without the secrets.
   Line line -> fromMaybe (Char8.words line) (lineWords line)
 
--- | The first argument of a request that was made with a header and has up to three, otherwise nothing.
--- \(O(1)\).
+-- | The first argument of a request with a header and up to three, otherwise nothing. \(O(1)\).
 requestFirst :: Request -> ByteString
 requestFirst = \case
   Words1 _ _ a -> a
@@ -147,8 +144,7 @@ requestSize = \case
   Line line -> ByteString.length line + 2
 {-# INLINE requestSize #-}
 
--- | Writes the request at the pointer, as many bytes as 'requestSize' says. It does not return the
--- end: that would be a box on the heap.
+-- | Writes the request, of 'requestSize' bytes. It does not return the end: that would be a box on the heap.
 requestPoke :: Request -> Ptr Word8 -> IO ()
 requestPoke encoded !at = case encoded of
   Words0 header -> pokeBytes at (headerBytes0 header)
@@ -254,8 +250,7 @@ requestIsOne = \case
 longestLine :: Int
 longestLine = 64 * 1024
 
--- | The bytes of a request, in memory that the collector can move: of many such copies that are
--- kept for long, each holds no more memory than its own. \(O(n)\).
+-- | The bytes of a request, in memory that the collector can move, because many are kept for long. \(O(n)\).
 requestKept :: Request -> ShortByteString
 requestKept = Short.toShort . requestBytes
 
@@ -264,8 +259,7 @@ requestIs :: ShortByteString -> Request -> Bool
 requestIs kept encoded
   | Short.length kept /= size = False
   | otherwise = case encoded of
-    -- Between the two stands only the size of the argument, which follows from the size of the
-    -- whole.
+    -- Between the two stands only the argument's size, which follows from that of the whole.
     Words1 _ header a -> sameAt 0 (headerBytes1 header) && sameAt (size - 2 - ByteString.length a) a
     _ -> sameAt 0 (requestBytes encoded)
   where

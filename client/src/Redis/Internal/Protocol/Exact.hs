@@ -20,12 +20,10 @@ import Foreign.Ptr (Ptr, castPtr, plusPtr)
 import Redis.Internal.Protocol.Decode
 import Redis.Value (Value)
 
--- | The state within a reply: the open aggregates, and the bytes that the parser is done with, last
--- piece first.
+-- | The state within a reply: the open aggregates, and the bytes that were parsed, last piece first.
 data Exact = Exact Frames [ByteString]
 
--- | The state between two replies. Within a reply, use the state from 'ExactMore', or its first
--- bytes are missing.
+-- | The state between two replies. Within a reply, use the state from 'ExactMore'.
 startExact :: Exact
 startExact = Exact startFrames []
 
@@ -43,8 +41,7 @@ data ExactStep
   | -- | Not RESP, or beyond a limit. The stream cannot be used any more.
     ExactMalformed String
 
--- | Reads one value like 'decode', and copies its bytes. \(O(n)\) in the bytes
--- of the reply, however they are cut.
+-- | Reads one value like 'decode', and copies its bytes. \(O(n)\), however they are cut.
 decodeExact :: Limits -> Ptr Word8 -> Int -> Int -> Exact -> IO ExactStep
 decodeExact limits base at end (Exact frames pieces) =
   decode limits base at end frames >>= \case

@@ -170,8 +170,7 @@ migratePositions arguments
       | isWord arguments "KEYS" position && wordAt arguments 3 == Just "" = [position + 1 .. size - 1]
       | otherwise = go (position + 1)
 
--- | @… STREAMS key … id …@: as many keys as ids. The server refuses an odd
--- number of words.
+-- | @… STREAMS key … id …@: as many keys as ids. The server refuses an odd number of words.
 streamPositions :: [ByteString] -> [Int]
 streamPositions commandArguments = case streamsAt (streamOptions commandArguments) of
   Just first | even count -> take (count `quot` 2) [first ..]
@@ -179,8 +178,7 @@ streamPositions commandArguments = case streamsAt (streamOptions commandArgument
       count = length commandArguments - first
   _ -> []
 
--- | @GEORADIUS key … [STORE key] [STOREDIST key]@, the options from a
--- position on: the last of the two counts.
+-- | @GEORADIUS key … [STORE key] [STOREDIST key]@, options from a position on: the last of the two counts.
 geoPositions :: Int -> SmallArray ByteString -> Maybe [Int]
 geoPositions from arguments
   | size < 2 = Nothing

@@ -13,10 +13,12 @@ module Redis.Internal.Protocol.Redirect
   )
 where
 
+import Control.Monad (guard, mfilter)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isDigit)
+import Data.Maybe (fromMaybe)
 import Redis.Error
 import Redis.Internal.Config (AddressMapping, mappedAddress)
 import Redis.Internal.Name (isHostName)
@@ -56,9 +58,8 @@ data RedirectAddress
     UnknownNode
   deriving stock (Eq, Show)
 
--- | Reads an error reply. 'Nothing' if it is any other error, if it is
--- malformed, or if it was raised within a script that may already have
--- written. \(O(n)\).
+-- | Reads an error reply. 'Nothing' if it is any other error, malformed, or raised within a script that
+-- may already have written. \(O(n)\).
 parseRedirect :: ServerError -> Maybe Redirect
 parseRedirect serverError@ServerError {serverErrorCode, serverErrorMessage}
   | errorDelivery (ReplyError serverError) /= RefusedBeforeRun = Nothing
@@ -105,21 +106,13 @@ redirectEndpoint mapping answering destination = fmap (mappedAddress mapping) $ 
   UnknownNode -> Nothing
 
 withoutBrackets :: ByteString -> ByteString
-withoutBrackets host
-  | "[" `ByteString.isPrefixOf` host && "]" `ByteString.isSuffixOf` host && ByteString.length host > 2 =
-    ByteString.drop 1 (ByteString.take (ByteString.length host - 1) host)
-  | otherwise = host
+withoutBrackets host = fromMaybe host (mfilter (not . ByteString.null) (ByteString.stripPrefix "[" host >>= ByteString.stripSuffix "]"))
 
 parsePort :: ByteString -> Maybe Port
 parsePort text = do
   number <- parseNumber text
-  if number >= 1 && number <= 65535 then Just (fromIntegral number) else Nothing
+  fromIntegral number <$ guard (number >= 1 && number <= 65535)
 
 -- | One to five digits and nothing else.
 parseNumber :: ByteString -> Maybe Int
-parseNumber text
-  | ByteString.length text <= 5,
-    Char8.all isDigit text,
-    Just (number, "") <- Char8.readInt text =
-    Just number
-  | otherwise = Nothing
+parseNumber text = guard (ByteString.length text <= 5 && Char8.all isDigit text) *> (fst <$> Char8.readInt text)

@@ -39,9 +39,8 @@ withLast payload = \case
       [_] -> [BulkString payload]
       item : items -> item : replaced items
 
--- | Reads all values that are complete between two offsets, like
--- 'Redis.Internal.Protocol.Decode.decode'. The first value may have begun in the frames. Returns
--- the values, last first, and how to go on; never 'Done'.
+-- | Reads all values that are complete between two offsets, like 'decode'. The first value may have begun in the
+-- frames. Returns the values, last first, and how to go on; never 'Done'.
 decodeRun :: Limits -> Ptr Word8 -> Int -> Int -> Frames -> IO ([Came], Step)
 decodeRun limits base start end = slow [] start
   where

@@ -70,8 +70,7 @@ data Mode
 newSession :: Int -> ByteString -> Session
 newSession database name = Running Memory {memoryDatabase = database, memoryName = name, memoryModes = Set.empty}
 
--- | Whether the second session is as the first one, which is new. A spoilt session never is.
--- \(O(1)\).
+-- | Whether the second session is as the first, a new one. A spoilt session never is. \(O(1)\).
 isAsLeft :: Session -> Session -> Bool
 isAsLeft before = \case
   Spoilt -> False
@@ -102,8 +101,7 @@ data Change
     Spoils
   deriving stock (Eq, Ord, Show)
 
--- | The effect of a command with these words, the name first. A command that the
--- table lacks may do anything. \(O(\log n)\) in the size of the table.
+-- | The effect of a command with these words. One that the table lacks may do anything. \(O(\log n)\).
 effectOf :: [ByteString] -> Change
 effectOf commandArguments = case map (Char8.map upperAscii) (take 3 commandArguments) of
   ["MULTI"] -> BeginsQueue
@@ -159,8 +157,7 @@ answerOf value = case withoutAttributes value of
       ErrorReply _ -> True
       _ -> False
 
--- | The session after a command with this effect and this answer. \(O(1)\), but
--- for EXEC, which is linear in what was queued.
+-- | The session after a command with this effect and this answer. \(O(1)\), EXEC \(O(n)\) in what was queued.
 step :: Change -> Heard -> Session -> Session
 step effect answer = \case
   Spoilt -> Spoilt

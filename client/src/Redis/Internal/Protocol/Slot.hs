@@ -54,9 +54,8 @@ allSlots = map Slot [0 .. slotCount - 1]
 -- unless there are none. \(O(n)\), allocates nothing but its result, 16 bytes (GHC 9.0.2).
 keySlot :: ByteString -> Slot
 keySlot key =
-  -- Reads memory that nobody writes, and is done with it when it returns.
-  -- Taking the bytes one by one with unsafeIndex instead boxes each of them:
-  -- 256 bytes for a key of 16 (GHC 9.0.2, bytestring 0.10.12).
+  -- Reads memory that nobody writes. With unsafeIndex each byte would be boxed: 256 bytes for a key of 16
+  -- (GHC 9.0.2, bytestring 0.10.12).
   ByteString.Internal.accursedUnutterablePerformIO $
     ByteString.Unsafe.unsafeUseAsCStringLen key $ \(start, size) ->
       pure $! slotOfCrc (crcOfKey (castPtr start) size 0 0)

@@ -16,8 +16,7 @@ import Redis.Decode qualified as Decode
 import Redis.Error (DecodeError)
 import Redis.Value (Value (..), withoutAttributes)
 
--- | How the replies are aggregated. Numbers may also be in arrays, which are then aggregated element by
--- element.
+-- | How the replies are aggregated; arrays of numbers element by element.
 data Aggregation
   = -- | The sum of integers.
     AggSum
@@ -61,8 +60,7 @@ aggregate how given = case how of
   where
     replies@(first :| others) = NonEmpty.map withoutAttributes given
 
-    -- The first reply is aggregated with itself, too, so that a single reply of an unfit shape does not
-    -- pass.
+    -- The first reply is aggregated with itself, too, so that a single unfit reply does not pass.
     combined expected fitting combine = maybe (unfit expected) Right $ do
       _ <- elementwise fitting first first
       foldM (elementwise combine) first others

@@ -34,12 +34,9 @@ import Redis.Internal.Protocol.CommandTable.Entry
 import Redis.Internal.Protocol.KeySpec (StreamOptions (blockMillisAt), streamOptions)
 import Text.Read (readMaybe)
 
--- | Whether a command changes what later commands on its connection mean, or
--- depends on the earlier ones (WAIT), so that it must not run on a connection
--- that others share.
---
--- This also holds for every command of the categories @connection@, @pubsub@ and
--- @transaction@ that is not known to be harmless, and every command whose
+-- | Whether a command changes what later commands on its connection mean, or depends on the earlier ones
+-- (WAIT), so that it must not run on a connection that others share. So is every command of the categories
+-- @connection@, @pubsub@ and @transaction@ that is not known to be harmless, and every command whose
 -- categories no server tells.
 changesConnection :: CommandEntry -> Bool
 changesConnection entry@CommandEntry {entryName, entryCategories}
@@ -52,9 +49,8 @@ changesConnection entry@CommandEntry {entryName, entryCategories}
 harmless :: Set ByteString
 harmless = named "CLIENT|KILL CLIENT|PAUSE CLIENT|UNBLOCK CLIENT|UNPAUSE PUBLISH SPUBLISH"
 
--- | Commands of no such category that nevertheless turn a connection into a link between servers or
--- a debugger's, or keep something on it that others of them need: servers call HIMPORT a command of
--- hashes, and say nowhere that its sets of fields belong to the connection.
+-- | Commands of no such category that nevertheless turn a connection into a link between servers or a
+-- debugger's, or keep something on it that others of them need, as HIMPORT keeps its sets of fields.
 uncategorized :: Set ByteString
 uncategorized =
   named
@@ -111,8 +107,7 @@ untold =
     \OBJECT|FREQ OBJECT|IDLETIME OBJECT|REFCOUNT PTTL SORT_RO SRANDMEMBER TTL VRANDMEMBER \
     \XINFO|CONSUMERS XINFO|GROUPS XINFO|STREAM XPENDING ZRANDMEMBER"
 
--- | Whether a command that servers call neither a read nor a write leaves
--- everything as it is, so that it may be sent again.
+-- | Whether a command, neither read nor write for servers, changes nothing, so that it may be sent again.
 changesNothing :: CommandEntry -> Bool
 changesNothing CommandEntry {entryName} = "|HELP" `Char8.isSuffixOf` entryName || entryName `Set.member` questions
 
@@ -170,42 +165,29 @@ data TimeUnit = Seconds | Milliseconds
 
 waitingOf :: CommandEntry -> [ByteString] -> Waiting
 waitingOf CommandEntry {entryName, entryBlocking} commandArguments
-  | entryName `Set.member` blockUntold =
-    maybe NoWait (\(position, _) -> WaitsAt (position + 1) Milliseconds) (List.find ((== "BLOCK") . Char8.map toUpper . snd) (drop 3 (zip [0 ..] commandArguments)))
-  | not entryBlocking = NoWait
-  | entryName `Set.member` timeoutLast = WaitsAt lastPosition Seconds
-  | entryName `Set.member` timeoutFirst = WaitsAt 1 Seconds
-  | entryName `Set.member` timeoutFifth = WaitsAt 5 Seconds
-  | entryName `Set.member` millisLast = WaitsAt lastPosition Milliseconds
-  | entryName `Set.member` blockOption =
-    maybe NoWait (`WaitsAt` Milliseconds) (blockMillisAt (streamOptions commandArguments))
-  | otherwise = Waits
+  | not (entryBlocking || entryName `Set.member` blockUntold) = NoWait
+  | otherwise = case [waitingIn | (_, names, waitingIn) <- timeouts, entryName `Set.member` names] of
+    waitingIn : _ -> waitingIn commandArguments
+    [] -> Waits
+
+-- | The commands whose timeout is known, each list with what it says of its commands.
+timeouts :: [(String, Set ByteString, [ByteString] -> Waiting)]
+timeouts =
+  [ ("the last word limits it", named "BLMOVE BLPOP BRPOP BRPOPLPUSH BZPOPMAX BZPOPMIN", atLast Seconds),
+    ("the first word limits it", named "BLMPOP BZMPOP", \_ -> WaitsAt 1 Seconds),
+    -- Two keys and two ends stand before it, and the number of elements behind it.
+    ("the fifth word limits it", named "BLMOVEM", \_ -> WaitsAt 5 Seconds),
+    ("the last word limits it, in milliseconds", named "WAIT WAITAOF", atLast Milliseconds),
+    ("an option limits it", named "XREAD XREADGROUP", afterOption . blockMillisAt . streamOptions),
+    ("an option limits it, though no server calls it blocking", blockUntold, afterOption . behindBlock)
+  ]
   where
-    lastPosition = max 0 (length commandArguments - 1)
+    atLast unit commandArguments = WaitsAt (max 0 (length commandArguments - 1)) unit
+    afterOption = maybe NoWait (`WaitsAt` Milliseconds)
+    -- The option stands after the key and one more word.
+    behindBlock = fmap (+ 4) . List.findIndex ((== "BLOCK") . Char8.map toUpper) . drop 3
 
--- | The timeout in seconds is the last word.
-timeoutLast :: Set ByteString
-timeoutLast = named "BLMOVE BLPOP BRPOP BRPOPLPUSH BZPOPMAX BZPOPMIN"
-
--- | The timeout in seconds is the first word after the name.
-timeoutFirst :: Set ByteString
-timeoutFirst = named "BLMPOP BZMPOP"
-
--- | The timeout in seconds is the fifth word after the name: two keys and two ends stand before it,
--- and the number of elements behind it.
-timeoutFifth :: Set ByteString
-timeoutFifth = named "BLMOVEM"
-
--- | The timeout in milliseconds is the last word.
-millisLast :: Set ByteString
-millisLast = named "WAIT WAITAOF"
-
--- | The command waits only with an option, which has the milliseconds.
-blockOption :: Set ByteString
-blockOption = named "XREAD XREADGROUP"
-
--- | The command waits only with an option after its key and one more word, which has the
--- milliseconds, and servers do not call it blocking.
+-- | Commands that wait, but only with an option, and that servers do not call blocking.
 blockUntold :: Set ByteString
 blockUntold = named "TS.READ"
 
@@ -242,11 +224,4 @@ handLists =
 
 -- | The lists of where a timeout is, with what they say of their commands.
 timeoutLists :: [(String, Set ByteString)]
-timeoutLists =
-  [ ("the last word limits it", timeoutLast),
-    ("the first word limits it", timeoutFirst),
-    ("the fifth word limits it", timeoutFifth),
-    ("the last word limits it, in milliseconds", millisLast),
-    ("an option limits it", blockOption),
-    ("an option limits it, though no server calls it blocking", blockUntold)
-  ]
+timeoutLists = [(title, names) | (title, names, _) <- timeouts]

@@ -54,11 +54,9 @@ data CommandEntry = CommandEntry
     entryBlocking :: Bool,
     -- | Whether it has subcommands.
     entryContainer :: Bool,
-    -- | The categories of the access control lists, without the @\@@. 'Nothing' if
-    -- the server does not tell them, as those before 6.0.
+    -- | The categories of the access control lists, without the @\@@. Servers tell them since 6.0.
     entryCategories :: Maybe [ByteString],
-    -- | 'Nothing' if the server has none: a node that serves the keys runs it, or
-    -- any node if it has no keys.
+    -- | 'Nothing' if the server has none: any node that serves the keys may run it.
     entryRequestPolicy :: Maybe RequestPolicy,
     -- | 'Nothing' if the server has none: the aggregated reply has the elements of all replies.
     entryResponsePolicy :: Maybe ResponsePolicy,
@@ -66,8 +64,7 @@ data CommandEntry = CommandEntry
   }
   deriving stock (Eq, Show)
 
--- | Where the server wants a command to be sent in a cluster
--- (<https://valkey.io/topics/command-tips/>).
+-- | Where the server wants a command to be sent (<https://valkey.io/topics/command-tips/>).
 data RequestPolicy
   = -- | To all nodes, replicas too.
     RequestAllNodes
@@ -169,8 +166,7 @@ parseSpec word = do
 entryFromReply :: Value -> Maybe CommandEntry
 entryFromReply = either (const Nothing) Just . description
 
--- | The entry of a subcommand with this name, from the description of its command. 'Nothing' if the
--- command has no such subcommand, or the server does not describe subcommands (before 7.0).
+-- | The entry of a subcommand with this name, from the description of its command, which servers give since 7.0.
 subcommandFromReply :: ByteString -> Value -> Maybe CommandEntry
 subcommandFromReply name reply =
   find ((== upper name) . subcommandName) (mapMaybe entryFromReply subcommands)

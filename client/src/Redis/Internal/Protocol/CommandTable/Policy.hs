@@ -43,8 +43,7 @@ whereAnswered :: CommandEntry -> AnsweringNodes
 whereAnswered entry@CommandEntry {entryName, entryContainer, entryCategories, entryRequestPolicy, entryResponsePolicy}
   -- The command is about one connection, which its caller holds.
   | changesConnection entry = OneNodesOwn
-  -- A container without its subcommand: any node says that it is missing, and what
-  -- COMMAND alone lists is the same everywhere.
+  -- Any node says that a subcommand is missing, and what COMMAND alone lists is the same everywhere.
   | entryName `Set.member` sameEverywhere || "|HELP" `Char8.isSuffixOf` entryName || entryContainer = AnyNodeAnswers
   -- Its policy is special. Any key of one node is a key of the cluster.
   | entryName == "RANDOMKEY" = EveryPrimaryAnswers AggFirstFound
