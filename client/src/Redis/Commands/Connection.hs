@@ -191,9 +191,8 @@ readwrite = command "READWRITE" [] Decode.okay
 asking :: Command ()
 asking = command "ASKING" [] Decode.okay
 
--- | @RESET@: puts the connection into the state of a new one, before any handshake: not
--- authenticated, in database 0, with RESP2. \(O(1)\),
--- [since 6.2.0](https://valkey.io/commands/reset/).
+-- | @RESET@: makes the connection like a new one, before any handshake: not authenticated, in
+-- database 0, with RESP2. \(O(1)\), [since 6.2.0](https://valkey.io/commands/reset/).
 reset :: Command ()
 reset = command "RESET" [] (oneOf Decode.bytes "RESET" [("RESET", ())])
 

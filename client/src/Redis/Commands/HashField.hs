@@ -126,9 +126,8 @@ data HpersistResult
     HpersistRemoved
   deriving stock (Eq, Show)
 
--- | @HPERSIST key FIELDS n field …@: removes the expiry of fields; the result for each, in their
--- order. \(O(1)\) per field, [since Redis 7.4.0](https://valkey.io/commands/hpersist/) and Valkey
--- 9.0.0.
+-- | @HPERSIST key FIELDS n field …@: removes the expiry of fields; the result for each, in order.
+-- \(O(1)\) per field, [since Redis 7.4.0](https://valkey.io/commands/hpersist/) and Valkey 9.0.0.
 hpersist :: ByteString -> NonEmpty ByteString -> Command [HpersistResult]
 hpersist name fields = command "HPERSIST" (key name : numbered fields) (forEach fields outcome)
   where

@@ -61,14 +61,11 @@ import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Common
 import Redis.Internal.Command.Record (oneOf)
 
--- | @SADD key member …@: adds the members; how many of them are new. \(O(1)\) per member,
--- [since 1.0.0](https://valkey.io/commands/sadd/); several members since 2.4.0.
-sadd :: ByteString -> NonEmpty ByteString -> Command Int64
+-- | @SADD key member …@, @SREM key member …@: add or remove the members; how many of them were new,
+-- or were there. \(O(1)\) per member, since 1.0.0 ([SADD](https://valkey.io/commands/sadd/),
+-- [SREM](https://valkey.io/commands/srem/)); several members since 2.4.0.
+sadd, srem :: ByteString -> NonEmpty ByteString -> Command Int64
 sadd name members = command "SADD" (key name : args members) Decode.integer
-
--- | @SREM key member …@: removes the members; how many of them there were. \(O(1)\) per member,
--- [since 1.0.0](https://valkey.io/commands/srem/); several members since 2.4.0.
-srem :: ByteString -> NonEmpty ByteString -> Command Int64
 srem name members = command "SREM" (key name : args members) Decode.integer
 
 -- | @SISMEMBER key member@: whether the set has this member. \(O(1)\),
@@ -219,8 +216,7 @@ sdiffcardWith SdiffcardOptions {sdiffcardLimit} names =
 data SscanOptions = SscanOptions
   { -- | MATCH: a glob.
     sscanMatch :: Maybe ByteString,
-    -- | COUNT: roughly how many members to look at in one step. Default: 10. A small set comes
-    -- whole.
+    -- | COUNT: roughly how many members to look at in one step. Default: 10. Small sets come whole.
     sscanCount :: Maybe Int64
   }
   deriving stock (Eq, Show)

@@ -68,8 +68,7 @@ import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Argument (floating)
 import Redis.Internal.Command.Common
 
--- | A range of members. The type parameter is 'LexRange' where 'ByLex' is possible, and 'Void'
--- where it is not.
+-- | A range of members. The type parameter is 'LexRange' where 'ByLex' is possible, else 'Void'.
 data SortedRange lex
   = -- | From rank to rank, both included, counted from 0; a negative rank counts from the end.
     ByRank Int64 Int64
@@ -160,8 +159,7 @@ zrangeWithscoresWith options name range =
 zrangeXx :: ByteString -> Int64 -> Int64 -> Command (Maybe [ByteString])
 zrangeXx name start stop = zrangeXxWith zrangeDefaults name (ByRank start stop)
 
--- | @ZRANGE key start stop [BYSCORE|BYLEX] [REV] [LIMIT offset count] XX@: like 'zrangeXx', for any
--- range.
+-- | @ZRANGE key start stop [BYSCORE|BYLEX] [REV] [LIMIT offset count] XX@: of any range.
 zrangeXxWith :: ZrangeOptions -> ByteString -> SortedRange LexRange -> Command (Maybe [ByteString])
 zrangeXxWith options name range =
   command "ZRANGE" (key name : rangeArguments lexRange options range <> [arg "XX"]) (Decode.nullable (Decode.list Decode.bytes))
@@ -224,9 +222,8 @@ zremrangebyrank name start stop = command "ZREMRANGEBYRANK" [key name, int start
 zremrangebyscore :: ByteString -> ScoreBound -> ScoreBound -> Command Int64
 zremrangebyscore name from to = command "ZREMRANGEBYSCORE" [key name, scoreBound from, scoreBound to] Decode.integer
 
--- | @ZREMRANGEBYLEX key min max@: removes the members between the bounds; returns how many were
--- removed. \(O(\log n + m)\) for m members of n,
--- [since 2.8.9](https://valkey.io/commands/zremrangebylex/).
+-- | @ZREMRANGEBYLEX key min max@: removes the members between the bounds; returns how many.
+-- \(O(\log n + m)\) for m members of n, [since 2.8.9](https://valkey.io/commands/zremrangebylex/).
 zremrangebylex :: ByteString -> LexBound -> LexBound -> Command Int64
 zremrangebylex name from to = command "ZREMRANGEBYLEX" [key name, lexBound from, lexBound to] Decode.integer
 

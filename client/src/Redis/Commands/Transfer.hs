@@ -53,8 +53,7 @@ data RestoreOptions = RestoreOptions
     restoreExpiry :: Expiry,
     -- | REPLACE (since 3.0.0): replaces an existing key, which is an error otherwise.
     restoreReplace :: Bool,
-    -- | How the value was used before, for the server's eviction (since 5.0.0). 'Nothing': it was
-    -- just used.
+    -- | How the value was used before, for eviction (since 5.0.0). 'Nothing': it was just used.
     restoreUse :: Maybe RestoredUse
   }
   deriving stock (Eq, Show)
@@ -115,8 +114,7 @@ data MigrateOptions = MigrateOptions
     migrateCopy :: Bool,
     -- | REPLACE (since 3.0.0): replaces existing keys, which are an error otherwise.
     migrateReplace :: Bool,
-    -- | The credentials for the other server: AUTH (since 4.0.7), or AUTH2 with a user (since
-    -- 6.0.0).
+    -- | Credentials for the other server: AUTH (since 4.0.7), or AUTH2 with a user (since 6.0.0).
     migrateCredentials :: Maybe Credentials
   }
   deriving stock (Eq, Show)
