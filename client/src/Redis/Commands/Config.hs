@@ -24,9 +24,7 @@ configGet patterns = command "CONFIG GET" (args patterns) (Decode.pairs Decode.b
 -- | @CONFIG SET name value …@: changes all settings, or none. In a cluster it runs on every node.
 -- \(O(n)\), [since 2.0.0](https://valkey.io/commands/config-set/); several settings since 7.0.0.
 configSet :: NonEmpty (ByteString, ByteString) -> Command ()
-configSet settings = command "CONFIG SET" (concatMap both settings) Decode.okay
-  where
-    both (name, new) = [arg name, arg new]
+configSet settings = command "CONFIG SET" (fieldsWithValues settings) Decode.okay
 
 -- | @CONFIG RESETSTAT@: resets what INFO and LATENCY HISTOGRAM count. In a cluster it runs on every
 -- node. \(O(1)\), [since 2.0.0](https://valkey.io/commands/config-resetstat/).

@@ -118,14 +118,19 @@ rangeLimit = \case
   RangeLimit skipped count -> [arg "LIMIT", int skipped, int count]
 
 -- | @ZRANGE key start stop@: the members from rank start to rank stop, both included; a negative
--- rank counts from the end. \(O(\log n + m)\) for m members of n,
--- [since 1.2.0](https://valkey.io/commands/zrange/).
-zrange :: ByteString -> Int64 -> Int64 -> Command [ByteString]
+-- rank counts from the end. @ZREVRANGE …@ goes from the highest score down, where ranks count from
+-- the highest; deprecated in Redis since 6.2.0 in favour of 'zrangeWith' with 'zrangeRev'.
+-- \(O(\log n + m)\) for m members of n, since 1.2.0 ([ZRANGE](https://valkey.io/commands/zrange/),
+-- [ZREVRANGE](https://valkey.io/commands/zrevrange/)).
+zrange, zrevrange :: ByteString -> Int64 -> Int64 -> Command [ByteString]
 zrange name start stop = command "ZRANGE" [key name, int start, int stop] (Decode.list Decode.bytes)
+zrevrange name start stop = command "ZREVRANGE" [key name, int start, int stop] (Decode.list Decode.bytes)
 
--- | @ZRANGE key start stop WITHSCORES@: like 'zrange', with the scores.
-zrangeWithscores :: ByteString -> Int64 -> Int64 -> Command [(ByteString, Double)]
+-- | @ZRANGE key start stop WITHSCORES@, @ZREVRANGE …@: like 'zrange' and 'zrevrange', with the
+-- scores.
+zrangeWithscores, zrevrangeWithscores :: ByteString -> Int64 -> Int64 -> Command [(ByteString, Double)]
 zrangeWithscores name start stop = command "ZRANGE" [key name, int start, int stop, arg "WITHSCORES"] Decode.scored
+zrevrangeWithscores name start stop = command "ZREVRANGE" [key name, int start, int stop, arg "WITHSCORES"] Decode.scored
 
 -- | The options of 'zrangeWith', 'zrangestoreWith' and their kin.
 newtype ZrangeOptions = ZrangeOptions
@@ -296,14 +301,3 @@ zrangebylexWith ZrangebylexOptions {zrangebylexLimit} name from to =
   command "ZRANGEBYLEX" (key name : lexBound from : lexBound to : rangeLimit zrangebylexLimit) (Decode.list Decode.bytes)
 zrevrangebylexWith ZrangebylexOptions {zrangebylexLimit} name from to =
   command "ZREVRANGEBYLEX" (key name : lexBound from : lexBound to : rangeLimit zrangebylexLimit) (Decode.list Decode.bytes)
-
--- | @ZREVRANGE key start stop@: like 'zrange', but from the highest score down, where ranks count
--- from the highest. [Since 1.2.0](https://valkey.io/commands/zrevrange/); deprecated in Redis since
--- 6.2.0 in favour of 'zrangeWith' with 'zrangeRev'. \(O(\log n + m)\) for m members of n.
-zrevrange :: ByteString -> Int64 -> Int64 -> Command [ByteString]
-zrevrange name start stop = command "ZREVRANGE" [key name, int start, int stop] (Decode.list Decode.bytes)
-
--- | @ZREVRANGE key start stop WITHSCORES@: like 'zrevrange', with the scores.
-zrevrangeWithscores :: ByteString -> Int64 -> Int64 -> Command [(ByteString, Double)]
-zrevrangeWithscores name start stop =
-  command "ZREVRANGE" [key name, int start, int stop, arg "WITHSCORES"] Decode.scored

@@ -180,8 +180,7 @@ xreadgroupClaim = xreadgroupClaimWith xreadgroupDefaults
 
 -- | @XREADGROUP GROUP group consumer [COUNT n] [MAXCOUNT n] [MAXSIZE bytes] [BLOCK milliseconds] [CLAIM milliseconds] [NOACK] STREAMS key … > …@:
 -- like 'xreadgroupClaim', with options. BLOCK also ends when an entry has been pending for long
--- enough. NOACK concerns the unread entries only: a
--- claimed one stays pending.
+-- enough. NOACK concerns the unread entries only: a claimed one stays pending.
 xreadgroupClaimWith ::
   XreadgroupOptions -> Duration -> Consumer -> NonEmpty ByteString -> Command [(ByteString, [ClaimedEntry])]
 xreadgroupClaimWith options idle reader names =

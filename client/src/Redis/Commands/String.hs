@@ -199,8 +199,8 @@ getexDefaults = GetexOptions {getexExpiry = KeepExpiry}
 getexWith :: GetexOptions -> ByteString -> Command (Maybe ByteString)
 getexWith GetexOptions {getexExpiry} name = command "GETEX" (key name : changedLifetime getexExpiry) (Decode.nullable Decode.bytes)
 
--- | @DELIFEQ key value@: deletes the key only if it holds this value; returns whether it did. For
--- locks. \(O(1)\), Valkey [since 9.0.0](https://valkey.io/commands/delifeq/).
+-- | @DELIFEQ key value@: deletes the key only if it holds this value; returns whether it did; for
+-- releasing a lock. \(O(1)\), Valkey [since 9.0.0](https://valkey.io/commands/delifeq/).
 delifeq :: ByteString -> ByteString -> Command Bool
 delifeq name old = command "DELIFEQ" [key name, arg old] Decode.boolean
 

@@ -11,7 +11,6 @@ where
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isAlphaNum, isAscii, isPrint, toUpper)
-import Data.List qualified as List
 import Numeric (showHex)
 
 -- | The words on one line. Words that a prompt would split or not print are quoted, long
@@ -98,7 +97,7 @@ quoted word
       | char == '\r' = "\\r"
       | char == '\t' = "\\t"
       | isAscii char && isPrint char = [char]
-      | otherwise = "\\x" <> List.replicate (2 - length (hex char)) '0' <> hex char
+      | otherwise = "\\x" <> replicate (2 - length (hex char)) '0' <> hex char
     hex char = showHex (fromEnum char) ""
     more = if Char8.length word > longest then "... (" <> show (Char8.length word) <> " bytes)" else ""
 

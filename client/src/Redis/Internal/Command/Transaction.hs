@@ -98,8 +98,7 @@ data Results = Results Int [Value]
 type Reading a = (Either Error a, Results)
 
 instance Functor Transaction where
-  fmap f (Transaction conditions queue reading) = Transaction conditions queue $ \results ->
-    let (result, rest) = reading results in (f <$> result, rest)
+  fmap f (Transaction conditions queue reading) = Transaction conditions queue (first (fmap f) . reading)
 
 instance Applicative Transaction where
   pure a = Transaction [] Seq.empty ((,) (Right a))
@@ -112,9 +111,7 @@ instance Applicative Transaction where
 -- | A transaction of one command. If the command fails when it runs, the transaction fails with
 -- its error; the commands beside it have run all the same.
 queued :: Command a -> Transaction a
-queued given = Transaction [] (Seq.singleton (queuedOf given)) $ \results@(Results count _) ->
-  let (result, rest) = next given results
-   in (either (Left . inPart count) Right result, rest)
+queued given = single given $ \results@(Results count _) -> first (first (inPart count)) (next given results)
   where
     -- The error of one command tells nothing about the others, which have run.
     inPart count = \case
@@ -124,8 +121,10 @@ queued given = Transaction [] (Seq.singleton (queuedOf given)) $ \results@(Resul
 -- | A transaction of one command, with its own result or 'Error': if it fails, the transaction does
 -- not. The error's delivery is that of this command alone.
 tryQueued :: Command a -> Transaction (Either Error a)
-tryQueued given = Transaction [] (Seq.singleton (queuedOf given)) $ \results ->
-  let (result, rest) = next given results in (Right result, rest)
+tryQueued given = single given (first Right . next given)
+
+single :: Command a -> (Results -> Reading b) -> Transaction b
+single given = Transaction [] (Seq.singleton (queuedOf given))
 
 next :: Command a -> Results -> Reading a
 next given (Results count replies) = case replies of
