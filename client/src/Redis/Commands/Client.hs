@@ -55,9 +55,8 @@ clientList :: Command [ClientInfo]
 clientList = command "CLIENT LIST" [] clientInfos
 
 -- | @CLIENT LIST filter …@: the connections that match all of these filters. Redis takes a single
--- filter, a type ([since 5.0.0](https://valkey.io/commands/client-list/)) or numbers (since 6.2.0).
--- Valkey takes users, addresses, 'ClientOlderThan' and 'ClientSkipMe' since 8.1.0, and the other
--- filters since 9.0.0. \(O(n)\).
+-- filter, a type (since 5.0.0) or numbers (since 6.2.0). Valkey takes users, addresses,
+-- 'ClientOlderThan' and 'ClientSkipMe' since 8.1.0, and the other filters since 9.0.0. \(O(n)\).
 clientListOf :: NonEmpty ClientFilter -> Command [ClientInfo]
 clientListOf filters = command "CLIENT LIST" (concatMap clientFilter filters) clientInfos
 
@@ -185,8 +184,7 @@ pauseDefaults = PauseOptions {pauseMode = Nothing}
 clientPause :: Duration -> Command ()
 clientPause = clientPauseWith pauseDefaults
 
--- | @CLIENT PAUSE milliseconds [WRITE|ALL]@: like 'clientPause'. WRITE and ALL
--- [since 6.2.0](https://valkey.io/commands/client-pause/).
+-- | @CLIENT PAUSE milliseconds [WRITE|ALL]@: like 'clientPause'. WRITE and ALL since 6.2.0.
 clientPauseWith :: PauseOptions -> Duration -> Command ()
 clientPauseWith PauseOptions {pauseMode} time = command "CLIENT PAUSE" (wholeMilliseconds time : mode) Decode.okay
   where

@@ -65,8 +65,7 @@ pfdebugEncoding name =
 pfdebugDecode :: ByteString -> Command ByteString
 pfdebugDecode name = pfdebug "DECODE" name Decode.bytes
 
--- | @PFDEBUG GETREG key@: the 16384 registers. Converts the key to the dense encoding.
--- [Since 2.8.9](https://valkey.io/commands/pfdebug/).
+-- | @PFDEBUG GETREG key@: the 16384 registers. Converts the key to the dense encoding. Since 2.8.9.
 pfdebugGetreg :: ByteString -> Command [Int64]
 pfdebugGetreg name = pfdebug "GETREG" name (Decode.list Decode.integer)
 

@@ -107,8 +107,7 @@ spop :: ByteString -> Command (Maybe ByteString)
 spop name = command "SPOP" [key name] (Decode.nullable Decode.bytes)
 
 -- | @SPOP key count@: removes this many random members and returns them, or all if there are fewer.
--- A negative count is refused before it is sent. \(O(n)\) in the count,
--- [since 3.2.0](https://valkey.io/commands/spop/).
+-- A negative count is refused before it is sent. \(O(n)\) in the count, since 3.2.0.
 spopCount :: ByteString -> Int64 -> Command [ByteString]
 spopCount name count = command "SPOP" [key name, natural count] (Decode.list Decode.bytes)
 

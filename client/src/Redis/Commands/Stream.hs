@@ -120,8 +120,7 @@ data NewId
 
 -- | @XADD key [NOMKSTREAM] [DELREF|ACKED] [IDMP|IDMPAUTO …] [MAXLEN|MINID …] *|id field value …@:
 -- like 'xadd', with options; 'Nothing' if there is no stream and NOMKSTREAM kept the server from
--- creating it. \(O(1)\) and, if it drops entries, \(O(n)\) in their number;
--- [since 5.0.0](https://valkey.io/commands/xadd/).
+-- creating it. \(O(1)\) and, if it drops entries, \(O(n)\) in their number; since 5.0.0.
 --
 -- > xaddWith xaddDefaults {xaddTrim = Just (Maxlen (TrimRoughly Nothing) 1000)} "events" (("kind", "login") :| [])
 xaddWith :: XaddOptions -> ByteString -> NonEmpty (ByteString, ByteString) -> Command (Maybe StreamId)

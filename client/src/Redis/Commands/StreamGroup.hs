@@ -146,8 +146,7 @@ data DeliveredEntry
   deriving stock (Eq, Show)
 
 -- | @XREADGROUP GROUP group consumer STREAMS key … id …@: like 'xreadgroup', but can also read
--- again the entries that are pending with this consumer, for example after a restart.
--- [Since 5.0.0](https://valkey.io/commands/xreadgroup/).
+-- again the entries that are pending with this consumer, for example after a restart. Since 5.0.0.
 --
 -- > xreadgroupFrom (Consumer "mailers" "one") (("events", PendingAfter (StreamId 0 0)) :| [])
 xreadgroupFrom :: Consumer -> NonEmpty (ByteString, GroupRead) -> Command [(ByteString, [DeliveredEntry])]

@@ -192,8 +192,7 @@ newtype GetexOptions = GetexOptions
 getexDefaults :: GetexOptions
 getexDefaults = GetexOptions {getexExpiry = KeepExpiry}
 
--- | @GETEX key [EX|PX|PXAT|PERSIST]@: the value; also changes its expiry. \(O(1)\),
--- [since 6.2.0](https://valkey.io/commands/getex/).
+-- | @GETEX key [EX|PX|PXAT|PERSIST]@: the value; also changes its expiry. \(O(1)\), since 6.2.0.
 --
 -- > getexWith getexDefaults {getexExpiry = ExpireIn (seconds 1800)} "session"
 getexWith :: GetexOptions -> ByteString -> Command (Maybe ByteString)

@@ -256,7 +256,8 @@ data NodeSet
   deriving stock (Eq, Ord, Show)
 
 -- | Sends the command to the node at this endpoint, whatever its keys or the server's policy for
--- the command. A redirect is the command's error. An endpoint outside the cluster is refused.
+-- the command. A redirect is not followed: it is the command's error. An endpoint outside the
+-- cluster is refused.
 --
 -- > run client (onNode node info)
 onNode :: Endpoint -> Command a -> Command a
