@@ -108,12 +108,10 @@ data ServerHello = ServerHello
 -- an unknown command.
 hello :: HelloOptions -> Command ServerHello
 hello HelloOptions {helloProtocol, helloCredentials, helloClientName} =
-  command "HELLO" (int helloProtocol : credentials <> name) serverHello
+  command "HELLO" (int helloProtocol : maybe [] credentials helloCredentials <> name) serverHello
   where
-    credentials = case helloCredentials of
-      Nothing -> []
-      Just Credentials {credentialsUser, credentialsPassword} ->
-        [arg "AUTH", arg (fromMaybe "default" credentialsUser), arg (revealSecret credentialsPassword)]
+    credentials Credentials {credentialsUser, credentialsPassword} =
+      [arg "AUTH", arg (fromMaybe "default" credentialsUser), arg (revealSecret credentialsPassword)]
     name = option "SETNAME" arg helloClientName
 
 serverHello :: Decoder ServerHello

@@ -131,13 +131,12 @@ geoaddDefaults = GeoaddOptions {geoaddCondition = Nothing, geoaddChanged = False
 -- | @GEOADD key [NX|XX] [CH] longitude latitude member …@: as 'geoadd'.
 geoaddWith :: GeoaddOptions -> ByteString -> NonEmpty (GeoPoint, ByteString) -> Command Int64
 geoaddWith GeoaddOptions {geoaddCondition, geoaddChanged} name places =
-  command "GEOADD" (key name : condition <> flag "CH" geoaddChanged <> concatMap place places) Decode.integer
+  command "GEOADD" (key name : maybe [] condition geoaddCondition <> flag "CH" geoaddChanged <> concatMap place places) Decode.integer
   where
     place (where', member) = point where' <> [arg member]
-    condition = case geoaddCondition of
-      Nothing -> []
-      Just OnlyNewPlaces -> [arg "NX"]
-      Just OnlyKnownPlaces -> [arg "XX"]
+    condition = \case
+      OnlyNewPlaces -> [arg "NX"]
+      OnlyKnownPlaces -> [arg "XX"]
 
 -- | @GEOPOS key member …@: the positions of the places, in their order; 'Nothing' for a place that
 -- is not there. \(O(1)\) each, [since 3.2.0](https://valkey.io/commands/geopos/).

@@ -140,16 +140,15 @@ setGetWith options name new =
   command "SET" (key name : arg new : setArguments options <> [arg "GET"]) (Decode.nullable Decode.bytes)
 
 setArguments :: SetOptions -> [Argument]
-setArguments SetOptions {setCondition, setExpiry} = condition <> newLifetime setExpiry
+setArguments SetOptions {setCondition, setExpiry} = maybe [] condition setCondition <> newLifetime setExpiry
   where
-    condition = case setCondition of
-      Nothing -> []
-      Just OnlyIfAbsent -> [arg "NX"]
-      Just OnlyIfPresent -> [arg "XX"]
-      Just (OnlyIfEqual old) -> [arg "IFEQ", arg old]
-      Just (OnlyIfNotEqual old) -> [arg "IFNE", arg old]
-      Just (OnlyIfDigest old) -> [arg "IFDEQ", arg old]
-      Just (OnlyIfNotDigest old) -> [arg "IFDNE", arg old]
+    condition = \case
+      OnlyIfAbsent -> [arg "NX"]
+      OnlyIfPresent -> [arg "XX"]
+      OnlyIfEqual old -> [arg "IFEQ", arg old]
+      OnlyIfNotEqual old -> [arg "IFNE", arg old]
+      OnlyIfDigest old -> [arg "IFDEQ", arg old]
+      OnlyIfNotDigest old -> [arg "IFDNE", arg old]
 
 -- | @SETNX key value@: sets the value only if the key does not exist; returns whether it was set.
 -- \(O(1)\), [since 1.0.0](https://valkey.io/commands/setnx/).

@@ -76,7 +76,7 @@ restoreWith :: RestoreOptions -> ByteString -> ByteString -> Command ()
 restoreWith RestoreOptions {restoreExpiry, restoreReplace, restoreUse} name payload =
   command
     "RESTORE"
-    ([key name, lifetime, arg payload] <> flag "REPLACE" restoreReplace <> flag "ABSTTL" absolute <> use)
+    ([key name, lifetime, arg payload] <> flag "REPLACE" restoreReplace <> flag "ABSTTL" absolute <> maybe [] use restoreUse)
     Decode.okay
   where
     (lifetime, absolute) = case restoreExpiry of
@@ -89,10 +89,9 @@ restoreWith RestoreOptions {restoreExpiry, restoreReplace, restoreUse} name payl
       ExpireAt time -> case unixMilliseconds time of
         "0" -> (int 1, True)
         due -> (arg due, True)
-    use = case restoreUse of
-      Nothing -> []
-      Just (IdleFor time) -> [arg "IDLETIME", wholeSeconds time]
-      Just (UsedOften count) -> [arg "FREQ", int count]
+    use = \case
+      IdleFor time -> [arg "IDLETIME", wholeSeconds time]
+      UsedOften count -> [arg "FREQ", int count]
 
 -- | @MIGRATE host port key|"" 0 timeout [KEYS key …]@: moves keys to another server; returns
 -- whether any of them existed. The two servers talk to each other: host and port must be those at
