@@ -51,9 +51,8 @@ import Redis.Internal.Command.Argument
 import Redis.Internal.Command.Make
 import Redis.Value (Value)
 
--- | A command that is sent as one line, such as @PING@: the server splits it at spaces
--- that are not within quotes. For load tests, and for servers without RESP; for
--- everything else 'command' is better.
+-- | A command that is sent as one line, such as @PING@: the server splits it at spaces that are not
+-- within quotes. For load tests, and servers without RESP; else 'command' is better.
 --
 -- The line must be one command. A line that contains a line break or a zero byte, begins
 -- with an asterisk, leaves a quote open, or has 64 kB or more, is refused when it is run
@@ -130,10 +129,9 @@ flag word present = [Plain word | present]
 option :: ByteString -> (a -> Argument) -> Maybe a -> [Argument]
 option word render = maybe [] (\argument -> [Plain word, render argument])
 
--- | Declares that a command which the table lacks changes nothing: no server is asked
--- about it, it may be sent again, and a replica may answer it. Has no effect on a command
--- that the table has, nor on one that is given as words ('Redis.Commands.Raw.raw'), because
--- only the server knows its keys.
+-- | Declares that a command which the table lacks changes nothing: no server is asked about it, it
+-- may be sent again, and a replica may answer it. No effect on a command that the table has, nor on
+-- one that is given as words ('Redis.Commands.Raw.raw'), because only the server knows its keys.
 onlyReads :: Command a -> Command a
 onlyReads = declared readFacts
 

@@ -215,8 +215,7 @@ aclGenpass = command "ACL GENPASS" [] Decode.bytes
 aclGenpassOf :: Int64 -> Command ByteString
 aclGenpassOf bits = command "ACL GENPASS" [int bits] Decode.bytes
 
--- | @ACL CAT@: the categories of commands. \(O(1)\),
--- [since 6.0.0](https://valkey.io/commands/acl-cat/).
+-- | @ACL CAT@: all categories. \(O(1)\), [since 6.0.0](https://valkey.io/commands/acl-cat/).
 aclCat :: Command [ByteString]
 aclCat = command "ACL CAT" [] (Decode.list Decode.bytes)
 
@@ -298,7 +297,6 @@ aclLoad, aclSave :: Command ()
 aclLoad = command "ACL LOAD" [] Decode.okay
 aclSave = command "ACL SAVE" [] Decode.okay
 
--- | @ACL HELP@: the server's help on ACL, a line each. \(O(1)\),
--- [since 6.0.0](https://valkey.io/commands/acl-help/).
+-- | @ACL HELP@: the server's help. \(O(1)\), [since 6.0.0](https://valkey.io/commands/acl-help/).
 aclHelp :: Command [ByteString]
 aclHelp = command "ACL HELP" [] (Decode.list Decode.bytes)

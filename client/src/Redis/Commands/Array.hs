@@ -102,9 +102,8 @@ armget name those =
 ardel :: ByteString -> NonEmpty Word64 -> Command Int64
 ardel name those = command "ARDEL" (key name : map index (toList those)) Decode.integer
 
--- | @ARDELRANGE key start end …@: empties all elements of the ranges; returns how many of them
--- there were. \(O(n)\) in that number,
--- [since Redis 8.8.0](https://redis.io/docs/latest/commands/ardelrange/).
+-- | @ARDELRANGE key start end …@: empties ranges; returns how many elements there were. \(O(n)\) in
+-- that number, [since Redis 8.8.0](https://redis.io/docs/latest/commands/ardelrange/).
 ardelrange :: ByteString -> NonEmpty (Word64, Word64) -> Command Int64
 ardelrange name ranges =
   command "ARDELRANGE" (key name : concatMap (\(start, end) -> [index start, index end]) ranges) Decode.integer
@@ -180,9 +179,8 @@ arlastitemsWith ArlastitemsOptions {arlastitemsRev} name count =
 arnext :: ByteString -> Command (Maybe Word64)
 arnext name = command "ARNEXT" [key name] (Decode.nullable readWord64)
 
--- | @ARSEEK key index@: moves the cursor of 'arinsert' and 'arring' to this index; returns whether
--- there is such an array. \(O(1)\),
--- [since Redis 8.8.0](https://redis.io/docs/latest/commands/arseek/).
+-- | @ARSEEK key index@: moves the cursor of 'arinsert' and 'arring'; returns whether there is such
+-- an array. \(O(1)\), [since Redis 8.8.0](https://redis.io/docs/latest/commands/arseek/).
 arseek :: ByteString -> Word64 -> Command Bool
 arseek name at = command "ARSEEK" [key name, index at] Decode.boolean
 
@@ -225,8 +223,8 @@ argrep = argrepWith argrepDefaults
 data ArgrepOptions = ArgrepOptions
   { -- | AND: an element must fulfil all predicates, not only one.
     argrepAnd :: Bool,
-    -- | LIMIT: at most this many elements; 'Nothing' means all. A limit below 1 is refused before it
-    -- is sent.
+    -- | LIMIT: at most this many elements; 'Nothing' means all. A limit below 1 is refused before
+    -- it is sent.
     argrepLimit :: Maybe Int64,
     -- | NOCASE: upper and lower case are the same.
     argrepNocase :: Bool
@@ -327,8 +325,7 @@ data ArrayInfo = ArrayInfo
   }
   deriving stock (Eq, Show)
 
--- | The slices of an array, of which some list all their elements, and some only those that are not
--- empty.
+-- | The slices of an array: some list all elements, some only those that are not empty.
 data ArraySlices = ArraySlices
   { -- | The slices that list all.
     arraySlicesDense :: Int64,

@@ -141,11 +141,9 @@ data BitOperation
     BitNot ByteString
   | -- | DIFF (Redis since 8.2.0): the bits that are 1 in the first bitmap and in none of the others.
     BitDiff ByteString (NonEmpty ByteString)
-  | -- | DIFF1 (Redis since 8.2.0): the bits that are 1 in one or more of the others, but not in the
-    -- first.
+  | -- | DIFF1 (Redis since 8.2.0): the bits that are 1 in any of the others, but not in the first.
     BitDiff1 ByteString (NonEmpty ByteString)
-  | -- | ANDOR (Redis since 8.2.0): the bits that are 1 in the first bitmap and in one or more of the
-    -- others.
+  | -- | ANDOR (Redis since 8.2.0): the bits that are 1 in the first bitmap and in any other.
     BitAndor ByteString (NonEmpty ByteString)
   | -- | ONE (Redis since 8.2.0): the bits that are 1 in exactly one bitmap.
     BitOne (NonEmpty ByteString)

@@ -4,8 +4,7 @@
 -- > print [Redis.clientInfoAddress one | one <- others, Redis.clientInfoIdle one > minutes 5]
 --
 -- In a cluster all of these need the name of a node ('Redis.Command.onNode'), except 'clientHelp'.
--- Further commands about the caller's own connection are in "Redis.Commands.Connection". The
--- server's pages:
+-- More about the caller's own connection is in "Redis.Commands.Connection". The server's pages:
 -- <https://valkey.io/commands/#connection>.
 module Redis.Commands.Client
   ( -- * Listing connections
@@ -51,15 +50,13 @@ import Redis.Internal.Command.Record
 clientInfo :: Command ClientInfo
 clientInfo = command "CLIENT INFO" [] (\reply -> Decode.bytes reply >>= clientDescription)
 
--- | @CLIENT LIST@: every connection. \(O(n)\),
--- [since 2.4.0](https://valkey.io/commands/client-list/).
+-- | @CLIENT LIST@: all of them. \(O(n)\), [since 2.4.0](https://valkey.io/commands/client-list/).
 clientList :: Command [ClientInfo]
 clientList = command "CLIENT LIST" [] clientInfos
 
 -- | @CLIENT LIST filter …@: the connections that match all of these filters. Redis takes a single
--- filter, a type ([since 5.0.0](https://valkey.io/commands/client-list/)) or numbers (since 6.2.0).
--- Valkey takes users, addresses, 'ClientOlderThan' and 'ClientSkipMe' since 8.1.0, and the other
--- filters since 9.0.0. \(O(n)\).
+-- filter, a type (since 5.0.0) or numbers (since 6.2.0). Valkey takes users, addresses,
+-- 'ClientOlderThan' and 'ClientSkipMe' since 8.1.0, and the other filters since 9.0.0. \(O(n)\).
 clientListOf :: NonEmpty ClientFilter -> Command [ClientInfo]
 clientListOf filters = command "CLIENT LIST" (concatMap clientFilter filters) clientInfos
 
@@ -99,8 +96,7 @@ data ClientProperty
     HasIp ByteString
   deriving stock (Eq, Show)
 
--- | A condition for CLIENT KILL and CLIENT LIST. Of two conditions of the same kind the last one
--- counts.
+-- | A condition for CLIENT KILL and CLIENT LIST. Of two of the same kind the last one counts.
 data ClientFilter
   = ClientWith ClientProperty
   | -- | All connections without this property, since Valkey 9.0.0.
@@ -188,8 +184,7 @@ pauseDefaults = PauseOptions {pauseMode = Nothing}
 clientPause :: Duration -> Command ()
 clientPause = clientPauseWith pauseDefaults
 
--- | @CLIENT PAUSE milliseconds [WRITE|ALL]@: like 'clientPause'. WRITE and ALL
--- [since 6.2.0](https://valkey.io/commands/client-pause/).
+-- | @CLIENT PAUSE milliseconds [WRITE|ALL]@: like 'clientPause'. WRITE and ALL since 6.2.0.
 clientPauseWith :: PauseOptions -> Duration -> Command ()
 clientPauseWith PauseOptions {pauseMode} time = command "CLIENT PAUSE" (wholeMilliseconds time : mode) Decode.okay
   where
@@ -279,7 +274,6 @@ clientTrackinginfo =
   where
     texts = Decode.list Decode.bytes
 
--- | @CLIENT HELP@: the server's help on CLIENT, a line each. \(O(1)\),
--- [since 5.0.0](https://valkey.io/commands/client-help/).
+-- | @CLIENT HELP@: the server's help. \(O(1)\), [since 5.0.0](https://valkey.io/commands/client-help/).
 clientHelp :: Command [ByteString]
 clientHelp = command "CLIENT HELP" [] (Decode.list Decode.bytes)

@@ -217,9 +217,8 @@ data SlotMetric
   deriving stock (Eq, Show)
 
 -- | @CLUSTER SLOT-STATS SLOTSRANGE first last@: the statistics of the slots of this range. Each
--- primary lists the slots that it serves, in order; the result is the lists of all primaries, one
--- after the other. \(O(n)\), [since Valkey 8.0.0](https://valkey.io/commands/cluster-slot-stats/);
--- Redis since 8.2.
+-- primary lists the slots that it serves, in order; the result is all lists, one after the other.
+-- \(O(n)\), [since Valkey 8.0.0](https://valkey.io/commands/cluster-slot-stats/); Redis since 8.2.
 clusterSlotStats :: SlotRange -> Command [(Int, SlotStats)]
 clusterSlotStats range = command "CLUSTER SLOT-STATS" (arg "SLOTSRANGE" : rangeArguments range) slotStats
 
@@ -364,8 +363,7 @@ clusterInfo = command "CLUSTER INFO" [] (\reply -> colonFields reply >>= fromFie
         <*> field "cluster_my_epoch" Decode.integer
         <*> others Decode.bytes
 
--- | @CLUSTER HELP@: the server's help on CLUSTER, a line each. \(O(1)\),
--- [since 5.0.0](https://valkey.io/commands/cluster-help/).
+-- | @CLUSTER HELP@: the server's help. \(O(1)\), [since 5.0.0](https://valkey.io/commands/cluster-help/).
 clusterHelp :: Command [ByteString]
 clusterHelp = command "CLUSTER HELP" [] (Decode.list Decode.bytes)
 

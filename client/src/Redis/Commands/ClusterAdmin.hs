@@ -101,9 +101,8 @@ portArgument = int . fromIntegral
 clusterForget :: ByteString -> Command ()
 clusterForget node = command "CLUSTER FORGET" [arg node] Decode.okay
 
--- | @CLUSTER REPLICATE id@: the node becomes a replica of that primary. An error for a node that is
--- a primary with slots or keys. \(O(1)\),
--- [since 3.0.0](https://valkey.io/commands/cluster-replicate/).
+-- | @CLUSTER REPLICATE id@: the node becomes a replica of that primary. An error for a primary with
+-- slots or keys. \(O(1)\), [since 3.0.0](https://valkey.io/commands/cluster-replicate/).
 clusterReplicate :: ByteString -> Command ()
 clusterReplicate node = command "CLUSTER REPLICATE" [arg node] Decode.okay
 
@@ -318,9 +317,8 @@ data SlotMigration = SlotMigration
   }
   deriving stock (Eq, Show)
 
--- | @CLUSTER GETSLOTMIGRATIONS@: the node's current migrations, and those that ended lately.
--- \(O(n)\), [since Valkey 9.0.0](https://valkey.io/commands/cluster-getslotmigrations/); Redis
--- lacks it.
+-- | @CLUSTER GETSLOTMIGRATIONS@: the node's migrations, those that ended lately, too. \(O(n)\),
+-- [since Valkey 9.0.0](https://valkey.io/commands/cluster-getslotmigrations/); Redis lacks it.
 clusterGetslotmigrations :: Command [SlotMigration]
 clusterGetslotmigrations = command "CLUSTER GETSLOTMIGRATIONS" [] (Decode.list migration)
 
@@ -384,8 +382,7 @@ data MigrationTask = MigrationTask
   }
   deriving stock (Eq, Show)
 
--- | @CLUSTER MIGRATION STATUS ALL@: the node's tasks, current ones and those that ended lately.
--- \(O(n)\).
+-- | @CLUSTER MIGRATION STATUS ALL@: the node's tasks, those that ended lately, too. \(O(n)\).
 clusterMigrationStatus :: Command [MigrationTask]
 clusterMigrationStatus = migrationStatus [arg "ALL"]
 

@@ -152,7 +152,6 @@ commandListOf which = command "COMMAND LIST" (arg "FILTERBY" : condition) (Decod
       OfCategory category -> [arg "ACLCAT", arg category]
       OfPattern glob -> [arg "PATTERN", arg glob]
 
--- | @COMMAND HELP@: the server's help on COMMAND, a line each. \(O(1)\),
--- [since 5.0.0](https://valkey.io/commands/command-help/).
+-- | @COMMAND HELP@: the server's help. \(O(1)\), [since 5.0.0](https://valkey.io/commands/command-help/).
 commandHelp :: Command [ByteString]
 commandHelp = command "COMMAND HELP" [] (Decode.list Decode.bytes)

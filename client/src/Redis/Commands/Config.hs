@@ -16,19 +16,15 @@ where
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Common
 
--- | @CONFIG GET pattern …@: the settings whose names match one of the globs. In a cluster, name the
--- node. \(O(n)\), [since 2.0.0](https://valkey.io/commands/config-get/); several patterns since
--- 7.0.0.
+-- | @CONFIG GET pattern …@: settings whose names match a glob. In a cluster, name the node.
+-- \(O(n)\), [since 2.0.0](https://valkey.io/commands/config-get/); several patterns since 7.0.0.
 configGet :: NonEmpty ByteString -> Command [(ByteString, ByteString)]
 configGet patterns = command "CONFIG GET" (args patterns) (Decode.pairs Decode.bytes Decode.bytes)
 
--- | @CONFIG SET name value …@: changes settings: all of them, or none. In a cluster it runs on
--- every node. \(O(n)\), [since 2.0.0](https://valkey.io/commands/config-set/); several settings
--- since 7.0.0.
+-- | @CONFIG SET name value …@: changes all settings, or none. In a cluster it runs on every node.
+-- \(O(n)\), [since 2.0.0](https://valkey.io/commands/config-set/); several settings since 7.0.0.
 configSet :: NonEmpty (ByteString, ByteString) -> Command ()
-configSet settings = command "CONFIG SET" (concatMap both settings) Decode.okay
-  where
-    both (name, new) = [arg name, arg new]
+configSet settings = command "CONFIG SET" (fieldsWithValues settings) Decode.okay
 
 -- | @CONFIG RESETSTAT@: resets what INFO and LATENCY HISTOGRAM count. In a cluster it runs on every
 -- node. \(O(1)\), [since 2.0.0](https://valkey.io/commands/config-resetstat/).
@@ -41,7 +37,6 @@ configResetstat = command "CONFIG RESETSTAT" [] Decode.okay
 configRewrite :: Command ()
 configRewrite = command "CONFIG REWRITE" [] Decode.okay
 
--- | @CONFIG HELP@: the server's help on CONFIG, a line each. \(O(1)\),
--- [since 5.0.0](https://valkey.io/commands/config-help/).
+-- | @CONFIG HELP@: the server's help. \(O(1)\), [since 5.0.0](https://valkey.io/commands/config-help/).
 configHelp :: Command [ByteString]
 configHelp = command "CONFIG HELP" [] (Decode.list Decode.bytes)

@@ -108,12 +108,10 @@ data ServerHello = ServerHello
 -- an unknown command.
 hello :: HelloOptions -> Command ServerHello
 hello HelloOptions {helloProtocol, helloCredentials, helloClientName} =
-  command "HELLO" (int helloProtocol : credentials <> name) serverHello
+  command "HELLO" (int helloProtocol : maybe [] credentials helloCredentials <> name) serverHello
   where
-    credentials = case helloCredentials of
-      Nothing -> []
-      Just Credentials {credentialsUser, credentialsPassword} ->
-        [arg "AUTH", arg (fromMaybe "default" credentialsUser), arg (revealSecret credentialsPassword)]
+    credentials Credentials {credentialsUser, credentialsPassword} =
+      [arg "AUTH", arg (fromMaybe "default" credentialsUser), arg (revealSecret credentialsPassword)]
     name = option "SETNAME" arg helloClientName
 
 serverHello :: Decoder ServerHello
@@ -191,9 +189,8 @@ readwrite = command "READWRITE" [] Decode.okay
 asking :: Command ()
 asking = command "ASKING" [] Decode.okay
 
--- | @RESET@: puts the connection into the state of a new one, before any handshake: not
--- authenticated, in database 0, with RESP2. \(O(1)\),
--- [since 6.2.0](https://valkey.io/commands/reset/).
+-- | @RESET@: makes the connection like a new one, before any handshake: not authenticated, in
+-- database 0, with RESP2. \(O(1)\), [since 6.2.0](https://valkey.io/commands/reset/).
 reset :: Command ()
 reset = command "RESET" [] (oneOf Decode.bytes "RESET" [("RESET", ())])
 

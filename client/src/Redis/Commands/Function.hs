@@ -267,7 +267,7 @@ functionRestoreWith FunctionRestoreOptions {functionRestorePolicy} payload =
       ReplaceLibraries -> [arg "REPLACE"]
       FlushLibraries -> [arg "FLUSH"]
 
--- | @FUNCTION HELP@: the server's help on FUNCTION, a line each. \(O(1)\),
+-- | @FUNCTION HELP@: the server's help. \(O(1)\),
 -- [since 7.0.0](https://valkey.io/commands/function-help/).
 functionHelp :: Command [ByteString]
 functionHelp = command "FUNCTION HELP" [] (Decode.list Decode.bytes)

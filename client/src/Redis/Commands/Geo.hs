@@ -131,13 +131,12 @@ geoaddDefaults = GeoaddOptions {geoaddCondition = Nothing, geoaddChanged = False
 -- | @GEOADD key [NX|XX] [CH] longitude latitude member …@: as 'geoadd'.
 geoaddWith :: GeoaddOptions -> ByteString -> NonEmpty (GeoPoint, ByteString) -> Command Int64
 geoaddWith GeoaddOptions {geoaddCondition, geoaddChanged} name places =
-  command "GEOADD" (key name : condition <> flag "CH" geoaddChanged <> concatMap place places) Decode.integer
+  command "GEOADD" (key name : maybe [] condition geoaddCondition <> flag "CH" geoaddChanged <> concatMap place places) Decode.integer
   where
     place (where', member) = point where' <> [arg member]
-    condition = case geoaddCondition of
-      Nothing -> []
-      Just OnlyNewPlaces -> [arg "NX"]
-      Just OnlyKnownPlaces -> [arg "XX"]
+    condition = \case
+      OnlyNewPlaces -> [arg "NX"]
+      OnlyKnownPlaces -> [arg "XX"]
 
 -- | @GEOPOS key member …@: the positions of the places, in their order; 'Nothing' for a place that
 -- is not there. \(O(1)\) each, [since 3.2.0](https://valkey.io/commands/geopos/).
@@ -330,8 +329,7 @@ geosearchstoreDefaults :: GeosearchstoreOptions
 geosearchstoreDefaults =
   GeosearchstoreOptions {geosearchstoreOrder = Nothing, geosearchstoreCount = Nothing, geosearchstoreStoredist = False}
 
--- | @GEOSEARCHSTORE destination source … [ASC|DESC] [COUNT n [ANY]] [STOREDIST]@: like
--- 'geosearchstore'.
+-- | @GEOSEARCHSTORE destination source … [ASC|DESC] [COUNT n [ANY]] [STOREDIST]@: with options.
 geosearchstoreWith :: GeosearchstoreOptions -> ByteString -> ByteString -> GeoArea -> Command Int64
 geosearchstoreWith options destination source within =
   command
@@ -343,10 +341,9 @@ geosearchstoreWith options destination source within =
     )
     Decode.integer
 
--- | @GEORADIUS key longitude latitude radius m|km|ft|mi@: the places in the circle. To the server
--- it is a write, so it goes to primaries; @GEORADIUS_RO …@ only reads. \(O(n+\log m)\) in the
--- places around the circle and in all places of the key,
--- [since 3.2.0](https://valkey.io/commands/georadius/), GEORADIUS_RO
+-- | @GEORADIUS key longitude latitude radius m|km|ft|mi@: the places in the circle. A write, which
+-- goes to primaries; @GEORADIUS_RO …@ only reads. \(O(n+\log m)\) in the places around the circle
+-- and in all places of the key, [since 3.2.0](https://valkey.io/commands/georadius/), GEORADIUS_RO
 -- [since 3.2.10](https://valkey.io/commands/georadius_ro/). Deprecated since 6.2.0; use
 -- 'geosearch'.
 georadius, georadiusRo :: ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]

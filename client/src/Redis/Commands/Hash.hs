@@ -1,5 +1,4 @@
--- | Hashes: fields with values under one key. For fields that expire on their own see
--- "Redis.Commands.HashField".
+-- | Hashes: fields with values under one key. Fields that expire: "Redis.Commands.HashField".
 --
 -- > run client (Redis.hset "example:hashes" (("name", "Ada") :| [("born", "1815")]))
 -- > run client (Redis.hget "example:hashes" "name")

@@ -126,9 +126,8 @@ data HpersistResult
     HpersistRemoved
   deriving stock (Eq, Show)
 
--- | @HPERSIST key FIELDS n field …@: removes the expiry of fields; the result for each, in their
--- order. \(O(1)\) per field, [since Redis 7.4.0](https://valkey.io/commands/hpersist/) and Valkey
--- 9.0.0.
+-- | @HPERSIST key FIELDS n field …@: removes the expiry of fields; the result for each, in order.
+-- \(O(1)\) per field, [since Redis 7.4.0](https://valkey.io/commands/hpersist/) and Valkey 9.0.0.
 hpersist :: ByteString -> NonEmpty ByteString -> Command [HpersistResult]
 hpersist name fields = command "HPERSIST" (key name : numbered fields) (forEach fields outcome)
   where
@@ -211,8 +210,7 @@ hsetex name lifetime entries =
   command "HSETEX" (hsetexArguments hsetexDefaults {hsetexExpiry = ExpireIn lifetime} name entries) (oneOf Decode.boolean "1" [(True, ())])
 
 -- | @HSETEX key [NX|XX] [FNX|FXX] [EX|PX|PXAT|KEEPTTL] FIELDS n field value …@: sets all of the
--- fields, or none; whether they were set. \(O(1)\) per field,
--- [since Redis 8.0.0](https://valkey.io/commands/hsetex/) and Valkey 9.0.0.
+-- fields, or none; whether they were set. \(O(1)\) per field, since Redis 8.0.0 and Valkey 9.0.0.
 hsetexWith :: HsetexOptions -> ByteString -> NonEmpty (ByteString, ByteString) -> Command Bool
 hsetexWith options name entries = command "HSETEX" (hsetexArguments options name entries) Decode.boolean
 
@@ -246,8 +244,7 @@ hgetexDefaults :: HgetexOptions
 hgetexDefaults = HgetexOptions {hgetexExpiry = KeepExpiry}
 
 -- | @HGETEX key [EX|PX|PXAT|PERSIST] FIELDS n field …@: the values of fields, in their order, and a
--- new expiry for the fields. \(O(1)\) per field,
--- [since Redis 8.0.0](https://valkey.io/commands/hgetex/) and Valkey 9.0.0.
+-- new expiry for the fields. \(O(1)\) per field, since Redis 8.0.0 and Valkey 9.0.0.
 --
 -- > hgetexWith hgetexDefaults {hgetexExpiry = ExpireIn (minutes 30)} "session" ("token" :| [])
 hgetexWith :: HgetexOptions -> ByteString -> NonEmpty ByteString -> Command [Maybe ByteString]

@@ -40,8 +40,7 @@ himportSet name fieldset new = command "HIMPORT SET" (key name : arg fieldset : 
 himportDiscard :: ByteString -> Command Bool
 himportDiscard fieldset = command "HIMPORT DISCARD" [arg fieldset] Decode.boolean
 
--- | @HIMPORT DISCARDALL@: forgets all fieldsets of this connection; returns how many there were.
--- \(O(n)\) in that number,
--- [since Redis 8.10.0](https://redis.io/docs/latest/commands/himport-discardall/).
+-- | @HIMPORT DISCARDALL@: forgets the fieldsets of this connection; how many there were. \(O(n)\)
+-- in that number, [since Redis 8.10.0](https://redis.io/docs/latest/commands/himport-discardall/).
 himportDiscardall :: Command Int64
 himportDiscardall = command "HIMPORT DISCARDALL" [] Decode.integer

@@ -4,9 +4,8 @@
 -- > run client (onNode node (Redis.hotkeysStart Redis.HotkeysCpu))
 -- > found <- run client (onNode node Redis.hotkeysGet)
 --
--- Redis has these commands since 8.6.0; Valkey lacks them. Each concerns one node, except
--- 'hotkeysHelp'; in a cluster, name the node. The server's page:
--- <https://redis.io/docs/latest/commands/hotkeys/>.
+-- Redis has these commands since 8.6.0; Valkey lacks them. In a cluster, name the node, except for
+-- 'hotkeysHelp'. The server's page: <https://redis.io/docs/latest/commands/hotkeys/>.
 module Redis.Commands.Hotkeys
   ( hotkeysStart,
     hotkeysStartWith,
@@ -45,8 +44,7 @@ hotkeysStart = hotkeysStartWith hotkeysStartDefaults
 data HotkeysStartOptions = HotkeysStartOptions
   { -- | COUNT: how many keys the server reports; 'Nothing' means 10.
     hotkeysStartCount :: Maybe Int64,
-    -- | DURATION: when the server stops by itself, in whole seconds, rounded up; 'Nothing' means
-    -- never.
+    -- | DURATION: when it stops by itself, in whole seconds, rounded up; 'Nothing' means never.
     hotkeysStartDuration :: Maybe Duration,
     -- | SAMPLE: one command in so many is measured; 'Nothing' means all.
     hotkeysStartSample :: Maybe Int64,
@@ -118,9 +116,8 @@ data Hotkeys = Hotkeys
   }
   deriving stock (Eq, Show)
 
--- | @HOTKEYS GET@: what the server has found, also before it is stopped; 'Nothing' if it was not
--- started. \(O(n)\) in the number of keys,
--- [since Redis 8.6.0](https://redis.io/docs/latest/commands/hotkeys-get/).
+-- | @HOTKEYS GET@: what the server has found so far; 'Nothing' if it was not started. \(O(n)\) in
+-- the number of keys, [since Redis 8.6.0](https://redis.io/docs/latest/commands/hotkeys-get/).
 hotkeysGet :: Command (Maybe Hotkeys)
 hotkeysGet = command "HOTKEYS GET" [] . Decode.nullable $ \reply ->
   Decode.list Decode.value reply >>= Decode.element 0 hotkeys
@@ -147,7 +144,7 @@ hotkeys =
         [first, end] -> Right (SlotRange (fromIntegral first) (fromIntegral end))
         _ -> Decode.mismatch "a slot or a range of slots" one
 
--- | @HOTKEYS HELP@: the server's help text for these commands.
+-- | @HOTKEYS HELP@: the server's help.
 -- [Since Redis 8.6.1](https://redis.io/docs/latest/commands/hotkeys-help/).
 hotkeysHelp :: Command [ByteString]
 hotkeysHelp = command "HOTKEYS HELP" [] (Decode.list Decode.bytes)

@@ -54,9 +54,8 @@ data HyperLogLogEncoding
     OtherHyperLogLogEncoding ByteString
   deriving stock (Eq, Show)
 
--- | @PFDEBUG ENCODING key@: how the HyperLogLog is stored. An error if there is no such key.
--- \(O(1)\), [since 2.8.9](https://valkey.io/commands/pfdebug/). PFDEBUG is a command for
--- administrators.
+-- | @PFDEBUG ENCODING key@: how it is stored. An error if there is no such key. \(O(1)\),
+-- [since 2.8.9](https://valkey.io/commands/pfdebug/). PFDEBUG is a command for administrators.
 pfdebugEncoding :: ByteString -> Command HyperLogLogEncoding
 pfdebugEncoding name =
   pfdebug "ENCODING" name (wordOr OtherHyperLogLogEncoding [("sparse", SparseEncoding), ("dense", DenseEncoding)])
@@ -66,8 +65,7 @@ pfdebugEncoding name =
 pfdebugDecode :: ByteString -> Command ByteString
 pfdebugDecode name = pfdebug "DECODE" name Decode.bytes
 
--- | @PFDEBUG GETREG key@: the 16384 registers. Converts the key to the dense encoding.
--- [Since 2.8.9](https://valkey.io/commands/pfdebug/).
+-- | @PFDEBUG GETREG key@: the 16384 registers. Converts the key to the dense encoding. Since 2.8.9.
 pfdebugGetreg :: ByteString -> Command [Int64]
 pfdebugGetreg name = pfdebug "GETREG" name (Decode.list Decode.integer)
 

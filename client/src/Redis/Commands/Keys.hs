@@ -4,8 +4,7 @@
 -- > run client (Redis.ttl "example:{keys}")
 --
 -- "Redis.Commands.Object" tells how the server stores a value. "Redis.Commands.Transfer" moves keys
--- to other databases and servers. The servers' documentation:
--- <https://valkey.io/commands/#generic>,
+-- to other databases and servers. Pages: <https://valkey.io/commands/#generic>,
 -- <https://redis.io/docs/latest/commands/?group=generic>.
 module Redis.Commands.Keys
   ( -- * Presence
@@ -171,9 +170,8 @@ keyExpiry time reply =
       | number >= 0 -> KeyExpires <$> time reply
       | otherwise -> Decode.mismatch "a time, -1 or -2" reply
 
--- | @RENAME from to@: renames a key; whatever @to@ held is lost. An error if there is no @from@. In
--- a cluster both keys must share a slot. \(O(1)\),
--- [since 1.0.0](https://valkey.io/commands/rename/).
+-- | @RENAME from to@: renames a key; what @to@ held is lost. An error if there is no @from@. In a
+-- cluster both keys must share a slot. \(O(1)\), [since 1.0.0](https://valkey.io/commands/rename/).
 rename :: ByteString -> ByteString -> Command ()
 rename from to = command "RENAME" [key from, key to] Decode.okay
 

@@ -72,8 +72,7 @@ latencyResetOf events = command "LATENCY RESET" (args events) Decode.integer
 data LatencyHistogram = LatencyHistogram
   { -- | How often the command ran.
     latencyHistogramCalls :: Int64,
-    -- | For each duration, how many runs took at most that long. Each number includes those before
-    -- it.
+    -- | For each duration, how many runs took at most that long, the shorter ones included.
     latencyHistogramBuckets :: [(Duration, Int64)]
   }
   deriving stock (Eq, Show)
@@ -106,7 +105,6 @@ latencyDoctor = command "LATENCY DOCTOR" [] Decode.bytes
 latencyGraph :: ByteString -> Command ByteString
 latencyGraph event = command "LATENCY GRAPH" [arg event] Decode.bytes
 
--- | @LATENCY HELP@: what LATENCY can do, as lines of text for people to read. \(O(1)\),
--- [since 2.8.13](https://valkey.io/commands/latency-help/).
+-- | @LATENCY HELP@: the server's help. \(O(1)\), [since 2.8.13](https://valkey.io/commands/latency-help/).
 latencyHelp :: Command [ByteString]
 latencyHelp = command "LATENCY HELP" [] (Decode.list Decode.bytes)

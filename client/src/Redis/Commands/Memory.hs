@@ -97,17 +97,14 @@ memoryStats =
 memoryPurge :: Command ()
 memoryPurge = command "MEMORY PURGE" [] Decode.okay
 
--- | @MEMORY DOCTOR@: the server's analysis of its memory, as text for people to read. \(O(1)\),
--- [since 4.0.0](https://valkey.io/commands/memory-doctor/).
-memoryDoctor :: Command ByteString
+-- | @MEMORY DOCTOR@, @MEMORY MALLOC-STATS@: the server's analysis of its memory, and the
+-- allocator's own statistics, as text for people. \(O(1)\); the statistics may be slow if much
+-- memory is allocated. Since 4.0.0 ([DOCTOR](https://valkey.io/commands/memory-doctor/),
+-- [MALLOC-STATS](https://valkey.io/commands/memory-malloc-stats/)).
+memoryDoctor, memoryMallocStats :: Command ByteString
 memoryDoctor = command "MEMORY DOCTOR" [] Decode.bytes
-
--- | @MEMORY MALLOC-STATS@: the allocator's own statistics, as text. May be slow if much memory is
--- allocated; [since 4.0.0](https://valkey.io/commands/memory-malloc-stats/).
-memoryMallocStats :: Command ByteString
 memoryMallocStats = command "MEMORY MALLOC-STATS" [] Decode.bytes
 
--- | @MEMORY HELP@: what MEMORY can do, as lines of text for people to read. \(O(1)\),
--- [since 4.0.0](https://valkey.io/commands/memory-help/).
+-- | @MEMORY HELP@: the server's help. \(O(1)\), [since 4.0.0](https://valkey.io/commands/memory-help/).
 memoryHelp :: Command [ByteString]
 memoryHelp = command "MEMORY HELP" [] (Decode.list Decode.bytes)

@@ -82,7 +82,6 @@ moduleLoadexWith ModuleLoadexOptions {moduleLoadexConfig, moduleLoadexArgs} path
 moduleUnload :: ByteString -> Command ()
 moduleUnload name = command "MODULE UNLOAD" [arg name] Decode.okay
 
--- | @MODULE HELP@: what MODULE can do, as lines of text for people to read. \(O(1)\),
--- [since 5.0.0](https://valkey.io/commands/module-help/).
+-- | @MODULE HELP@: the server's help. \(O(1)\), [since 5.0.0](https://valkey.io/commands/module-help/).
 moduleHelp :: Command [ByteString]
 moduleHelp = command "MODULE HELP" [] (Decode.list Decode.bytes)

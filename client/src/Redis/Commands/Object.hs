@@ -2,8 +2,7 @@
 --
 -- > run client (Redis.objectEncoding "example:{keys}") -- Just IntEncoding
 --
--- None of these commands counts as a use of the value. The servers' documentation:
--- <https://valkey.io/commands/object/>,
+-- None of these commands counts as a use of the value. Pages: <https://valkey.io/commands/object/>,
 -- <https://redis.io/docs/latest/commands/object/>.
 module Redis.Commands.Object
   ( objectEncoding,
@@ -88,7 +87,6 @@ objectIdletime name = command "OBJECT IDLETIME" [key name] (Decode.nullable seco
 objectRefcount :: ByteString -> Command (Maybe Int64)
 objectRefcount name = command "OBJECT REFCOUNT" [key name] (Decode.nullable Decode.integer)
 
--- | @OBJECT HELP@: what OBJECT can do, as lines of text for people to read. \(O(1)\),
--- [since 6.2.0](https://valkey.io/commands/object-help/).
+-- | @OBJECT HELP@: the server's help. \(O(1)\), [since 6.2.0](https://valkey.io/commands/object-help/).
 objectHelp :: Command [ByteString]
 objectHelp = command "OBJECT HELP" [] (Decode.list Decode.bytes)

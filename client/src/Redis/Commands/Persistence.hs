@@ -53,13 +53,10 @@ save :: Command ()
 save = command "SAVE" [] Decode.okay
 
 -- | @BGSAVE@: starts a separate process that writes all data to the disk. An error while another
--- such process runs. \(O(1)\), [since 1.0.0](https://valkey.io/commands/bgsave/).
-bgsave :: Command BackgroundWork
+-- such process runs. @BGSAVE SCHEDULE@ (since 3.2.2) waits for the end of a rewriting of the
+-- append-only file instead of failing. \(O(1)\), [since 1.0.0](https://valkey.io/commands/bgsave/).
+bgsave, bgsaveSchedule :: Command BackgroundWork
 bgsave = command "BGSAVE" [] backgroundWork
-
--- | @BGSAVE SCHEDULE@: like 'bgsave', but while the append-only file is being rewritten, it waits
--- for the end of that instead of failing. [Since 3.2.2](https://valkey.io/commands/bgsave/).
-bgsaveSchedule :: Command BackgroundWork
 bgsaveSchedule = command "BGSAVE" [arg "SCHEDULE"] backgroundWork
 
 -- | @BGSAVE CANCEL@: ends a BGSAVE that runs or is scheduled. An error if there is none. \(O(1)\),
@@ -153,7 +150,7 @@ backupStatus =
         0 -> Right Nothing
         _ -> Just <$> Decode.unixSeconds reply
 
--- | @BACKUP HELP@: the server's help text for these commands.
+-- | @BACKUP HELP@: the server's help.
 -- [Since Redis 8.10.0](https://redis.io/docs/latest/commands/backup-help/).
 backupHelp :: Command [ByteString]
 backupHelp = command "BACKUP HELP" [] (Decode.list Decode.bytes)

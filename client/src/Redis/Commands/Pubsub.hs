@@ -36,19 +36,17 @@ import Redis.Internal.Command.Common
 publish :: ByteString -> ByteString -> Command Int64
 publish channel message = command "PUBLISH" [arg channel, arg message] Decode.integer
 
--- | @SPUBLISH channel message@: publishes a message to a shard channel; how many subscribers
--- (SSUBSCRIBE) received it. \(O(n)\) in their number,
--- [since 7.0.0](https://valkey.io/commands/spublish/).
+-- | @SPUBLISH channel message@: publishes to a shard channel; how many subscribers (SSUBSCRIBE)
+-- received it. \(O(n)\) in their number, [since 7.0.0](https://valkey.io/commands/spublish/).
 --
 -- In a cluster the message goes to the primary of the channel's slot and stays in its shard; the
 -- number counts the subscribers of this primary.
 spublish :: ByteString -> ByteString -> Command Int64
 spublish channel message = command "SPUBLISH" [key channel, arg message] Decode.integer
 
--- | @PUBSUB CHANNELS@, @PUBSUB SHARDCHANNELS@: the channels, or the shard channels, that have
--- subscribers; patterns do not count. \(O(n)\),
--- [since 2.8.0](https://valkey.io/commands/pubsub-channels/), shard channels
--- [since 7.0.0](https://valkey.io/commands/pubsub-shardchannels/).
+-- | @PUBSUB CHANNELS@, @PUBSUB SHARDCHANNELS@: the channels or shard channels with subscribers;
+-- patterns do not count. \(O(n)\), [since 2.8.0](https://valkey.io/commands/pubsub-channels/),
+-- shard channels [since 7.0.0](https://valkey.io/commands/pubsub-shardchannels/).
 --
 -- > run client (onEvery AllNodes pubsubChannels)
 pubsubChannels, pubsubShardchannels :: Command [ByteString]
@@ -77,7 +75,6 @@ pubsubShardnumsub channels = command "PUBSUB SHARDNUMSUB" (args channels) counts
 counts :: Decoder [(ByteString, Int64)]
 counts = Decode.pairs Decode.bytes Decode.integer
 
--- | @PUBSUB HELP@: what PUBSUB can do, as lines of text for people to read. \(O(1)\),
--- [since 6.2.0](https://valkey.io/commands/pubsub-help/).
+-- | @PUBSUB HELP@: the server's help. \(O(1)\), [since 6.2.0](https://valkey.io/commands/pubsub-help/).
 pubsubHelp :: Command [ByteString]
 pubsubHelp = command "PUBSUB HELP" [] (Decode.list Decode.bytes)

@@ -55,9 +55,8 @@ evalshaRo = program "EVALSHA_RO"
 scriptLoad :: ByteString -> Command ByteString
 scriptLoad script = command "SCRIPT LOAD" [arg script] Decode.bytes
 
--- | @SCRIPT EXISTS digest …@: for each digest, in order, whether the server knows the script; in a
--- cluster, whether every primary does. \(O(n)\),
--- [since 2.6.0](https://valkey.io/commands/script-exists/).
+-- | @SCRIPT EXISTS digest …@: for each digest whether the server knows the script; in a cluster,
+-- whether every primary does. \(O(n)\), [since 2.6.0](https://valkey.io/commands/script-exists/).
 scriptExists :: NonEmpty ByteString -> Command [Bool]
 scriptExists digests =
   command "SCRIPT EXISTS" (args digests) (Decode.listOf (length digests) Decode.boolean)
@@ -86,7 +85,6 @@ scriptShow digest = command "SCRIPT SHOW" [arg digest] Decode.bytes
 scriptKill :: Command ()
 scriptKill = command "SCRIPT KILL" [] Decode.okay
 
--- | @SCRIPT HELP@: what SCRIPT can do, as lines of text for people to read. \(O(1)\),
--- [since 5.0.0](https://valkey.io/commands/script-help/).
+-- | @SCRIPT HELP@: the server's help. \(O(1)\), [since 5.0.0](https://valkey.io/commands/script-help/).
 scriptHelp :: Command [ByteString]
 scriptHelp = command "SCRIPT HELP" [] (Decode.list Decode.bytes)

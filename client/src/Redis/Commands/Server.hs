@@ -72,8 +72,7 @@ flushallWith options = command "FLUSHALL" (flushArguments options) Decode.okay
 info :: Command [(ByteString, ByteString)]
 info = command "INFO" [] colonFields
 
--- | @INFO section …@: like 'info', for these sections.
--- [Since 2.4.0](https://valkey.io/commands/info/); several sections since 7.0.0.
+-- | @INFO section …@: like 'info', for these sections. Since 2.4.0; several sections since 7.0.0.
 infoOf :: NonEmpty ByteString -> Command [(ByteString, ByteString)]
 infoOf sections = command "INFO" (args sections) colonFields
 

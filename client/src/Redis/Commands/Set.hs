@@ -61,14 +61,11 @@ import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Common
 import Redis.Internal.Command.Record (oneOf)
 
--- | @SADD key member …@: adds the members; how many of them are new. \(O(1)\) per member,
--- [since 1.0.0](https://valkey.io/commands/sadd/); several members since 2.4.0.
-sadd :: ByteString -> NonEmpty ByteString -> Command Int64
+-- | @SADD key member …@, @SREM key member …@: add or remove the members; how many of them were new,
+-- or were there. \(O(1)\) per member, since 1.0.0 ([SADD](https://valkey.io/commands/sadd/),
+-- [SREM](https://valkey.io/commands/srem/)); several members since 2.4.0.
+sadd, srem :: ByteString -> NonEmpty ByteString -> Command Int64
 sadd name members = command "SADD" (key name : args members) Decode.integer
-
--- | @SREM key member …@: removes the members; how many of them there were. \(O(1)\) per member,
--- [since 1.0.0](https://valkey.io/commands/srem/); several members since 2.4.0.
-srem :: ByteString -> NonEmpty ByteString -> Command Int64
 srem name members = command "SREM" (key name : args members) Decode.integer
 
 -- | @SISMEMBER key member@: whether the set has this member. \(O(1)\),
@@ -110,8 +107,7 @@ spop :: ByteString -> Command (Maybe ByteString)
 spop name = command "SPOP" [key name] (Decode.nullable Decode.bytes)
 
 -- | @SPOP key count@: removes this many random members and returns them, or all if there are fewer.
--- A negative count is refused before it is sent. \(O(n)\) in the count,
--- [since 3.2.0](https://valkey.io/commands/spop/).
+-- A negative count is refused before it is sent. \(O(n)\) in the count, since 3.2.0.
 spopCount :: ByteString -> Int64 -> Command [ByteString]
 spopCount name count = command "SPOP" [key name, natural count] (Decode.list Decode.bytes)
 
@@ -219,8 +215,7 @@ sdiffcardWith SdiffcardOptions {sdiffcardLimit} names =
 data SscanOptions = SscanOptions
   { -- | MATCH: a glob.
     sscanMatch :: Maybe ByteString,
-    -- | COUNT: roughly how many members to look at in one step. Default: 10. A small set comes
-    -- whole.
+    -- | COUNT: roughly how many members to look at in one step. Default: 10. Small sets come whole.
     sscanCount :: Maybe Int64
   }
   deriving stock (Eq, Show)

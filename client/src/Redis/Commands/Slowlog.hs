@@ -75,10 +75,12 @@ slowlogLen = command "SLOWLOG LEN" [] Decode.integer
 slowlogReset :: Command ()
 slowlogReset = command "SLOWLOG RESET" [] Decode.okay
 
--- | @SLOWLOG HELP@: what SLOWLOG can do, as lines of text for people to read. \(O(1)\),
--- [since 6.2.0](https://valkey.io/commands/slowlog-help/).
-slowlogHelp :: Command [ByteString]
+-- | @SLOWLOG HELP@, @COMMANDLOG HELP@: what these commands can do, as lines of text for people to
+-- read. \(O(1)\), [since 6.2.0](https://valkey.io/commands/slowlog-help/) and
+-- [since Valkey 8.1.0](https://valkey.io/commands/commandlog-help/).
+slowlogHelp, commandlogHelp :: Command [ByteString]
 slowlogHelp = command "SLOWLOG HELP" [] (Decode.list Decode.bytes)
+commandlogHelp = command "COMMANDLOG HELP" [] (Decode.list Decode.bytes)
 
 -- | One of Valkey's logs.
 data Commandlog
@@ -122,8 +124,7 @@ data CommandlogEntry = CommandlogEntry
 
 -- | @COMMANDLOG GET count slow|large-request|large-reply@: the latest entries, the newest first; a
 -- count of -1 returns all of them. In a cluster those of every node, up to the count of each.
--- \(O(n)\), [since Valkey 8.1.0](https://valkey.io/commands/commandlog-get/); Redis does not have
--- it.
+-- \(O(n)\), [since Valkey 8.1.0](https://valkey.io/commands/commandlog-get/); Redis lacks it.
 commandlogGet :: Commandlog -> Int64 -> Command [CommandlogEntry]
 commandlogGet which count =
   command "COMMANDLOG GET" [int count, commandlogWord which] (Decode.list (logEntry CommandlogEntry amount))
@@ -141,8 +142,3 @@ commandlogLen which = command "COMMANDLOG LEN" [commandlogWord which] Decode.int
 -- node. \(O(n)\), [since Valkey 8.1.0](https://valkey.io/commands/commandlog-reset/).
 commandlogReset :: Commandlog -> Command ()
 commandlogReset which = command "COMMANDLOG RESET" [commandlogWord which] Decode.okay
-
--- | @COMMANDLOG HELP@: what COMMANDLOG can do, as lines of text for people to read. \(O(1)\),
--- [since Valkey 8.1.0](https://valkey.io/commands/commandlog-help/).
-commandlogHelp :: Command [ByteString]
-commandlogHelp = command "COMMANDLOG HELP" [] (Decode.list Decode.bytes)

@@ -109,9 +109,8 @@ sortWith, sortRoWith :: SortOptions -> ByteString -> Command [ByteString]
 sortWith options name = command "SORT" (key name : sortArguments options []) (Decode.list Decode.bytes)
 sortRoWith options name = command "SORT_RO" (key name : sortArguments options []) (Decode.list Decode.bytes)
 
--- | @SORT key GET pattern …@, @SORT_RO key GET pattern …@: for each element, in sorted order, the
--- values that the patterns name; 'Nothing' where there is no such key. Otherwise like 'sort' and
--- 'sortRo'.
+-- | @SORT key GET pattern …@, @SORT_RO key GET pattern …@: for each element, in order, the values
+-- that the patterns name; 'Nothing' where there is no such key. Otherwise like 'sort' and 'sortRo'.
 sortGet, sortRoGet :: NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]
 sortGet = sortGetWith sortDefaults
 sortRoGet = sortRoGetWith sortDefaults

@@ -114,16 +114,15 @@ zaddWith options name members =
   command "ZADD" (key name : zaddArguments options <> concatMap scoreAndMember members) Decode.integer
 
 zaddArguments :: ZaddOptions -> [Argument]
-zaddArguments ZaddOptions {zaddCondition, zaddChanged} = condition <> flag "CH" zaddChanged
+zaddArguments ZaddOptions {zaddCondition, zaddChanged} = maybe [] condition zaddCondition <> flag "CH" zaddChanged
   where
-    condition = case zaddCondition of
-      Nothing -> []
-      Just ZaddNew -> [arg "NX"]
-      Just ZaddExisting -> [arg "XX"]
-      Just ZaddGreater -> [arg "GT"]
-      Just ZaddLess -> [arg "LT"]
-      Just ZaddExistingGreater -> [arg "XX", arg "GT"]
-      Just ZaddExistingLess -> [arg "XX", arg "LT"]
+    condition = \case
+      ZaddNew -> [arg "NX"]
+      ZaddExisting -> [arg "XX"]
+      ZaddGreater -> [arg "GT"]
+      ZaddLess -> [arg "LT"]
+      ZaddExistingGreater -> [arg "XX", arg "GT"]
+      ZaddExistingLess -> [arg "XX", arg "LT"]
 
 scoreAndMember :: (ByteString, Double) -> [Argument]
 scoreAndMember (member, score) = [double score, arg member]

@@ -71,8 +71,7 @@ zunion names = command "ZUNION" (countedKeys names) (Decode.list Decode.bytes)
 zinter names = command "ZINTER" (countedKeys names) (Decode.list Decode.bytes)
 zdiff names = command "ZDIFF" (countedKeys names) (Decode.list Decode.bytes)
 
--- | @ZUNION n key … WITHSCORES@, @ZINTER …@, @ZDIFF …@: like 'zunion', 'zinter' and 'zdiff', with
--- the scores.
+-- | @ZUNION n key … WITHSCORES@, @ZINTER …@, @ZDIFF …@: with the scores.
 zunionWithscores, zinterWithscores, zdiffWithscores :: NonEmpty ByteString -> Command [(ByteString, Double)]
 zunionWithscores names = command "ZUNION" (countedKeys names <> [arg "WITHSCORES"]) Decode.scored
 zinterWithscores names = command "ZINTER" (countedKeys names <> [arg "WITHSCORES"]) Decode.scored

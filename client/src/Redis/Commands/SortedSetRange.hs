@@ -68,8 +68,7 @@ import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Argument (floating)
 import Redis.Internal.Command.Common
 
--- | A range of members. The type parameter is 'LexRange' where 'ByLex' is possible, and 'Void'
--- where it is not.
+-- | A range of members. The type parameter is 'LexRange' where 'ByLex' is possible, else 'Void'.
 data SortedRange lex
   = -- | From rank to rank, both included, counted from 0; a negative rank counts from the end.
     ByRank Int64 Int64
@@ -119,14 +118,19 @@ rangeLimit = \case
   RangeLimit skipped count -> [arg "LIMIT", int skipped, int count]
 
 -- | @ZRANGE key start stop@: the members from rank start to rank stop, both included; a negative
--- rank counts from the end. \(O(\log n + m)\) for m members of n,
--- [since 1.2.0](https://valkey.io/commands/zrange/).
-zrange :: ByteString -> Int64 -> Int64 -> Command [ByteString]
+-- rank counts from the end. @ZREVRANGE …@ goes from the highest score down, where ranks count from
+-- the highest; deprecated in Redis since 6.2.0 in favour of 'zrangeWith' with 'zrangeRev'.
+-- \(O(\log n + m)\) for m members of n, since 1.2.0 ([ZRANGE](https://valkey.io/commands/zrange/),
+-- [ZREVRANGE](https://valkey.io/commands/zrevrange/)).
+zrange, zrevrange :: ByteString -> Int64 -> Int64 -> Command [ByteString]
 zrange name start stop = command "ZRANGE" [key name, int start, int stop] (Decode.list Decode.bytes)
+zrevrange name start stop = command "ZREVRANGE" [key name, int start, int stop] (Decode.list Decode.bytes)
 
--- | @ZRANGE key start stop WITHSCORES@: like 'zrange', with the scores.
-zrangeWithscores :: ByteString -> Int64 -> Int64 -> Command [(ByteString, Double)]
+-- | @ZRANGE key start stop WITHSCORES@, @ZREVRANGE …@: like 'zrange' and 'zrevrange', with the
+-- scores.
+zrangeWithscores, zrevrangeWithscores :: ByteString -> Int64 -> Int64 -> Command [(ByteString, Double)]
 zrangeWithscores name start stop = command "ZRANGE" [key name, int start, int stop, arg "WITHSCORES"] Decode.scored
+zrevrangeWithscores name start stop = command "ZREVRANGE" [key name, int start, int stop, arg "WITHSCORES"] Decode.scored
 
 -- | The options of 'zrangeWith', 'zrangestoreWith' and their kin.
 newtype ZrangeOptions = ZrangeOptions
@@ -160,8 +164,7 @@ zrangeWithscoresWith options name range =
 zrangeXx :: ByteString -> Int64 -> Int64 -> Command (Maybe [ByteString])
 zrangeXx name start stop = zrangeXxWith zrangeDefaults name (ByRank start stop)
 
--- | @ZRANGE key start stop [BYSCORE|BYLEX] [REV] [LIMIT offset count] XX@: like 'zrangeXx', for any
--- range.
+-- | @ZRANGE key start stop [BYSCORE|BYLEX] [REV] [LIMIT offset count] XX@: of any range.
 zrangeXxWith :: ZrangeOptions -> ByteString -> SortedRange LexRange -> Command (Maybe [ByteString])
 zrangeXxWith options name range =
   command "ZRANGE" (key name : rangeArguments lexRange options range <> [arg "XX"]) (Decode.nullable (Decode.list Decode.bytes))
@@ -224,9 +227,8 @@ zremrangebyrank name start stop = command "ZREMRANGEBYRANK" [key name, int start
 zremrangebyscore :: ByteString -> ScoreBound -> ScoreBound -> Command Int64
 zremrangebyscore name from to = command "ZREMRANGEBYSCORE" [key name, scoreBound from, scoreBound to] Decode.integer
 
--- | @ZREMRANGEBYLEX key min max@: removes the members between the bounds; returns how many were
--- removed. \(O(\log n + m)\) for m members of n,
--- [since 2.8.9](https://valkey.io/commands/zremrangebylex/).
+-- | @ZREMRANGEBYLEX key min max@: removes the members between the bounds; returns how many.
+-- \(O(\log n + m)\) for m members of n, [since 2.8.9](https://valkey.io/commands/zremrangebylex/).
 zremrangebylex :: ByteString -> LexBound -> LexBound -> Command Int64
 zremrangebylex name from to = command "ZREMRANGEBYLEX" [key name, lexBound from, lexBound to] Decode.integer
 
@@ -299,14 +301,3 @@ zrangebylexWith ZrangebylexOptions {zrangebylexLimit} name from to =
   command "ZRANGEBYLEX" (key name : lexBound from : lexBound to : rangeLimit zrangebylexLimit) (Decode.list Decode.bytes)
 zrevrangebylexWith ZrangebylexOptions {zrangebylexLimit} name from to =
   command "ZREVRANGEBYLEX" (key name : lexBound from : lexBound to : rangeLimit zrangebylexLimit) (Decode.list Decode.bytes)
-
--- | @ZREVRANGE key start stop@: like 'zrange', but from the highest score down, where ranks count
--- from the highest. [Since 1.2.0](https://valkey.io/commands/zrevrange/); deprecated in Redis since
--- 6.2.0 in favour of 'zrangeWith' with 'zrangeRev'. \(O(\log n + m)\) for m members of n.
-zrevrange :: ByteString -> Int64 -> Int64 -> Command [ByteString]
-zrevrange name start stop = command "ZREVRANGE" [key name, int start, int stop] (Decode.list Decode.bytes)
-
--- | @ZREVRANGE key start stop WITHSCORES@: like 'zrevrange', with the scores.
-zrevrangeWithscores :: ByteString -> Int64 -> Int64 -> Command [(ByteString, Double)]
-zrevrangeWithscores name start stop =
-  command "ZREVRANGE" [key name, int start, int stop, arg "WITHSCORES"] Decode.scored

@@ -68,8 +68,7 @@ import Redis.Internal.Command.Common
 import Redis.Internal.Command.Stream
 
 -- | @XADD key * field value …@: adds an entry at the end, and creates the stream if there is none;
--- returns the id that the server gave the entry. \(O(1)\),
--- [since 5.0.0](https://valkey.io/commands/xadd/).
+-- returns the entry's id. \(O(1)\), [since 5.0.0](https://valkey.io/commands/xadd/).
 xadd :: ByteString -> NonEmpty (ByteString, ByteString) -> Command StreamId
 xadd name fields = command "XADD" (xaddArguments xaddDefaults name fields) readId
 
@@ -88,8 +87,7 @@ data XaddOptions = XaddOptions
   }
   deriving stock (Eq, Show)
 
--- | The server chooses the id, creates the stream if there is none, adds every entry, and drops
--- nothing.
+-- | The server chooses the id, creates the stream if need be, adds every entry, drops nothing.
 xaddDefaults :: XaddOptions
 xaddDefaults =
   XaddOptions
@@ -122,8 +120,7 @@ data NewId
 
 -- | @XADD key [NOMKSTREAM] [DELREF|ACKED] [IDMP|IDMPAUTO …] [MAXLEN|MINID …] *|id field value …@:
 -- like 'xadd', with options; 'Nothing' if there is no stream and NOMKSTREAM kept the server from
--- creating it. \(O(1)\) and, if it drops entries, \(O(n)\) in their number;
--- [since 5.0.0](https://valkey.io/commands/xadd/).
+-- creating it. \(O(1)\) and, if it drops entries, \(O(n)\) in their number; since 5.0.0.
 --
 -- > xaddWith xaddDefaults {xaddTrim = Just (Maxlen (TrimRoughly Nothing) 1000)} "events" (("kind", "login") :| [])
 xaddWith :: XaddOptions -> ByteString -> NonEmpty (ByteString, ByteString) -> Command (Maybe StreamId)
@@ -227,9 +224,8 @@ xtrimWith :: XtrimOptions -> ByteString -> StreamTrim -> Command Int64
 xtrimWith XtrimOptions {xtrimReferences} name keeping =
   command "XTRIM" (key name : trim keeping <> references xtrimReferences) Decode.integer
 
--- | @XDEL key id …@: deletes entries; returns how many of them existed. Deleted entries that are
--- pending in a group stay pending. \(O(1)\) per entry,
--- [since 5.0.0](https://valkey.io/commands/xdel/).
+-- | @XDEL key id …@: deletes entries; returns how many existed. Those that are pending in a group
+-- stay pending. \(O(1)\) per entry, [since 5.0.0](https://valkey.io/commands/xdel/).
 xdel :: ByteString -> NonEmpty StreamId -> Command Int64
 xdel name ids = command "XDEL" (key name : map idArgument (toList ids)) Decode.integer
 
@@ -245,10 +241,15 @@ xdelex name refs ids =
 xlen :: ByteString -> Command Int64
 xlen name = command "XLEN" [key name] Decode.integer
 
--- | @XRANGE key start end@: the entries between two ids, both included. \(O(n)\) in the length of
--- the reply, [since 5.0.0](https://valkey.io/commands/xrange/).
-xrange :: ByteString -> StreamBound -> StreamBound -> Command [StreamEntry]
+-- | @XRANGE key start end@: the entries between two ids, both included. @XREVRANGE key end start@:
+-- from the higher id down to the lower one; it takes the higher id first. \(O(n)\) in the length of
+-- the reply, since 5.0.0 ([XRANGE](https://valkey.io/commands/xrange/),
+-- [XREVRANGE](https://valkey.io/commands/xrevrange/)).
+--
+-- > xrevrangeWith xrangeDefaults {xrangeCount = Just 1} "events" HighestId LowestId
+xrange, xrevrange :: ByteString -> StreamBound -> StreamBound -> Command [StreamEntry]
 xrange = xrangeWith xrangeDefaults
+xrevrange = xrevrangeWith xrangeDefaults
 
 -- | The options of 'xrangeWith' and 'xrevrangeWith'.
 newtype XrangeOptions = XrangeOptions
@@ -261,24 +262,15 @@ newtype XrangeOptions = XrangeOptions
 xrangeDefaults :: XrangeOptions
 xrangeDefaults = XrangeOptions {xrangeCount = Nothing}
 
--- | @XRANGE key start end [COUNT n]@: like 'xrange', but at most so many entries. To continue,
--- start with 'ExcludingId' of the last entry's id.
-xrangeWith :: XrangeOptions -> ByteString -> StreamBound -> StreamBound -> Command [StreamEntry]
-xrangeWith XrangeOptions {xrangeCount} name start end =
-  command "XRANGE" ([key name, bound start, bound end] <> option "COUNT" int xrangeCount) readEntries
+-- | @XRANGE key start end [COUNT n]@, @XREVRANGE key end start [COUNT n]@: like 'xrange' and
+-- 'xrevrange', but at most so many entries. To continue, start with 'ExcludingId' of the last id.
+xrangeWith, xrevrangeWith :: XrangeOptions -> ByteString -> StreamBound -> StreamBound -> Command [StreamEntry]
+xrangeWith = rangeBy "XRANGE"
+xrevrangeWith = rangeBy "XREVRANGE"
 
--- | @XREVRANGE key end start@: like 'xrange', but from the higher id down to the lower one. The
--- server takes the higher id first, this function the lower one.
--- [Since 5.0.0](https://valkey.io/commands/xrevrange/).
---
--- > xrevrangeWith xrangeDefaults {xrangeCount = Just 1} "events" HighestId LowestId
-xrevrange :: ByteString -> StreamBound -> StreamBound -> Command [StreamEntry]
-xrevrange = xrevrangeWith xrangeDefaults
-
--- | @XREVRANGE key end start [COUNT n]@: like 'xrevrange', but at most so many entries.
-xrevrangeWith :: XrangeOptions -> ByteString -> StreamBound -> StreamBound -> Command [StreamEntry]
-xrevrangeWith XrangeOptions {xrangeCount} name end start =
-  command "XREVRANGE" ([key name, bound end, bound start] <> option "COUNT" int xrangeCount) readEntries
+rangeBy :: Name -> XrangeOptions -> ByteString -> StreamBound -> StreamBound -> Command [StreamEntry]
+rangeBy commandName XrangeOptions {xrangeCount} name from to =
+  command commandName ([key name, bound from, bound to] <> option "COUNT" int xrangeCount) readEntries
 
 -- | The position in a stream from which to read.
 data ReadFrom
@@ -299,8 +291,7 @@ xread = xreadWith xreadDefaults
 
 -- | The options of 'xreadWith'.
 data XreadOptions = XreadOptions
-  { -- | COUNT: at most this many entries of each stream; 'Nothing' means all, and so does a number
-    -- below 1.
+  { -- | COUNT: at most this many entries of each stream; 'Nothing' or a number below 1 means all.
     xreadCount :: Maybe Int64,
     -- | MAXCOUNT (Redis since 8.10.0): at most this many entries of all streams together, those of the
     -- first streams first; not fewer than 'xreadCount'. A number below 1 is refused before it is sent.

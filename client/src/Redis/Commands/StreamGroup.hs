@@ -92,10 +92,9 @@ consumer :: Consumer -> [Argument]
 consumer Consumer {consumerGroup, consumerName} = [arg consumerGroup, arg consumerName]
 
 -- | @XREADGROUP GROUP group consumer STREAMS key … > …@: the entries that no consumer of the group
--- has read yet; from now on they are pending with this consumer. Each stream must have the group
--- (@NOGROUP@ otherwise); the server creates the consumer if needed. In a cluster the keys must
--- share a slot. \(O(n)\) in the length of the reply,
--- [since 5.0.0](https://valkey.io/commands/xreadgroup/).
+-- has read yet; from now on they are pending with this consumer. The streams must have the group
+-- (else @NOGROUP@); the server creates the consumer if needed. In a cluster the keys must share a
+-- slot. \(O(n)\) in the length of the reply, [since 5.0.0](https://valkey.io/commands/xreadgroup/).
 xreadgroup :: Consumer -> NonEmpty ByteString -> Command [(ByteString, [StreamEntry])]
 xreadgroup = xreadgroupWith xreadgroupDefaults
 
@@ -107,11 +106,9 @@ data XreadgroupOptions = XreadgroupOptions
     xreadgroupMaxcount :: Maybe Int64,
     -- | MAXSIZE: like 'Redis.Commands.Stream.xreadMaxsize'; what is left out is not delivered.
     xreadgroupMaxsize :: Maybe Int64,
-    -- | BLOCK: whether to wait for entries. It has an effect only where undelivered entries are
-    -- read.
+    -- | BLOCK: whether to wait for entries; only where undelivered entries are read.
     xreadgroupBlock :: StreamWait,
-    -- | NOACK: the entries do not become pending; an entry that gets lost on its way is lost for
-    -- good.
+    -- | NOACK: the entries do not become pending; one that gets lost on its way is lost for good.
     xreadgroupNoack :: Bool
   }
   deriving stock (Eq, Show)
@@ -137,8 +134,7 @@ xreadgroupWith options reader names =
 data GroupRead
   = -- | @>@: the entries that no consumer of the group has read yet.
     Undelivered
-  | -- | The entries after this id that are pending with this consumer, once more; after 0-0 for all
-    -- of them.
+  | -- | The entries after this id that are pending with this consumer; after 0-0 for all of them.
     PendingAfter StreamId
   deriving stock (Eq, Show)
 
@@ -150,8 +146,7 @@ data DeliveredEntry
   deriving stock (Eq, Show)
 
 -- | @XREADGROUP GROUP group consumer STREAMS key … id …@: like 'xreadgroup', but can also read
--- again the entries that are pending with this consumer, for example after a restart.
--- [Since 5.0.0](https://valkey.io/commands/xreadgroup/).
+-- again the entries that are pending with this consumer, for example after a restart. Since 5.0.0.
 --
 -- > xreadgroupFrom (Consumer "mailers" "one") (("events", PendingAfter (StreamId 0 0)) :| [])
 xreadgroupFrom :: Consumer -> NonEmpty (ByteString, GroupRead) -> Command [(ByteString, [DeliveredEntry])]
@@ -184,8 +179,7 @@ xreadgroupClaim = xreadgroupClaimWith xreadgroupDefaults
 
 -- | @XREADGROUP GROUP group consumer [COUNT n] [MAXCOUNT n] [MAXSIZE bytes] [BLOCK milliseconds] [CLAIM milliseconds] [NOACK] STREAMS key … > …@:
 -- like 'xreadgroupClaim', with options. BLOCK also ends when an entry has been pending for long
--- enough. NOACK concerns the unread entries only: a
--- claimed one stays pending.
+-- enough. NOACK concerns the unread entries only: a claimed one stays pending.
 xreadgroupClaimWith ::
   XreadgroupOptions -> Duration -> Consumer -> NonEmpty ByteString -> Command [(ByteString, [ClaimedEntry])]
 xreadgroupClaimWith options idle reader names =
@@ -372,8 +366,7 @@ xclaim = xclaimWith xclaimDefaults
 data XclaimOptions = XclaimOptions
   { -- | The time at which the entries count as delivered to the new consumer; 'Nothing' means now.
     xclaimIdle :: Maybe ClaimIdle,
-    -- | RETRYCOUNT: how often the entries count as delivered; 'Nothing' means once more than
-    -- before.
+    -- | RETRYCOUNT: how often the entries count as delivered; 'Nothing' means one more.
     xclaimRetrycount :: Maybe Int64,
     -- | FORCE: also entries that are not pending with any consumer.
     xclaimForce :: Bool,
@@ -435,8 +428,7 @@ data Autoclaimed entry = Autoclaimed
     autoclaimedNext :: Maybe StreamId,
     -- | The entries that the consumer has claimed; may be empty although the walk goes on.
     autoclaimedEntries :: [entry],
-    -- | Entries that are no longer pending, because they were deleted from the stream (since
-    -- 7.0.0).
+    -- | Entries no longer pending, because they were deleted from the stream (since 7.0.0).
     autoclaimedDeleted :: [StreamId]
   }
   deriving stock (Eq, Show)
@@ -461,8 +453,7 @@ newtype XautoclaimOptions = XautoclaimOptions
 xautoclaimDefaults :: XautoclaimOptions
 xautoclaimDefaults = XautoclaimOptions {xautoclaimCount = Nothing}
 
--- | @XAUTOCLAIM key group consumer milliseconds start [COUNT n]@: like 'xautoclaim', with another
--- count.
+-- | @XAUTOCLAIM key group consumer milliseconds start [COUNT n]@: with another count.
 xautoclaimWith ::
   XautoclaimOptions -> ByteString -> Consumer -> Duration -> StreamId -> Command (Autoclaimed StreamEntry)
 xautoclaimWith options name claimer idle start =
@@ -508,9 +499,8 @@ groupFrom = \case
   GroupAfter one -> idArgument one
   GroupAfterLast -> arg "$"
 
--- | @XGROUP CREATE key group id|$@: creates a group. An error if there is no stream, and
--- @BUSYGROUP@ if the group exists. \(O(1)\),
--- [since 5.0.0](https://valkey.io/commands/xgroup-create/).
+-- | @XGROUP CREATE key group id|$@: creates a group. An error if there is no stream; @BUSYGROUP@ if
+-- the group exists. \(O(1)\), [since 5.0.0](https://valkey.io/commands/xgroup-create/).
 xgroupCreate :: ByteString -> ByteString -> GroupFrom -> Command ()
 xgroupCreate = xgroupCreateWith xgroupCreateDefaults
 
@@ -569,9 +559,8 @@ xgroupSetidWith XgroupSetidOptions {xgroupSetidEntriesread} name group from =
 xgroupDestroy :: ByteString -> ByteString -> Command Bool
 xgroupDestroy name group = command "XGROUP DESTROY" [key name, arg group] Decode.boolean
 
--- | @XGROUP CREATECONSUMER key group consumer@: creates a consumer; returns whether it is new.
--- Reading creates a consumer as well. \(O(1)\),
--- [since 6.2.0](https://valkey.io/commands/xgroup-createconsumer/).
+-- | @XGROUP CREATECONSUMER key group consumer@: creates a consumer; whether it is new. Reading
+-- creates one as well. \(O(1)\), [since 6.2.0](https://valkey.io/commands/xgroup-createconsumer/).
 xgroupCreateconsumer :: ByteString -> Consumer -> Command Bool
 xgroupCreateconsumer name new = command "XGROUP CREATECONSUMER" (key name : consumer new) Decode.boolean
 
@@ -581,7 +570,6 @@ xgroupCreateconsumer name new = command "XGROUP CREATECONSUMER" (key name : cons
 xgroupDelconsumer :: ByteString -> Consumer -> Command Int64
 xgroupDelconsumer name old = command "XGROUP DELCONSUMER" (key name : consumer old) Decode.integer
 
--- | @XGROUP HELP@: the server's help text for these commands.
--- [Since 5.0.0](https://valkey.io/commands/xgroup-help/).
+-- | @XGROUP HELP@: the server's help. [Since 5.0.0](https://valkey.io/commands/xgroup-help/).
 xgroupHelp :: Command [ByteString]
 xgroupHelp = command "XGROUP HELP" [] (Decode.list Decode.bytes)

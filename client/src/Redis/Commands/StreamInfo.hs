@@ -61,8 +61,7 @@ data StreamInfo = StreamInfo
   }
   deriving stock (Eq, Show)
 
--- | What a server remembers of the entries that were added with an
--- 'Redis.Commands.Stream.Idempotence'.
+-- | What the server remembers of entries added with an 'Redis.Commands.Stream.Idempotence'.
 data StreamIdempotence = StreamIdempotence
   { -- | How long it remembers an entry.
     idempotenceDuration :: Duration,
@@ -143,8 +142,8 @@ data GroupDetails = GroupDetails
     groupDetailsLag :: Maybe Int64,
     -- | The number of pending entries.
     groupDetailsPelCount :: Int64,
-    -- | The number of pending entries that were released ('Redis.Commands.StreamGroup.xnack'); Redis since
-    -- 8.8.0.
+    -- | The number of pending entries that were released ('Redis.Commands.StreamGroup.xnack');
+    -- Redis since 8.8.0.
     groupDetailsNackedCount :: Maybe Int64,
     -- | The first pending entries, as many as the options say.
     groupDetailsPending :: [PendingDelivery],
@@ -320,7 +319,6 @@ xinfoConsumers name group =
       <*> maybeField "inactive" (unlessNegative millisecondsReply)
       <*> others Decode.value
 
--- | @XINFO HELP@: the server's help text for these commands.
--- [Since 5.0.0](https://valkey.io/commands/xinfo-help/).
+-- | @XINFO HELP@: the server's help. [Since 5.0.0](https://valkey.io/commands/xinfo-help/).
 xinfoHelp :: Command [ByteString]
 xinfoHelp = command "XINFO HELP" [] (Decode.list Decode.bytes)

@@ -140,16 +140,15 @@ setGetWith options name new =
   command "SET" (key name : arg new : setArguments options <> [arg "GET"]) (Decode.nullable Decode.bytes)
 
 setArguments :: SetOptions -> [Argument]
-setArguments SetOptions {setCondition, setExpiry} = condition <> newLifetime setExpiry
+setArguments SetOptions {setCondition, setExpiry} = maybe [] condition setCondition <> newLifetime setExpiry
   where
-    condition = case setCondition of
-      Nothing -> []
-      Just OnlyIfAbsent -> [arg "NX"]
-      Just OnlyIfPresent -> [arg "XX"]
-      Just (OnlyIfEqual old) -> [arg "IFEQ", arg old]
-      Just (OnlyIfNotEqual old) -> [arg "IFNE", arg old]
-      Just (OnlyIfDigest old) -> [arg "IFDEQ", arg old]
-      Just (OnlyIfNotDigest old) -> [arg "IFDNE", arg old]
+    condition = \case
+      OnlyIfAbsent -> [arg "NX"]
+      OnlyIfPresent -> [arg "XX"]
+      OnlyIfEqual old -> [arg "IFEQ", arg old]
+      OnlyIfNotEqual old -> [arg "IFNE", arg old]
+      OnlyIfDigest old -> [arg "IFDEQ", arg old]
+      OnlyIfNotDigest old -> [arg "IFDNE", arg old]
 
 -- | @SETNX key value@: sets the value only if the key does not exist; returns whether it was set.
 -- \(O(1)\), [since 1.0.0](https://valkey.io/commands/setnx/).
@@ -192,16 +191,14 @@ newtype GetexOptions = GetexOptions
 getexDefaults :: GetexOptions
 getexDefaults = GetexOptions {getexExpiry = KeepExpiry}
 
--- | @GETEX key [EX|PX|PXAT|PERSIST]@: the value; also changes its expiry. \(O(1)\),
--- [since 6.2.0](https://valkey.io/commands/getex/).
+-- | @GETEX key [EX|PX|PXAT|PERSIST]@: the value; also changes its expiry. \(O(1)\), since 6.2.0.
 --
 -- > getexWith getexDefaults {getexExpiry = ExpireIn (seconds 1800)} "session"
 getexWith :: GetexOptions -> ByteString -> Command (Maybe ByteString)
 getexWith GetexOptions {getexExpiry} name = command "GETEX" (key name : changedLifetime getexExpiry) (Decode.nullable Decode.bytes)
 
--- | @DELIFEQ key value@: deletes the key only if it holds this value; returns whether it was
--- deleted. Use it to release a lock. \(O(1)\), Valkey
--- [since 9.0.0](https://valkey.io/commands/delifeq/).
+-- | @DELIFEQ key value@: deletes the key only if it holds this value; returns whether it did; for
+-- releasing a lock. \(O(1)\), Valkey [since 9.0.0](https://valkey.io/commands/delifeq/).
 delifeq :: ByteString -> ByteString -> Command Bool
 delifeq name old = command "DELIFEQ" [key name, arg old] Decode.boolean
 

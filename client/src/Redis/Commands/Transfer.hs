@@ -53,8 +53,7 @@ data RestoreOptions = RestoreOptions
     restoreExpiry :: Expiry,
     -- | REPLACE (since 3.0.0): replaces an existing key, which is an error otherwise.
     restoreReplace :: Bool,
-    -- | How the value was used before, for the server's eviction (since 5.0.0). 'Nothing': it was
-    -- just used.
+    -- | How the value was used before, for eviction (since 5.0.0). 'Nothing': it was just used.
     restoreUse :: Maybe RestoredUse
   }
   deriving stock (Eq, Show)
@@ -77,7 +76,7 @@ restoreWith :: RestoreOptions -> ByteString -> ByteString -> Command ()
 restoreWith RestoreOptions {restoreExpiry, restoreReplace, restoreUse} name payload =
   command
     "RESTORE"
-    ([key name, lifetime, arg payload] <> flag "REPLACE" restoreReplace <> flag "ABSTTL" absolute <> use)
+    ([key name, lifetime, arg payload] <> flag "REPLACE" restoreReplace <> flag "ABSTTL" absolute <> maybe [] use restoreUse)
     Decode.okay
   where
     (lifetime, absolute) = case restoreExpiry of
@@ -90,10 +89,9 @@ restoreWith RestoreOptions {restoreExpiry, restoreReplace, restoreUse} name payl
       ExpireAt time -> case unixMilliseconds time of
         "0" -> (int 1, True)
         due -> (arg due, True)
-    use = case restoreUse of
-      Nothing -> []
-      Just (IdleFor time) -> [arg "IDLETIME", wholeSeconds time]
-      Just (UsedOften count) -> [arg "FREQ", int count]
+    use = \case
+      IdleFor time -> [arg "IDLETIME", wholeSeconds time]
+      UsedOften count -> [arg "FREQ", int count]
 
 -- | @MIGRATE host port key|"" 0 timeout [KEYS key …]@: moves keys to another server; returns
 -- whether any of them existed. The two servers talk to each other: host and port must be those at
@@ -115,8 +113,7 @@ data MigrateOptions = MigrateOptions
     migrateCopy :: Bool,
     -- | REPLACE (since 3.0.0): replaces existing keys, which are an error otherwise.
     migrateReplace :: Bool,
-    -- | The credentials for the other server: AUTH (since 4.0.7), or AUTH2 with a user (since
-    -- 6.0.0).
+    -- | Credentials for the other server: AUTH (since 4.0.7), or AUTH2 with a user (since 6.0.0).
     migrateCredentials :: Maybe Credentials
   }
   deriving stock (Eq, Show)

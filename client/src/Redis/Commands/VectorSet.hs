@@ -322,9 +322,8 @@ vembRaw name element = command "VEMB" [key name, arg element, arg "RAW"] . Decod
     <*> Decode.element 2 Decode.double elements
     <*> Decode.optionalElement 3 Decode.double elements
 
--- | @VGETATTR key element@: the attributes of an element, as JSON; 'Nothing' if it has none, or
--- there is no such element. \(O(1)\),
--- [since Redis 8.0.0](https://redis.io/docs/latest/commands/vgetattr/).
+-- | @VGETATTR key element@: the attributes of an element, as JSON; 'Nothing' if it has none, or is
+-- not there. \(O(1)\), [since Redis 8.0.0](https://redis.io/docs/latest/commands/vgetattr/).
 vgetattr :: ByteString -> ByteString -> Command (Maybe ByteString)
 vgetattr name element = command "VGETATTR" [key name, arg element] (Decode.nullable Decode.bytes)
 

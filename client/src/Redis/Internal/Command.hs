@@ -1,9 +1,7 @@
--- | Commands: their words, the nodes they go to, what the server does with them, and
--- how their replies are read.
+-- | Commands: their words, their nodes, what servers do with them, and how replies are read.
 --
--- A command states its name, its arguments, which of them are keys, and its decoder.
--- Everything else follows from its words, or by its name from the table of what servers
--- tell about their commands.
+-- A command states its name, its arguments, which of them are keys, and its decoder. All else
+-- follows from its words, or by its name from the table of what servers tell.
 module Redis.Internal.Command
   ( Command (..),
     commandArguments,
@@ -79,14 +77,11 @@ import Redis.Internal.Protocol.Encode
 import Redis.Internal.Protocol.Slot (Slot)
 import Redis.Value (Value (..), withoutAttributes)
 
--- | A command with a result of type @a@. It is a value that can be run any number of
--- times, and in every way.
+-- | A command with a result of type @a@. It can be run any number of times, and in every way.
 --
 -- 'show' prints it as one types it at a prompt, without its secrets.
 data Command a = Command
-  { -- | The name and the arguments.
-    commandRequest :: Request,
-    -- | How it finds its node.
+  { commandRequest :: Request,
     commandRoute :: Route a,
     -- | What servers say of it, and what its caller wants.
     commandFacts :: Facts,
@@ -109,8 +104,7 @@ instance Show (Command a) where
 commandArguments :: Command a -> [ByteString]
 commandArguments = requestArguments . commandRequest
 
--- | The command's name in capitals; two words for a subcommand. \(O(\log n)\) in the
--- size of the command table.
+-- | The command's name in capitals; two words for a subcommand. \(O(\log n)\) in the table's size.
 commandName :: Command a -> ByteString
 commandName = nameFromArguments . commandArguments
 
@@ -118,22 +112,20 @@ commandName = nameFromArguments . commandArguments
 -- has none, or if only the server knows them. \(O(n)\).
 commandKeys :: Command a -> [ByteString]
 commandKeys given = case routeOf given of
-  FirstKey -> []
   OneKey key -> [key]
   SameSlot keys -> NonEmpty.toList keys
   Splittable _ keys -> NonEmpty.toList keys
   AskServer keys _ -> fromMaybe [] keys
   OneNode _ -> tableKeys
-  OneSlot _ -> []
   PerNode _ _ -> tableKeys
-  AnyNode -> []
-  AnyNodeFor _ -> []
-  Everywhere _ _ -> []
-  NodesOwn -> []
   Unsendable _ -> tableKeys
+  _ -> []
   where
-    tableKeys = fromMaybe [] (lookupCommand words' >>= (`Table.commandKeys` words'))
-    words' = commandArguments given
+    tableKeys = keysByTable (commandArguments given)
+
+-- | The keys of a command with these words; none if the command table does not know them.
+keysByTable :: [ByteString] -> [ByteString]
+keysByTable words' = fromMaybe [] (lookupCommand words' >>= (`Table.commandKeys` words'))
 
 -- | Declares that this command may be sent again even if it may already have run. With
 -- it the caller promises that running the command twice does no harm.
@@ -142,16 +134,13 @@ idempotent = withOptions $ \options -> options {optionIdempotent = True}
 
 -- | Limits the time of the command, instead of the client's command timeout
 -- ('Redis.Config.setCommandTimeout'), which may be longer or shorter. The time counts
--- from when the command is run or submitted until its result: with its wait for room, for a
--- dedicated connection and for a connection to open, and with all redirects and retries. Of several limits the last one counts. When the time is over, the command
--- fails with 'TimeoutError', and the other commands on its connection continue. A
--- command that waits on the server (BLPOP) may take its own timeout in addition; for a
--- command that waits without limit, this limit is the whole time.
+-- from when the command is run or submitted until its result, all waits, redirects and retries
+-- included. Of several limits the last one counts. When the time is over, the command fails with
+-- 'TimeoutError', and the other commands on its connection continue. A command that waits on the
+-- server (BLPOP) may take its own timeout in addition; for one that waits without limit, this limit
+-- is the whole time. A limit costs no timer.
 --
 -- > run client (timeLimit (seconds 20) (eval slowScript [] []))
---
--- A limit costs no timer: a connection checks the deadlines of all its commands
--- together.
 timeLimit :: Duration -> Command a -> Command a
 timeLimit limit = withOptions $ \options -> options {optionTimeLimit = Just limit}
 
@@ -223,9 +212,8 @@ data Route a
     NodesOwn
   | -- | No server would accept the command, for this reason. It is not sent.
     Unsendable Refusal
-  | -- | The command table does not tell enough about the command, so the server is
-    -- asked. With its keys, if they are known, and the route to the nodes that the caller
-    -- has named, if it has.
+  | -- | The table does not tell enough, so the server is asked. With the keys, if they are known,
+    -- and the route to the nodes that the caller has named, if any.
     AskServer (Maybe [ByteString]) (Maybe (Route a))
 
 -- | The route with its key: never 'FirstKey'. \(O(1)\).
@@ -267,9 +255,9 @@ data NodeSet
     AllNodes
   deriving stock (Eq, Ord, Show)
 
--- | Sends the command to the node at this endpoint, whatever its keys or the server's
--- policy for the command. A redirect is not followed but is the command's error. An
--- endpoint outside the cluster is refused.
+-- | Sends the command to the node at this endpoint, whatever its keys or the server's policy for
+-- the command. A redirect is not followed: it is the command's error. An endpoint outside the
+-- cluster is refused.
 --
 -- > run client (onNode node info)
 onNode :: Endpoint -> Command a -> Command a
@@ -294,10 +282,8 @@ onEach nodeSet given = perNode nodeSet given Right
 
 perNode :: NodeSet -> Command a -> (Map Endpoint (Either Error a) -> Either Error b) -> Command b
 perNode nodeSet given conclude =
-  Command
-    { commandRequest = commandRequest given,
-      commandRoute = routeToNamed given (PerNode nodeSet (conclude . Map.fromList . map (fmap (>>= decoded given)))),
-      commandFacts = commandFacts given,
+  given
+    { commandRoute = routeToNamed given (PerNode nodeSet (conclude . Map.fromList . map (fmap (>>= decoded given)))),
       -- A single reply does not tell which node sent it.
       commandDecode = \_ -> Left DecodeError {decodeErrorPath = [], decodeErrorExpected = "replies of nodes", decodeErrorGot = "a reply", decodeErrorCommand = ""}
     }
@@ -352,7 +338,7 @@ commandLabel given = shownLabel (commandName given) (commandKeys given)
 
 -- | The label of the command with these words. Keys that the command table does not know are missing.
 argumentsLabel :: [ByteString] -> ByteString
-argumentsLabel words' = shownLabel (nameFromArguments words') (fromMaybe [] (lookupCommand words' >>= (`Table.commandKeys` words')))
+argumentsLabel words' = shownLabel (nameFromArguments words') (keysByTable words')
 
 -- | The reply to this request without its attributes, or the error if it is an error reply. Unless
 -- the command can fail half-way, an error reply means that nothing was done, and is marked
@@ -412,14 +398,11 @@ data Facts = Facts
 
 -- | What servers say of a command.
 data CommandInfo = CommandInfo
-  { -- | It changes nothing, and any replica may answer it. False for a step of a walk,
-    -- whose cursor is valid on one node only.
+  { -- | See 'factReadOnly'.
     infoReadOnly :: Bool,
     -- | It changes nothing.
     infoHarmless :: Bool,
-    -- | Whether it waits on the server.
     infoBlocking :: Blocking,
-    -- | Which connection it needs.
     infoScope :: Scope,
     -- | An error reply may come after a part was done: for scripts, functions, EXEC,
     -- MIGRATE and DEBUG, and for commands that the command table lacks. An error reply
@@ -507,8 +490,7 @@ readFacts =
 writeFacts :: Facts
 writeFacts = withInfo (\info -> info {infoReadOnly = False, infoHarmless = False}) readFacts
 
--- | Facts of a command that the table lacks, until a server has described it: a write that
--- may fail half-way.
+-- | Facts of a command that no server has described yet: a write that may fail half-way.
 untoldFacts :: Facts
 untoldFacts = withInfo (\info -> info {infoFailsHalfway = True}) writeFacts
 

@@ -10,11 +10,12 @@ module Redis.Internal.Command.ClusterNode
   )
 where
 
-import Control.Monad (guard)
+import Control.Monad (guard, mfilter)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
-import Data.Maybe (mapMaybe)
+import Data.List qualified as List
+import Data.Maybe (fromMaybe, listToMaybe, mapMaybe)
 import Data.Time.Clock (UTCTime)
 import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
 import Redis.Decode (Decoder)
@@ -22,6 +23,7 @@ import Redis.Decode qualified as Decode
 import Redis.Error (DecodeError, Host)
 import Redis.Internal.Command.Argument (decimal)
 import Redis.Internal.Command.Make (Argument (..))
+import Redis.Internal.Command.Record (splitAtChar)
 import Redis.Value (Value (BulkString))
 
 -- | A range of slots, both ends included.
@@ -101,7 +103,7 @@ data Owned
 clusterNodeLine :: ByteString -> Either DecodeError ClusterNode
 clusterNodeLine line = case Char8.words line of
   clusterNodeId : address : flags : primary : ping : pong : epoch : linkState : owned
-    | Just Address {addressIp, addressPort, addressBusPort, addressRest} <- parseAddress address,
+    | Just (clusterNodeIp, clusterNodePort, clusterNodeBusPort, more) <- parseAddress address,
       Just clusterNodePingSent <- timeOf ping,
       Just clusterNodePongReceived <- timeOf pong,
       Just clusterNodeEpoch <- number epoch,
@@ -109,11 +111,11 @@ clusterNodeLine line = case Char8.words line of
       Right
         ClusterNode
           { clusterNodeId,
-            clusterNodeIp = addressIp,
-            clusterNodePort = addressPort,
-            clusterNodeBusPort = addressBusPort,
-            clusterNodeHostname = hostnameOf addressRest,
-            clusterNodeAuxiliary = mapMaybe auxiliary (drop 1 addressRest),
+            clusterNodeIp,
+            clusterNodePort,
+            clusterNodeBusPort,
+            clusterNodeHostname = mfilter (/= "") (listToMaybe more),
+            clusterNodeAuxiliary = mapMaybe (splitAtChar '=') (drop 1 more),
             clusterNodeFlags = filter (/= "noflags") (Char8.split ',' flags),
             clusterNodePrimary = if primary == "-" then Nothing else Just primary,
             clusterNodePingSent,
@@ -126,37 +128,20 @@ clusterNodeLine line = case Char8.words line of
           }
   _ -> Decode.mismatch "a line about a node" (BulkString line)
   where
-    hostnameOf = \case
-      name : _ | not (Char8.null name) -> Just name
-      _ -> Nothing
-    auxiliary text = case Char8.break (== '=') text of
-      (name, rest) | not (Char8.null rest) -> Just (name, Char8.drop 1 rest)
-      _ -> Nothing
     -- 0 means never.
-    timeOf text = moment <$> number text
-    moment millis = if millis == 0 then Nothing else Just (posixSecondsToUTCTime (fromIntegral millis / 1000))
+    timeOf text = fmap (posixSecondsToUTCTime . (/ 1000) . fromIntegral) . mfilter (/= 0) . Just <$> number text
 
--- | @ip:port\@port,hostname,name=value …@
-data Address = Address
-  { addressIp :: ByteString,
-    addressPort :: Int64,
-    addressBusPort :: Maybe Int64,
-    -- | The other parts between commas, the hostname first.
-    addressRest :: [ByteString]
-  }
-
-parseAddress :: ByteString -> Maybe Address
+-- | Reads @ip:port\@port,hostname,name=value …@: the host, both ports, and the other parts, the hostname first.
+parseAddress :: ByteString -> Maybe (ByteString, Int64, Maybe Int64, [ByteString])
 parseAddress text = do
-  let (place, addressRest) = case Char8.split ',' text of
-        first : rest -> (first, rest)
-        [] -> ("", [])
+  let (place, more) = fromMaybe (text, []) (List.uncons (Char8.split ',' text))
       -- An IPv6 address contains colons, too.
       (hostAndColon, ports) = Char8.breakEnd (== ':') place
       (portText, busText) = Char8.break (== '@') ports
   guard (not (Char8.null hostAndColon))
-  addressPort <- number portText
-  addressBusPort <- if Char8.null busText then Just Nothing else Just <$> number (Char8.drop 1 busText)
-  pure Address {addressIp = Char8.take (Char8.length hostAndColon - 1) hostAndColon, addressPort, addressBusPort, addressRest}
+  port <- number portText
+  busPort <- if Char8.null busText then Just Nothing else Just <$> number (Char8.drop 1 busText)
+  pure (Char8.take (Char8.length hostAndColon - 1) hostAndColon, port, busPort, more)
 
 -- | @5@, @5-9@, @[5->-id]@ or @[5-<-id]@.
 parseOwned :: ByteString -> Maybe Owned

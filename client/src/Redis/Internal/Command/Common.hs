@@ -72,16 +72,14 @@ countedKeys names = int (fromIntegral (length names)) : keys names
 fieldsWithValues :: Foldable f => f (ByteString, ByteString) -> [Argument]
 fieldsWithValues = concatMap (\(name, new) -> [arg name, arg new])
 
--- | A command that runs a program, given its text, digest or name, then its keys and its
--- other arguments.
+-- | Runs a program, given its text, digest or name, then its keys and its other arguments.
 program :: Name -> ByteString -> [ByteString] -> [ByteString] -> Command Value
 program name which names arguments =
   command name (arg which : countedKeys names <> args arguments) Decode.value
 
 -- | How many elements to draw at random. A negative number counts as 0.
 data Draw
-  = -- | This many different elements, or all if there are fewer. Sent as a positive
-    -- count.
+  = -- | This many different elements, or all if there are fewer. Sent as a positive count.
     Distinct Int64
   | -- | Exactly this many elements, each drawn from all, so that one may come several
     -- times. Sent as a negative count.

@@ -80,8 +80,7 @@ data Argument
     Keys [ByteString]
   | -- | An argument that is not a key.
     Plain ByteString
-  | -- | The reason why no server accepts an argument, and the argument. The command is
-    -- refused before it is sent.
+  | -- | Why no server accepts an argument, and the argument: the command is not sent.
     Unfit String ByteString
 
 -- | The words that are sent.
@@ -119,8 +118,7 @@ command name arguments decoder = case arguments of
   [Key a, Plain b] -> command2 name a b decoder
   [Key a, Plain b, Plain c] -> command3 name a b c decoder
   _ -> commandOf name arguments decoder
--- Inlined, because a caller's short list of arguments is known at compile time and
--- vanishes.
+-- Inlined: a caller's short list of arguments is known at compile time, and vanishes.
 {-# INLINE command #-}
 
 command1 :: Name -> ByteString -> Decoder a -> Command a
@@ -233,8 +231,7 @@ factsFromEntry entry commandWords' =
   where
     harmless = entryReadOnly entry || changesNothing entry
     scope
-      -- An old server does not tell a command's categories, so the effect on the
-      -- connection is unknown.
+      -- Old servers tell no categories, so the effect on the connection is unknown.
       | changesConnection entry = maybe OwnConnection (const ConnectionState) (entryCategories entry)
       | overtakes entry = ControlConnection
       | holdsUp entry = OwnConnection
@@ -275,11 +272,10 @@ splitStep entry = case (entryRequestPolicy entry, entryKeySpecs entry) of
   (Just RequestMultiShard, [KeySpec (BeginAt 1) (KeyRange (-1) step limit) False]) | limit < 2 -> Just step
   _ -> Nothing
 
--- | The command as it is sent this many seconds after it began. A server counts a
--- timeout from when it receives the command, so the remaining time replaces the timeout
--- among the words. A command without a timeout, or with one whose position is not
--- known, stays as it is. At least two milliseconds remain, within which the server
--- gives its reply for a wait without a result. \(O(n)\).
+-- | The command as it is sent this many seconds after it began. A server counts a timeout from when
+-- it receives the command, so the remaining time replaces the timeout among the words. A command
+-- whose timeout is not found stays as it is. At least two milliseconds remain, within which the
+-- server replies to a wait without a result. \(O(n)\).
 withRemaining :: Double -> Command a -> Command a
 withRemaining passed given@Command {commandFacts} = case factBlocking commandFacts of
   BlocksFor limit

@@ -14,6 +14,7 @@ module Redis.Internal.Command.Record
     -- * Texts
     linesOf,
     colonFields,
+    splitAtChar,
     equalsFields,
 
     -- * Single values
@@ -29,7 +30,7 @@ import Control.Monad (join)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (dropWhileEnd)
-import Data.Maybe (fromMaybe)
+import Data.Maybe (fromMaybe, mapMaybe)
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration
@@ -92,14 +93,13 @@ linesOf = fmap (filter (not . Char8.null) . map (Char8.takeWhile (/= '\r')) . Ch
 -- | Reads lines such as @name:value@. Lines without a colon, which are headings, are left
 -- out. \(O(n)\).
 colonFields :: Decoder [(ByteString, ByteString)]
-colonFields reply = do
-  found <- linesOf reply
-  pure
-    [ (name, Char8.drop 1 rest)
-      | line <- found,
-        let (name, rest) = Char8.break (== ':') line,
-        not (Char8.null rest)
-    ]
+colonFields = fmap (mapMaybe (splitAtChar ':')) . linesOf
+
+-- | What is before and after the first such character; nothing without one.
+splitAtChar :: Char -> ByteString -> Maybe (ByteString, ByteString)
+splitAtChar mark text = case Char8.break (== mark) text of
+  (_, "") -> Nothing
+  (name, rest) -> Just (name, Char8.drop 1 rest)
 
 -- | Reads the first line of a text, of words such as @name=value@, into a record, for
 -- 'Decode.field'. Words without an equals sign belong to the value before them: the path of a Unix

@@ -11,7 +11,6 @@ where
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isAlphaNum, isAscii, isPrint, toUpper)
-import Data.List qualified as List
 import Numeric (showHex)
 
 -- | The words on one line. Words that a prompt would split or not print are quoted, long
@@ -44,11 +43,10 @@ redacted commandArguments = case (map upper (take 2 commandArguments), commandAr
   ("AUTH" : _, name : secrets) -> name : map (const hidden) secrets
   ("HELLO" : _, name : options) -> name : afterAuth 2 options
   (["ACL", "SETUSER"], acl : setuser : user : rules) -> acl : setuser : user : map rule rules
-  (["CONFIG", "SET"], config : set : settings) -> config : set : concatMap setting (inTwos settings)
+  (["CONFIG", "SET"], _) -> afterWords 2
   ("MIGRATE" : _, name : options) -> name : afterAuth 1 options
-  (["SENTINEL", "CONFIG"], sentinel : config : set : settings) -> sentinel : config : set : concatMap setting (inTwos settings)
-  (["SENTINEL", "SET"], sentinel : set : primary : settings) ->
-    sentinel : set : primary : concatMap setting (inTwos settings)
+  (["SENTINEL", "CONFIG"], _) -> afterWords 3
+  (["SENTINEL", "SET"], _) -> afterWords 3
   _ -> commandArguments
   where
     -- In HELLO, a user and a password follow AUTH; in MIGRATE, a password follows AUTH,
@@ -72,22 +70,16 @@ redacted commandArguments = case (map upper (take 2 commandArguments), commandAr
       Just (mark, _) | mark `elem` (">#<!" :: String) -> Char8.singleton mark <> hidden
       _ -> word
 
-    setting = \case
-      [name, _]
-        | secretSetting (upper name) -> [name, hidden]
-      other -> other
-
+    -- Names and values of settings, after this many words.
+    afterWords count = let (begin, pairs) = splitAt count commandArguments in begin <> settings pairs
+    settings = \case
+      name : value : rest -> name : (if secretSetting (upper name) then hidden else value) : settings rest
+      rest -> rest
     secretSetting name = any (`Char8.isInfixOf` name) ["PASS", "SECRET"] || "AUTH" `Char8.isSuffixOf` name
 
 -- | The mark in the place of a secret.
 hidden :: ByteString
 hidden = "<secret>"
-
-inTwos :: [a] -> [[a]]
-inTwos = \case
-  one : other : rest -> [one, other] : inTwos rest
-  [] -> []
-  rest -> [rest]
 
 -- | A word as one types it: in quotes where needed, and cut if it is long.
 quoted :: ByteString -> ByteString
@@ -105,7 +97,7 @@ quoted word
       | char == '\r' = "\\r"
       | char == '\t' = "\\t"
       | isAscii char && isPrint char = [char]
-      | otherwise = "\\x" <> List.replicate (2 - length (hex char)) '0' <> hex char
+      | otherwise = "\\x" <> replicate (2 - length (hex char)) '0' <> hex char
     hex char = showHex (fromEnum char) ""
     more = if Char8.length word > longest then "... (" <> show (Char8.length word) <> " bytes)" else ""
 

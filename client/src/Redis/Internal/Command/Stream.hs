@@ -52,8 +52,7 @@ data StreamId = StreamId
   }
   deriving stock (Eq, Ord, Show)
 
--- | The lowest id of a point in time, rounded up to the millisecond. A time before 1970 counts
--- as 1970.
+-- | The lowest id of a point in time, rounded up to the millisecond; at the earliest of 1970.
 --
 -- > xtrim "events" (Minid TrimExactly (streamIdAt yesterday))
 streamIdAt :: UTCTime -> StreamId
@@ -149,8 +148,7 @@ block = \case
   WaitFor limit -> [arg "BLOCK", int (max 1 (inMilliseconds limit))]
   WaitForever -> [arg "BLOCK", int 0]
 
--- | What becomes of the groups' references to an entry that is deleted: the groups in which it is
--- pending.
+-- | What becomes of references to a deleted entry, by groups in which it is pending.
 data StreamReferences
   = -- | KEEPREF: they stay, and the entry stays pending without its fields. Commands without this
     -- choice do the same.

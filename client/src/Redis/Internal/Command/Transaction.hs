@@ -1,8 +1,7 @@
 -- | A transaction as a value: the commands that are queued, and how EXEC's reply is read.
 --
--- The type is an 'Applicative' and not a 'Monad'. A command cannot depend on the result
--- of another command of the same transaction, because there is no result before EXEC; a
--- program that tries does not compile.
+-- The type is an 'Applicative' and not a 'Monad'. A command cannot depend on another's result,
+-- because there is none before EXEC; a program that tries does not compile.
 module Redis.Internal.Command.Transaction
   ( Transaction,
     queued,
@@ -77,8 +76,7 @@ transactionExec (Transaction conditions _ _) = fromArguments ("EXEC" : concatMap
       ExecIfPresent name -> ["XX", name]
 
 data Queued = Queued
-  { -- | The command as it is sent; its reply is the server's confirmation that it is
-    -- queued.
+  { -- | As it is sent; its reply is the server's confirmation that it is queued.
     queuedCommand :: Command Value,
     queuedKeys :: [ByteString],
     -- | The reason to refuse the command, if there is one.
@@ -93,16 +91,14 @@ data Bounds = Bounds
     boundsArgument :: Int
   }
 
--- | The number of commands in the transaction, and the replies that have not been read
--- yet.
+-- | The number of commands in the transaction, and the replies not read yet.
 data Results = Results Int [Value]
 
 -- | The result that the first replies give, and the remaining replies.
 type Reading a = (Either Error a, Results)
 
 instance Functor Transaction where
-  fmap f (Transaction conditions queue reading) = Transaction conditions queue $ \results ->
-    let (result, rest) = reading results in (f <$> result, rest)
+  fmap f (Transaction conditions queue reading) = Transaction conditions queue (first (fmap f) . reading)
 
 instance Applicative Transaction where
   pure a = Transaction [] Seq.empty ((,) (Right a))
@@ -115,21 +111,20 @@ instance Applicative Transaction where
 -- | A transaction of one command. If the command fails when it runs, the transaction fails with
 -- its error; the commands beside it have run all the same.
 queued :: Command a -> Transaction a
-queued given = Transaction [] (Seq.singleton (queuedOf given)) $ \results@(Results count _) ->
-  let (result, rest) = next given results
-   in (either (Left . inPart count) Right result, rest)
+queued given = single given $ \results@(Results count _) -> first (first (inPart count)) (next given results)
   where
     -- The error of one command tells nothing about the others, which have run.
     inPart count = \case
       ReplyError failed | count > 1 -> ReplyError failed {serverErrorDelivery = MaybeExecuted}
       other -> other
 
--- | A transaction of one command, with the command's own result or 'Error'. If the
--- command fails, the transaction does not. The error's delivery is that of this command
--- alone.
+-- | A transaction of one command, with its own result or 'Error': if it fails, the transaction does
+-- not. The error's delivery is that of this command alone.
 tryQueued :: Command a -> Transaction (Either Error a)
-tryQueued given = Transaction [] (Seq.singleton (queuedOf given)) $ \results ->
-  let (result, rest) = next given results in (Right result, rest)
+tryQueued given = single given (first Right . next given)
+
+single :: Command a -> (Results -> Reading b) -> Transaction b
+single given = Transaction [] (Seq.singleton (queuedOf given))
 
 next :: Command a -> Results -> Reading a
 next given (Results count replies) = case replies of
@@ -142,12 +137,10 @@ queuedOf :: Command a -> Queued
 queuedOf given =
   Queued
     { queuedCommand =
-        Command
-          { commandRequest = commandRequest given,
-            commandRoute = case commandRoute given of
+        given
+          { commandRoute = case commandRoute given of
               AnyNodeFor slot -> AnyNodeFor slot
               _ -> AnyNode,
-            commandFacts = commandFacts given,
             commandDecode = Right
           },
       queuedKeys = commandKeys given,
@@ -174,8 +167,7 @@ queuedOf given =
       NodesOwn | severalNodes -> refused
       _ -> Nothing
 
--- | The commands that are queued, in order. The reply to each is the server's
--- confirmation that it is queued.
+-- | The commands, in order. The reply to each is the server's confirmation that it is queued.
 transactionCommands :: Transaction a -> [Command Value]
 transactionCommands (Transaction _ queue _) = map queuedCommand (toList queue)
 
@@ -210,8 +202,7 @@ transactionFacts (Transaction conditions queue _) =
 transactionKeys :: Transaction a -> [ByteString]
 transactionKeys (Transaction conditions queue _) = map conditionKey conditions <> concatMap queuedKeys queue
 
--- | The reason to refuse a transaction, if there is one. It is refused as a whole: nothing of
--- it is sent.
+-- | The reason to refuse a transaction, if there is one. Then nothing of it is sent.
 transactionRefusal :: Bounds -> Transaction a -> Maybe Refusal
 transactionRefusal bounds transaction@(Transaction conditions queue _) =
   asum (fmap (($ bounds) . queuedRefusal) queue) <|> tooLong <|> crossing
