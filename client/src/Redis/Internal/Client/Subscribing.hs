@@ -531,7 +531,8 @@ said now pubSub live answer state = case answer of
 
     proven question it =
       it
-        { liveProven = max (liveProven it) (questionSent question),
+        { -- A server may end a shard channel by itself before it sees this question.
+          liveProven = if questionAsk question == Unsubscribe OfShard then liveProven it else max (liveProven it) (questionSent question),
           liveProbed = if questionAsk question == Probe then Nothing else liveProbed it,
           liveAnswered = True
         }
@@ -544,7 +545,7 @@ said now pubSub live answer state = case answer of
 
     -- The server itself has ended the topic.
     ended name st = case stageAt pubSub name st of
-      Just (Confirmed _) -> settle now name (emit (Tell (EndedShardChannel (pubSubEndpoint pubSub))) (later soon (Just (liveProven live)) name st))
+      Just (Confirmed _) -> settle now name (emit (Tell (EndedShardChannel (pubSubEndpoint pubSub))) (later soon (Just (min (horizonAt now st) (liveProven live))) name st))
       _ -> st
 
     -- The failures that each delay is computed for. A server that ended a topic usually knows
@@ -664,14 +665,18 @@ placed now name entry state = settled {stateUnplaced = (if null wanted then Set.
       KeyEvents _ -> True
       _ -> False
     heard = or [True | Heard _ <- IntMap.elems (entrySubscribers entry)]
-    horizon = now - settingsHorizon (stateSettings state)
+    horizon = horizonAt now state
 
     (left, owedByThem) = foldl' away (state, entryMissed entry) removed
     away (st, owed) (pubSub, stage) = case stage of
-      Waiting pending _ -> (dropStage name pubSub st, earliest pending owed)
-      Asked pending -> (putStage name pubSub (Asked Nothing) st, earliest pending owed)
-      Confirmed since -> (leave pubSub name st, earliest (Just (max since (missedSince pubSub))) owed)
+      Waiting pending _ -> (dropStage name pubSub st, earliest (wrongFor pending) owed)
+      Asked pending -> (putStage name pubSub (Asked Nothing) st, earliest (wrongFor pending) owed)
+      Confirmed _ -> (leave pubSub name st, earliest (Just (missedSince pubSub)) owed)
       Leaving -> (st, owed)
+
+    wrongFor = case name of
+      ShardChannel _ -> fmap (min horizon)
+      _ -> id
 
     -- A topic may have been elsewhere for as long as the map is old, but a node that is no primary any more
     -- has no newer key events.
@@ -690,6 +695,11 @@ placed now name entry state = settled {stateUnplaced = (if null wanted then Set.
       | not heard = Nothing
       | everywhere = earliest (Just horizon) owedByThem
       | otherwise = owedByThem
+
+-- | The earliest time at which the map in use may have been made. A slot that has left its node
+-- has done so since then.
+horizonAt :: Nanos -> State -> Nanos
+horizonAt now state = now - settingsHorizon (stateSettings state)
 
 -- | Asks for a topic on a pub/sub connection where it waits, if that is possible now.
 goOn :: Nanos -> Topic -> State -> PubSubConnection -> State

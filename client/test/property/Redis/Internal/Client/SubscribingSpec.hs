@@ -51,6 +51,11 @@ spec = describe "subscribing" $ do
     let sent = publish (ShardChannel "s") (worldOwner hearing) hearing
      in checked (settledDown (look (moved (TcpEndpoint "n2" 1) (foldl' (\w _ -> later w) sent [1 .. 20 :: Int]))))
 
+  Hspec.it "says that what went to a node's successor is missing, although the node has answered since and is lost before it learns" $
+    let owner = TcpEndpoint "n2" 1
+        answered = everything (later (publish (ShardChannel "s") owner (movedUnseen owner hearing)))
+     in checked (settledDown (look (lostWith (ShardChannel "s") answered)))
+
   Hspec.it "says that key events may be missing that are on their way from a node that is a primary no more" $
     let sent = publish (KeyEvents "k") (TcpEndpoint "n3" 1) hearing
         others = filter (/= TcpEndpoint "n3" 1) (toList nodes)
@@ -59,14 +64,15 @@ spec = describe "subscribing" $ do
      in [since | Missed 1 (KeyEvents "k") since <- told, since < worldNow sent] `shouldSatisfy` not . null
 
   Hspec.it "moves channels and patterns to another node when their node's connection is lost or cannot be opened" $
-    let lost = case [(number, conn) | (number, conn) <- Map.toList (worldConns hearing), Channel "a" `Set.member` connKnows conn] of
-          [(number, conn)] -> event (Lost (connLine conn) number ClosedByPeer) hearing {worldConns = Map.delete number (worldConns hearing)}
-          _ -> hearing
+    let lost = lostWith (Channel "a") hearing
         refused = foldl' (\w (pubSub, number) -> opened False pubSub number w) lost [opening | opening@(pubSub, _) <- worldOpening lost, pubSub `elem` pubSubsFor (worldState lost) (Channel "a")]
         homes name = map (`pubSubsFor` name) [worldState hearing, worldState lost, worldState refused]
      in forM_ [Channel "a", Channel "b", Pattern "a"] $ \name ->
           homes name `shouldSatisfy` \pubSubs -> all ((== 1) . length) pubSubs && and (zipWith (/=) pubSubs (drop 1 pubSubs))
   where
+    lostWith name world = case [(number, conn) | (number, conn) <- Map.toList (worldConns world), name `Set.member` connKnows conn] of
+      [(number, conn)] -> event (Lost (connLine conn) number ClosedByPeer) world {worldConns = Map.delete number (worldConns world)}
+      _ -> world
     -- All topics are heard, and nothing is on its way.
     hearing = quiet (event (Want 1 (toList topics)) (newWorld 0) {worldWanted = Map.fromList [((1, name), Nothing) | name <- toList topics]})
 
@@ -105,6 +111,10 @@ data World = World
     worldOpening :: [(PubSubConnection, Int)],
     -- | The node that serves the slot.
     worldOwner :: Endpoint,
+    -- | Nodes that served it and have not learnt that another one does.
+    worldStale :: Set Endpoint,
+    -- | When the client looked at the map last.
+    worldLooked :: Nanos,
     -- | By stream: the number and the time of each message, the last first.
     worldPublished :: Map Stream [(Int, Nanos)],
     worldHeard :: Map SubscriberId [Told],
@@ -131,6 +141,8 @@ newWorld seed =
         worldConns = Map.empty,
         worldOpening = [],
         worldOwner = case nodes of first :| _ -> first,
+        worldStale = Set.empty,
+        worldLooked = 0,
         worldPublished = Map.empty,
         worldHeard = Map.empty,
         worldWanted = Map.empty,
@@ -141,7 +153,7 @@ newWorld seed =
 
 look :: World -> World
 look world =
-  event (ServersChanged Servers {serversPrimaries = toList nodes, serversMembers = Set.fromList (toList nodes), serversOwner = \_ -> Just (worldOwner world), serversClustered = True}) world
+  event (ServersChanged Servers {serversPrimaries = toList nodes, serversMembers = Set.fromList (toList nodes), serversOwner = \_ -> Just (worldOwner world), serversClustered = True}) world {worldLooked = worldNow world}
 
 -- | Steps the machine and performs its actions.
 event :: Event -> World -> World
@@ -164,7 +176,7 @@ event what world = noted (foldl' act world {worldNow = now, worldState = state} 
 
 -- | Performs the event that a number chooses.
 chosen :: Int -> World -> World
-chosen choice world = case choice `mod` 12 of
+chosen choice world = case choice `mod` 13 of
   0 -> whoWants (\subscriber name w -> event (Want subscriber [name]) w {worldWanted = Map.insertWith (\_ old -> old) (subscriber, name) Nothing (worldWanted w)})
   1 | rest `mod` 3 == 0 -> whoWants (\subscriber name w -> event (Unwant subscriber [name]) w {worldWanted = Map.delete (subscriber, name) (worldWanted w), worldHeard = Map.adjust (filter ((/= name) . about)) subscriber (worldHeard w)})
   2 -> publish (pick topics) (pick nodes) world
@@ -172,14 +184,17 @@ chosen choice world = case choice `mod` 12 of
   4 | rest `mod` 5 == 0, (number, conn) : _ <- rotated (Map.toList (worldConns world)) -> event (Lost (connLine conn) number ClosedByPeer) world {worldConns = Map.delete number (worldConns world)}
   5 | (pubSub, number) : _ <- worldOpening world -> opened (rest `mod` 4 > 0) pubSub number world
   6 -> later world
-  7 | rest `mod` 3 == 0 -> moved (pick nodes) world
+  7
+    | rest `mod` 3 == 0 -> moved (pick nodes) world
+    | rest `mod` 3 == 1 -> movedUnseen (pick nodes) world
   8 -> look world
   9 | rest `mod` 4 == 0, (number, conn) : _ <- rotated (Map.toList (worldConns world)) -> answeredBy number conn (Just "LOADING Redis is loading the dataset in memory") world
   10 | (number, conn) : _ <- rotated (Map.toList (worldConns world)) -> answeredBy number conn Nothing world
+  11 -> learnt world
   _ | (number, conn) : _ <- rotated (Map.toList (worldConns world)) -> delivered number conn world
   _ -> world
   where
-    rest = choice `quot` 12
+    rest = choice `quot` 13
     pick (first :| others) = case drop (rest `mod` (1 + length others)) (first : others) of
       one : _ -> one
       [] -> first
@@ -189,8 +204,11 @@ chosen choice world = case choice `mod` 12 of
       Heard' (name, _) _ -> name
       Missed' name _ -> name
 
+-- | Time passes. The client's map does not become older than it may.
 later :: World -> World
-later world = event (Tick IntMap.empty) world {worldNow = worldNow world + 100000000}
+later world = event (Tick IntMap.empty) looked {worldNow = worldNow looked + 100000000}
+  where
+    looked = if worldNow world - worldLooked world > 800000000 then look world else world
 
 opened :: Bool -> PubSubConnection -> Int -> World -> World
 opened well pubSub number world
@@ -219,10 +237,24 @@ publish name node world = world {worldNow = now, worldPublished = Map.insertWith
 moved :: Endpoint -> World -> World
 moved owner world
   | owner == worldOwner world = world
-  | otherwise = world {worldOwner = owner, worldConns = Map.map end (worldConns world)}
+  | otherwise = learntAt (worldOwner world) (movedUnseen owner world)
+
+-- | Gives the slot a new owner, of which the old one does not know yet. The new one knows who had it.
+movedUnseen :: Endpoint -> World -> World
+movedUnseen owner world
+  | owner == worldOwner world = world
+  | otherwise = let known = learntAt owner world in known {worldOwner = owner, worldStale = Set.insert (worldOwner world) (worldStale known)}
+
+-- | Every node learns who the owner is.
+learnt :: World -> World
+learnt world = foldl' (flip learntAt) world (worldStale world)
+
+-- | A node learns that the slot has another owner, and ends its shard subscriptions.
+learntAt :: Endpoint -> World -> World
+learntAt node world = world {worldStale = Set.delete node (worldStale world), worldConns = Map.map end (worldConns world)}
   where
     end conn
-      | ShardChannel "s" `Set.member` connKnows conn = conn {connKnows = Set.delete (ShardChannel "s") (connKnows conn), connComing = connComing conn |> Answer (Ended OfShard "s")}
+      | pubSubEndpoint (connLine conn) == node, ShardChannel "s" `Set.member` connKnows conn = conn {connKnows = Set.delete (ShardChannel "s") (connKnows conn), connComing = connComing conn |> Answer (Ended OfShard "s")}
       | otherwise = conn
 
 -- | The server answers one question.
@@ -236,7 +268,7 @@ answeredBy number conn refusal world = case connAsked conn of
       (Subscribe _, Just text) -> [saying (Refusal (serverErrorFromText text))]
       (Subscribe kind, Nothing)
         | any (`Set.member` worldRefused world) (questionTopics question) -> [saying (Refusal (serverErrorFromText "NOPERM no"))]
-        | kind == OfShard, endpoint /= worldOwner world -> [saying (Refusal (serverErrorFromText ("MOVED " <> Char8.pack (show (slotNumber (keySlot "s"))) <> " " <> Char8.pack (renderEndpoint (worldOwner world)))))]
+        | kind == OfShard, endpoint /= worldOwner world, endpoint `Set.notMember` worldStale world -> [saying (Refusal (serverErrorFromText ("MOVED " <> Char8.pack (show (slotNumber (keySlot "s"))) <> " " <> Char8.pack (renderEndpoint (worldOwner world)))))]
         | otherwise -> [\it -> saying (Began kind (topicName name)) it {connKnows = Set.insert name (connKnows it)} | name <- questionTopics question]
       (Unsubscribe kind, _) -> [\it -> saying (Ended kind (topicName name)) it {connKnows = Set.delete name (connKnows it)} | name <- questionTopics question]
       (Probe, _) -> [saying Ponged]
@@ -257,7 +289,7 @@ delivered number conn world = case connComing conn of
 -- | Delivers everything on its way, makes the client learn of the moves, and then publishes a last
 -- message on each topic.
 settledDown :: World -> World
-settledDown world = quiet (look (foldl' (flip (uncurry publish)) (quiet (look world)) ((,) <$> toList topics <*> toList nodes)))
+settledDown world = quiet (look (foldl' (flip (uncurry publish)) (quiet (look (learnt world))) ((,) <$> toList topics <*> toList nodes)))
 
 quiet :: World -> World
 quiet = go (200 :: Int)
@@ -269,8 +301,12 @@ quiet = go (200 :: Int)
       where
         settled = left < 190 && null (worldOpening world) && all idle (Map.elems (worldConns world))
         idle conn = Seq.null (connComing conn) && all ((== Probe) . questionAsk) (toList (connAsked conn))
-    everything world = foldl' perConn (foldl' (\w (pubSub, number) -> opened True pubSub number w) world (worldOpening world)) (Map.keys (worldConns world))
-    perConn world number = foldl' (\w act -> maybe w (\conn -> act number conn w) (Map.lookup number (worldConns w))) world (replicate 30 (\n conn w -> answeredBy n conn Nothing w) <> replicate 200 delivered)
+
+-- | Opens what is to be opened, and delivers and answers everything on its way.
+everything :: World -> World
+everything world = foldl' perConn (foldl' (\w (pubSub, number) -> opened True pubSub number w) world (worldOpening world)) (Map.keys (worldConns world))
+  where
+    perConn w number = foldl' (\known act -> maybe known (\conn -> act number conn known) (Map.lookup number (worldConns known))) w (replicate 30 (\n conn -> answeredBy n conn Nothing) <> replicate 200 delivered)
 
 -- | The property that nothing is wrong with the world.
 checked :: World -> Property
