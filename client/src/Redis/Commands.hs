@@ -1,5 +1,6 @@
 -- | All commands, as values. Import this module qualified, or import single names: many names clash
--- with those of other modules. Complexities are those of the work on the server.
+-- with those of other modules. Complexities are those of the work on the server. A field such as
+-- 'streamInfoOthers' has the fields of a reply that the record does not name.
 --
 -- The repository's @docs/commands.md@ lists all commands and the functions that make them.
 -- In @examples/Tour@ there is a short program for each group, and the first lines of the groups'

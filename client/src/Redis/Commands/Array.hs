@@ -320,7 +320,6 @@ data ArrayInfo = ArrayInfo
     arrayInfoSliceSize :: Int64,
     -- | With 'arinfoFull'.
     arrayInfoFull :: Maybe ArraySlices,
-    -- | Fields that this library does not know.
     arrayInfoOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)

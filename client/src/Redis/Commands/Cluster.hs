@@ -87,7 +87,6 @@ data ShardNode = ShardNode
     -- | How many bytes of changes it has received as a replica, or sent as a primary.
     shardNodeOffset :: Int64,
     shardNodeHealth :: ShardHealth,
-    -- | Fields that newer servers add.
     shardNodeOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
@@ -340,7 +339,6 @@ data ClusterInfo = ClusterInfo
     clusterInfoCurrentEpoch :: Int64,
     -- | The node's own epoch.
     clusterInfoMyEpoch :: Int64,
-    -- | All other fields, in the server's words.
     clusterInfoOthers :: [(ByteString, ByteString)]
   }
   deriving stock (Eq, Show)

@@ -312,7 +312,6 @@ data SlotMigration = SlotMigration
     slotMigrationState :: ByteString,
     -- | More about the state, such as why it failed; may be empty.
     slotMigrationMessage :: ByteString,
-    -- | All other fields, as the server sends them.
     slotMigrationOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
@@ -377,7 +376,6 @@ data MigrationTask = MigrationTask
     migrationTaskEnded :: Maybe UTCTime,
     -- | How long writes to the slots had to wait.
     migrationTaskWritePause :: Duration,
-    -- | All other fields, as the server sends them.
     migrationTaskOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)

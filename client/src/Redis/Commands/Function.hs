@@ -190,7 +190,6 @@ data FunctionLibrary = FunctionLibrary
     libraryFunctions :: [FunctionInfo],
     -- | The code, if the command requested it.
     libraryCode :: Maybe ByteString,
-    -- | Fields that newer servers add.
     libraryOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
@@ -201,7 +200,6 @@ data FunctionInfo = FunctionInfo
     functionDescription :: Maybe ByteString,
     -- | Such as @no-writes@.
     functionFlags :: [ByteString],
-    -- | Fields that newer servers add.
     functionOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)

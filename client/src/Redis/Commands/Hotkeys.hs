@@ -111,7 +111,6 @@ data Hotkeys = Hotkeys
     hotkeysByCpuTime :: [(ByteString, Duration)],
     -- | The keys with most bytes of commands and replies, with that number.
     hotkeysByNetBytes :: [(ByteString, Int64)],
-    -- | All other fields, as the server sends them.
     hotkeysOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)

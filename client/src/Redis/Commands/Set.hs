@@ -176,8 +176,7 @@ sintercardWith SintercardOptions {sintercardLimit} names =
 data SunioncardOptions = SunioncardOptions
   { -- | APPROX: an estimate, which is mostly less than a hundredth off, and costs less memory.
     sunioncardApprox :: Bool,
-    -- | LIMIT: stop counting at this number; 0 is no limit. A negative limit is refused before it
-    -- is sent.
+    -- | LIMIT: like 'sintercardLimit'.
     sunioncardLimit :: Maybe Int64
   }
   deriving stock (Eq, Show)
@@ -196,8 +195,7 @@ sunioncardWith SunioncardOptions {sunioncardApprox, sunioncardLimit} names =
 
 -- | How far to count the members of a difference.
 newtype SdiffcardOptions = SdiffcardOptions
-  { -- | LIMIT: stop counting at this number; 0 is no limit. A negative limit is refused before it
-    -- is sent.
+  { -- | LIMIT: like 'sintercardLimit'.
     sdiffcardLimit :: Maybe Int64
   }
   deriving stock (Eq, Show)

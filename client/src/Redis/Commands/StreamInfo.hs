@@ -56,7 +56,6 @@ data StreamInfo = StreamInfo
     -- | What the server remembers of entries that were added with an
     -- 'Redis.Commands.Stream.Idempotence'; Redis since 8.6.0.
     streamInfoIdempotence :: Maybe StreamIdempotence,
-    -- | Fields that this library does not know.
     streamInfoOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
@@ -127,7 +126,6 @@ data StreamDetails = StreamDetails
     streamDetailsEntries :: [StreamEntry],
     streamDetailsGroups :: [GroupDetails],
     streamDetailsIdempotence :: Maybe StreamIdempotence,
-    -- | Fields that this library does not know.
     streamDetailsOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
@@ -148,7 +146,6 @@ data GroupDetails = GroupDetails
     -- | The first pending entries, as many as the options say.
     groupDetailsPending :: [PendingDelivery],
     groupDetailsConsumers :: [ConsumerDetails],
-    -- | Fields that this library does not know.
     groupDetailsOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
@@ -164,7 +161,6 @@ data ConsumerDetails = ConsumerDetails
     consumerDetailsPelCount :: Int64,
     -- | The first pending entries, as many as the options say.
     consumerDetailsPending :: [PendingDelivery],
-    -- | Fields that this library does not know.
     consumerDetailsOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
@@ -274,7 +270,6 @@ data GroupInfo = GroupInfo
     groupInfoEntriesRead :: Maybe Int64,
     -- | The number of entries that the group has not read yet, if the server can tell; since 7.0.0.
     groupInfoLag :: Maybe Int64,
-    -- | Fields that this library does not know.
     groupInfoOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
@@ -302,7 +297,6 @@ data ConsumerInfo = ConsumerInfo
     consumerInfoIdle :: Duration,
     -- | The time since the consumer last got entries, if it ever did; since 7.2.0.
     consumerInfoInactive :: Maybe Duration,
-    -- | Fields that this library does not know.
     consumerInfoOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)

@@ -373,7 +373,6 @@ data VectorSetInfo = VectorSetInfo
     vectorSetInfoMaxLevel :: Int64,
     -- | The number of elements that have attributes.
     vectorSetInfoAttributesCount :: Int64,
-    -- | All other fields, as the server sends them.
     vectorSetInfoOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)

@@ -50,7 +50,6 @@ data ClientInfo = ClientInfo
     clientInfoLibName :: Maybe ByteString,
     -- | The version of its library, set by CLIENT SETINFO; since 7.2.0.
     clientInfoLibVer :: Maybe ByteString,
-    -- | All other fields of the description.
     clientInfoOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
