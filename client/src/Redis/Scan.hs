@@ -3,14 +3,12 @@
 --
 -- > users <- foldScan client Redis.scanDefaults {Redis.scanMatch = Just "user:*"} (\count _key -> pure (count + 1)) 0
 --
--- A walk returns every element that exists from its beginning to its end at least once, whatever
--- happens meanwhile: in a cluster also while nodes fail over and slots move. It may return or miss
--- an element that comes or goes meanwhile. It may return the same element several times: to return
--- each one once would take memory for all of them.
+-- A walk returns every element that exists from its beginning to its end at least once, in a cluster
+-- also while nodes fail over and slots move. It may return or miss an element that comes or goes
+-- meanwhile, and may return the same element several times.
 --
 -- The client requests the next page before it returns the present one, in a cluster one page of each
--- primary; so the caller's work and the servers' overlap. A page has about 1000 elements by default
--- (the COUNT of the options).
+-- primary. A page has about 1000 elements by default (the COUNT of the options).
 --
 -- A walk can be left at any time, and continued later, also by another process ('walkPosition').
 --
@@ -262,8 +260,7 @@ data AskedFor
     Page KeyFilter (Pending (ScanPage ByteString))
   | ItsStatus (IO (Either Error NodeStatus))
 
--- | Begins a walk over keys. Pages are requested one ahead: while the caller has one page, the next page
--- of that node is on its way, and a page of each other node. There is no thread.
+-- | Begins a walk over keys. There is no thread.
 walkKeys :: WalkOptions -> Client -> ScanOptions -> IO (Walk ByteString)
 walkKeys options client@(Client core) scanning =
   newWalk Keys {keysWalk = beginning, keysTasks = Seq.empty} (Position name . OverKeys . keysWalk) pull

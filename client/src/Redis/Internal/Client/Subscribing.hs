@@ -249,11 +249,6 @@ newState stateSettings stateRandom =
       stateOut = []
     }
 
-isConfirmed :: Stage -> Bool
-isConfirmed = \case
-  Confirmed _ -> True
-  _ -> False
-
 -- | The topic that a server's name stands for.
 topicAt :: PubSubConnection -> Kind -> ByteString -> Topic
 topicAt pubSub kind name = case (kind, pubSubDuty pubSub) of
@@ -724,8 +719,8 @@ openDue now pubSub state = case Map.lookup pubSub (stateLinks state) of
 promote :: Nanos -> Topic -> State -> State
 promote now name = onEntry name $ \entry state ->
   let wanted = pubSubsFor state name
-      isEverywhere = not (null wanted) && and [maybe False isConfirmed (Map.lookup pubSub (entryStages entry)) | pubSub <- wanted]
-   in if isEverywhere then changeEntry name (\known -> known {entrySubscribers = IntMap.map heard (entrySubscribers known)}) state else state
+      confirmed = [pubSub | pubSub <- wanted, Just (Confirmed _) <- [Map.lookup pubSub (entryStages entry)]]
+   in if not (null wanted) && confirmed == wanted then changeEntry name (\known -> known {entrySubscribers = IntMap.map heard (entrySubscribers known)}) state else state
   where
     heard = \case
       New -> Heard now

@@ -23,7 +23,7 @@ where
 
 import Control.Concurrent.STM
 import Control.Exception (SomeException, displayException, mask, mask_, onException, throwIO, try)
-import Control.Monad (unless, void, when)
+import Control.Monad (join, unless, void, when)
 import Data.ByteString (ByteString)
 import Data.Foldable (foldl', for_, traverse_)
 import Data.IntMap.Strict (IntMap)
@@ -31,7 +31,7 @@ import Data.IntMap.Strict qualified as IntMap
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (catMaybes, fromMaybe, isJust, isNothing, mapMaybe)
+import Data.Maybe (catMaybes, fromMaybe, isJust, isNothing)
 import Data.Set qualified as Set
 import Data.Time.Clock (UTCTime, addUTCTime, getCurrentTime)
 import Data.Tuple (swap)
@@ -96,13 +96,6 @@ data Subscriber = Subscriber
     -- | The topics for which callers of 'addTopics' wait, and how many callers.
     subscriberAwaited :: TVar (Map Topic Int)
   }
-
--- | Why waiting for a confirmation has ended.
-data Waited
-  = Settled (Either Error ())
-  | TimeOver
-  | -- | There is news of the cluster: perhaps there is no server to ask.
-    News
 
 -- | A time by both clocks, the monotonic one and the wall clock.
 data Moment = Moment Nanos UTCTime
@@ -270,20 +263,19 @@ addTopics subscriber topics = mask $ \restore -> do
     -- somebody removes them.
     awaitAll over = do
       news <- readTVarIO (clusterNews (subscriptionsCluster subscriptions))
-      atomically (settled `orElse` (TimeOver <$ over) `orElse` (News <$ newsSince news)) >>= \case
-        Settled outcome -> either throwIO pure outcome
-        TimeOver -> whyNot >>= throwIO
-        News -> hopeless >>= maybe (awaitAll over) throwIO
+      join . atomically $
+        settled
+          `orElse` ((whyNot >>= throwIO) <$ over)
+          `orElse` ((hopeless >>= maybe (awaitAll over) throwIO) <$ newsSince news)
 
     settled = do
       ended <- eventQueueEnded (subscriberQueue subscriber)
       refused <- readTVar (subscriberRefused subscriber)
       wanted <- readTVar (subscriberTopics subscriber)
       state <- readTVar (groupState group)
-      case (ended, mapMaybe (`Map.lookup` refused) (topicList topics)) of
-        (Just problem, _) -> pure (Settled (Left problem))
-        (_, problem : _) -> pure (Settled (Left problem))
-        (Nothing, []) -> Settled (Right ()) <$ check (all (isHeard state number) (topicList (topics `topicsAmong` wanted)))
+      case catMaybes (ended : map (`Map.lookup` refused) (topicList topics)) of
+        problem : _ -> pure (throwIO problem)
+        [] -> pure () <$ check (all (isHeard state number) (topicList (topics `topicsAmong` wanted)))
 
     newsSince news = readTVar (clusterNews (subscriptionsCluster subscriptions)) >>= \current -> check (current /= news)
 
@@ -379,17 +371,10 @@ drive subscriptions group = loop Nothing
       due <- nextDue <$> readTVarIO (groupState group)
       now <- preciseNanos
       expired <- maybe (pure retry) (\at -> expiry (secondsFromNanos (at - now))) due
-      wake <-
-        atomically $
-          (Nothing <$ (readTVar (groupOver group) >>= check))
-            `orElse` (Just . Just <$> someActions)
-            `orElse` (Just Nothing <$ expired)
-            `orElse` (Just Nothing <$ newsSince (fst <$> known'))
-            `orElse` (Just Nothing <$ sooner due)
-      case wake of
-        Nothing -> leaveAll
-        Just (Just actions) -> traverse_ (carry subscriptions group) actions *> loop known'
-        Just Nothing -> tickNow *> loop known'
+      join . atomically $
+        (leaveAll <$ (readTVar (groupOver group) >>= check))
+          `orElse` ((\actions -> traverse_ (carry subscriptions group) actions *> loop known') <$> someActions)
+          `orElse` ((tickNow *> loop known') <$ (expired `orElse` newsSince (fst <$> known') `orElse` sooner due))
 
     someActions = do
       first <- readTQueue (groupActions group)

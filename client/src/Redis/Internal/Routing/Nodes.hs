@@ -103,20 +103,17 @@ newNodes setup onTrouble = Nodes setup onTrouble <$> newIORef Map.empty <*> newI
 -- \(O(\log n)\). 'Left' once the client is closed.
 nodeAt :: Nodes -> Endpoint -> IO (Either Error Node)
 nodeAt nodes endpoint =
-  known >>= \case
+  knownNode nodes endpoint >>= \case
     Just node -> pure (Right node)
-    Nothing -> modifyMVar (nodesOpen nodes) $ \open ->
-      known >>= \case
-        Just node -> pure (open, Right node)
-        Nothing
-          | open -> do
-            node <- newNode nodes endpoint
-            modifyIORef' (nodesMap nodes) (Map.insert endpoint node)
-            observeConnection (nodesHooks nodes) (NodeAdded endpoint)
-            pure (open, Right node)
-          | otherwise -> pure (open, Left ClientClosed)
-  where
-    known = Map.lookup endpoint <$> readIORef (nodesMap nodes)
+    Nothing -> modifyMVar (nodesOpen nodes) $ \open -> do
+      again <- knownNode nodes endpoint
+      (,) open <$> case again of
+        Just node -> pure (Right node)
+        Nothing | open -> do
+          node <- newNode nodes endpoint
+          modifyIORef' (nodesMap nodes) (Map.insert endpoint node)
+          Right node <$ observeConnection (nodesHooks nodes) (NodeAdded endpoint)
+        _ -> pure (Left ClientClosed)
 
 newNode :: Nodes -> Endpoint -> IO Node
 newNode Nodes {nodesSetup, nodesOnTrouble} nodeEndpoint = do

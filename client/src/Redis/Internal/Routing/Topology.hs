@@ -199,7 +199,8 @@ data Action
     RefreshFailed [(Endpoint, Error)]
   deriving stock (Eq, Show)
 
-data Round = KnownRound [Endpoint] | SeedRound [Endpoint]
+-- | How nodes are asked together, and which.
+type Round = (RefreshId -> Seconds -> [Endpoint] -> Action, [Endpoint])
 
 data Refresh = Refresh
   { refreshId :: RefreshId,
@@ -370,16 +371,16 @@ start now state@State {stateSettings, stateNextId} =
     seeds = List.nub (NonEmpty.toList (settingsSeeds stateSettings))
     rounds = case settingsRule stateSettings of
       OfCluster ->
-        [KnownRound sample | not (null sample)]
+        [(AskNodes, sample) | not (null sample)]
           -- Enough to find a living node when most have died, and not so many that all of a
           -- large cluster is asked.
-          <> [KnownRound (take 8 others) | not (null others)]
-          <> map SeedRound (chunks 8 seeds)
+          <> [(AskNodes, take 8 others) | not (null others)]
+          <> map ((,) AskSeeds) (chunks 8 seeds)
       -- Asks every server: it is not known beforehand which one is the primary.
-      OfMembers -> [KnownRound (List.nub (known <> seeds))]
+      OfMembers -> [(AskNodes, List.nub (known <> seeds))]
       OfSentinels ->
-        [SeedRound (stateSentinels state) | not (null (stateSentinels state))]
-          <> map SeedRound (chunks 8 (seeds List.\\ stateSentinels state))
+        [(AskSeeds, stateSentinels state) | not (null (stateSentinels state))]
+          <> map ((,) AskSeeds) (chunks 8 (seeds List.\\ stateSentinels state))
     size = 1 + fromIntegral (length known) / 100
     begun =
       state
@@ -401,15 +402,12 @@ start now state@State {stateSettings, stateNextId} =
         }
 
 ask :: Seconds -> Round -> State -> Refresh -> (State, [Action])
-ask now nodes state refresh =
+ask now (action, endpoints) state refresh =
   ( state {stateRefresh = Just refresh {refreshWaiting = Set.fromList endpoints, refreshAsked = length endpoints, refreshUntil = now + within}},
     [action (refreshId refresh) within endpoints]
   )
   where
     within = settingsAnswerWithin (stateSettings state)
-    (action, endpoints) = case nodes of
-      KnownRound known -> (AskNodes, known)
-      SeedRound seeds -> (AskSeeds, seeds)
 
 -- | Ends a round, and with it the refresh, unless there are other nodes to ask.
 conclude :: Seconds -> Refresh -> State -> (State, [Action])

@@ -95,12 +95,10 @@ keeping engine action = withAsync (named "redis in hand" >> forever keep) (const
       threadDelay (asMicros (heartbeatTime (settings engine)))
       withMVar (engineSaying engine) . const $ do
         held <- readTVarIO (engineHeld engine)
-        let byStream = Map.fromListWith (<>) [(stream, [one]) | (stream, one) <- Map.keys held]
-        forM_ (Map.toList byStream) $ \(stream, ids) ->
-          forM_ (NonEmpty.nonEmpty ids) (quietly engine . sayInHand (enginePlace engine) stream)
+        let byStream = Map.fromListWith (<>) [(stream, one :| []) | (stream, one) <- Map.keys held]
+        forM_ (Map.toList byStream) $ \(stream, ids) -> quietly engine (sayInHand (enginePlace engine) stream ids)
       forM_ (workerStreams (settings engine)) $ \stream ->
-        quietly engine (sweep (enginePlace engine) stream (10 `times` workerClaimAfter (settings engine)) "")
-    times n duration = mconcat (replicate n duration)
+        quietly engine (sweep (enginePlace engine) stream (mconcat (replicate 10 (workerClaimAfter (settings engine)))) "")
 
 -- | Runs the action; reports an error and continues.
 quietly :: Engine -> IO () -> IO ()
@@ -309,9 +307,8 @@ untilAnswered report action = go (0 :: Int)
         Right result -> pure result
         Left failed -> do
           report (WorkerTrouble failed)
-          if isPassing failed
-            then threadDelay (setback failures) >> go (failures + 1)
-            else throwIO failed
+          unless (isPassing failed) (throwIO failed)
+          threadDelay (setback failures) >> go (failures + 1)
 
 -- | The text of an exception, at most a thousand characters.
 reason :: SomeException -> ByteString
