@@ -37,7 +37,6 @@ import Tool.Bench.Environment (manifest)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Campaign.Design
 import Tool.Campaign.Measure
-import Tool.Campaign.Plan
 import Tool.Campaign.Report (writeReport)
 import Tool.Campaign.Server (Delayer (..), delayer)
 import Tool.Campaign.Store
@@ -78,16 +77,19 @@ axesOf options = do
     Axes
       { axesServers = servers,
         axesPersistence = campaignPersistence options,
-        axesPlaces = fromMaybe (Place "temporary" temporary :| []) (NonEmpty.nonEmpty (campaignPlaces options)),
+        axesPlaces =
+          fromMaybe (Place "temporary" temporary :| []) (NonEmpty.nonEmpty (campaignPlaces options)),
         axesWorkloads = campaignWorkloads options,
         axesPayloads = campaignPayloads options,
         axesClients = campaignClients options,
         axesNets = campaignNets options
       }
   where
-    found = filterM (fmap isJust . findExecutable) ["redis-server", "valkey-server"] >>= maybe none named . listToMaybe
-    named first = pure (Named first first :| [])
-    none = unavailable "neither redis-server nor valkey-server is on the search path: name one by --spawn"
+    found = do
+      known <- filterM (fmap isJust . findExecutable) ["redis-server", "valkey-server"]
+      maybe none (\name -> pure (Named name name :| [])) (listToMaybe known)
+    none =
+      unavailable "neither redis-server nor valkey-server is on the search path: name one by --spawn"
 
 planOf :: CampaignOptions -> Axes -> Either String Plan
 planOf options axes = plan costs (campaignBudget options) (campaignIterations options) soaks cells

@@ -231,7 +231,7 @@ specNotes =
       Closed -> "closed"
       OpenConstant rate -> "open at " <> Text.pack (describeArrivals (Constant rate))
       OpenPoisson rate -> "open at " <> Text.pack (describeArrivals (Poisson rate))
-      OpenRamp from to -> "open at " <> Text.pack (describeRate from) <> " to " <> Text.pack (describeRate to)
+      OpenRamp from to -> "open at " <> Text.pack (describeRate from <> " to " <> describeRate to)
 
 yesOrNo :: Bool -> Text
 yesOrNo held = if held then "yes" else "no"

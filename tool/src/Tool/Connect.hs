@@ -291,7 +291,8 @@ primariesWithSlots target =
     primaries client >>= \case
       nodes@(first : _) | targetIsCluster target -> do
         views <- View.parseNodes <$> Redis.run client (onNode first (text ["CLUSTER", "NODES"]))
-        let slots = Map.fromList [(place, View.viewSlots view) | view <- views, Just place <- [located first view]]
+        let slots =
+              Map.fromList [(place, View.viewSlots view) | view <- views, Just place <- [located first view]]
         pure [(node, Map.findWithDefault [] node slots) | node <- nodes]
       nodes -> pure [(node, [(0, 16383)]) | node <- nodes]
 
@@ -358,7 +359,6 @@ serverCalls target = withTarget quiet target $ \client ->
   where
     calls nodeSet client = mconcat . Map.elems <$> each nodeSet client calledCommands
 
--- Whether reads may go to replicas.
 readsReplicas :: Target -> Bool
 readsReplicas target = targetReadFrom target /= Config.ReadPrimary
 

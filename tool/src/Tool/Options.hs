@@ -74,7 +74,8 @@ parseArguments password arguments
       BenchReplay it -> BenchReplay it {replayConnection = authorised (replayConnection it)}
       mode -> mode
     modeProblem = \case
-      BenchOnce it -> benchProblem (givenOptions takesNext arguments) it <|> workloadRefusal (benchWorkload it)
+      BenchOnce it ->
+        benchProblem (givenOptions takesNext arguments) it <|> workloadRefusal (benchWorkload it)
       BenchCampaign it -> campaignProblem it
       BenchRecord it -> recordProblem it
       BenchReplay it -> replayProblem it
@@ -108,7 +109,9 @@ programName = "redis-client"
 
 -- | The version of the program, and its compiler.
 versionLine :: String
-versionLine = concat [programName, " ", showVersion version, " (", compilerName, "-", showVersion compilerVersion, ")"]
+versionLine = programName <> " " <> showVersion version <> " (" <> compiler <> ")"
+  where
+    compiler = compilerName <> "-" <> showVersion compilerVersion
 
 -- | The answer for a shell that requests completions: a script to source, or how a word may
 -- continue.

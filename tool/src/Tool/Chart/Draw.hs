@@ -253,8 +253,8 @@ drawBars :: (Double, Bool) -> Double -> Bars -> (Area, [Markup])
 drawBars (width, narrow) top chart =
   (area, marks <> [lines'] <> concat (zipWith group starts (barsGroups chart)))
   where
-    series = barsSeries chart
-    (legendHeight, marks) = legend width top [mark | length series > 1, mark <- zip (map filled [0 ..]) series]
+    named = zip (map filled [0 ..]) (barsSeries chart)
+    (legendHeight, marks) = legend width top (if length named > 1 then named else [])
     bars = [held | each <- barsGroups chart, Just held <- groupBars each]
     ends (low, high) = [low, high]
     scale =

@@ -93,7 +93,6 @@ defaultLoad =
       loadPlan = defaultPlan
     }
 
--- | Parses the options of one run.
 benchOptions :: Parser BenchOptions
 benchOptions = together <$> connectionOptions <*> workloadOptions <*> loadOptions <*> outputOptions
   where
@@ -111,7 +110,7 @@ loadOptions :: Parser LoadOptions
 loadOptions =
   LoadOptions
     <$> seconds "duration" (loadDuration defaultLoad) "Seconds to measure, where no --requests ends it"
-    <*> option wholeNumber (short 'n' <> described "threads" "N" threads <> value (loadThreads defaultLoad) <> showDefault)
+    <*> option wholeNumber (short 'n' <> described "threads" "N" threads <> usually show (loadThreads defaultLoad))
     <*> optionalOption wholeNumber "mux-count" "N" "Connections per node (default: one per capability)"
     <*> numberOption "batch" (loadBatch defaultLoad) batch
     <*> numberOption "keys" (loadKeys defaultLoad) "Different keys, all preloaded"

@@ -147,7 +147,7 @@ connectionProblem ownServer options =
     ]
   where
     tls = connectionTls options
-    isCluster = connectionCluster options || maybe False (isClusterConfig . urlConfig) (connectionUrl options)
+    isCluster = connectionCluster options || any (isClusterConfig . urlConfig) (connectionUrl options)
     hostless = " needs --host: without a host the program starts its own server"
     passwordless = "--user needs a password (--password, or REDISCLI_AUTH)"
     inUrl name = if name == "--tls" then ": a URL says rediss://, and ?ca=FILE" else ""
