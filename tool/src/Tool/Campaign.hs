@@ -19,12 +19,6 @@ import Data.Maybe (catMaybes, fromMaybe, isJust, listToMaybe, mapMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import System.Directory
-  ( createDirectory,
-    doesDirectoryExist,
-    findExecutable,
-    getTemporaryDirectory,
-    removeDirectory,
-  )
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
 import System.IO (hPutStrLn, stderr)

@@ -33,7 +33,6 @@ import Tool.Chart (Unit (..))
 import Tool.Statistics
 import Tool.Text (shown)
 
--- | The comparison of two documents.
 data Comparison = Comparison
   { -- | In the order of the first document.
     comparisonCells :: [Cell],

@@ -75,14 +75,14 @@ mergeDocuments documents@((firstName, first) :| others)
     clockOf document = do
       theirs <- serverTime document
       ours <- serverTime first
-      pure (Clock (clockOffset theirs - clockOffset ours) (clockUncertainty theirs + clockUncertainty ours))
+      let uncertainty = clockUncertainty theirs + clockUncertainty ours
+      pure (Clock (clockOffset theirs - clockOffset ours) uncertainty)
     serverTime document = listToMaybe (mapMaybe (serverClock . runServer) (documentRuns document))
     clockNotes =
       [ name <> ": " <> case clockOf document of
           Just (Clock ahead uncertainty) ->
-            "its clock is ahead of that of " <> firstName <> " by " <> nanos ahead
-              <> ", give or take "
-              <> nanos uncertainty
+            "its clock is ahead of that of " <> firstName
+              <> (" by " <> nanos ahead <> ", give or take " <> nanos uncertainty)
           Nothing ->
             "its clock was not compared with that of " <> firstName <> " and is taken to be the same"
         | (name, document) <- others

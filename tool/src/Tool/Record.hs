@@ -23,15 +23,6 @@ import System.Directory (getTemporaryDirectory, renameFile)
 import System.Exit (ExitCode (..))
 import System.FilePath (takeDirectory, (</>))
 import System.IO
-  ( Handle,
-    IOMode (WriteMode),
-    hClose,
-    hFlush,
-    hPutStrLn,
-    openBinaryFile,
-    stderr,
-    stdout,
-  )
 import System.IO.Error (ioeSetFileName, modifyIOError, tryIOError)
 import System.Timeout (timeout)
 import Tool.Bench.Sink (cannotWrite, isSpecial, refuseFolder)

@@ -12,13 +12,6 @@ module Tool.Relay
 where
 
 import Control.Concurrent.Async
-  ( Async,
-    asyncWithUnmask,
-    cancel,
-    concurrently_,
-    mapConcurrently_,
-    withAsync,
-  )
 import Control.Concurrent.STM
 import Control.Exception (IOException, bracket, finally, mask_, try)
 import Control.Monad (forever, unless, void)

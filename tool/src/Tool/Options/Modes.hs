@@ -31,7 +31,6 @@ import Tool.Options.Connection
 import Tool.Options.Output
 import Tool.Span (parseSpan)
 
--- | What to record, for how long, and into which file.
 data RecordOptions = RecordOptions
   { recordConnection :: ConnectionOptions,
     -- | Seconds. 'Nothing': until the number is reached or Ctrl-C.
@@ -41,7 +40,6 @@ data RecordOptions = RecordOptions
   }
   deriving stock (Eq, Show)
 
--- | What to replay, where, and how fast.
 data ReplayOptions = ReplayOptions
   { replayFile :: FilePath,
     replayConnection :: ConnectionOptions,
@@ -105,7 +103,6 @@ elsewhere :: String -> ConnectionOptions -> Maybe String
 elsewhere needsHost connection =
   refused (not (namesServer connection)) needsHost <|> connectionProblem False connection
 
--- | The options for showing a document again.
 data ReportOptions = ReportOptions
   { reportFile :: FilePath,
     reportOutputs :: Outputs
@@ -121,7 +118,6 @@ reportOptions =
 reportProblem :: ReportOptions -> Maybe String
 reportProblem = outputProblem . reportOutputs
 
--- | The options for comparing two documents.
 data CompareOptions = CompareOptions
   { compareBefore :: FilePath,
     compareAfter :: FilePath,
@@ -163,7 +159,6 @@ compareProblem options =
     unruled = "--significant is for rules with %: no --fail-if has one"
     files = catMaybes [compareHtml options, compareJson options]
 
--- | The options for merging documents of runs that were started together.
 data MergeOptions = MergeOptions
   { mergeFiles :: [FilePath],
     mergeOutputs :: Outputs

@@ -13,7 +13,7 @@ import Tool.Bench.Document hiding (Spec, documentOf)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Campaign.Design
 import Tool.Campaign.Measure (loadArguments, phaseEvents)
-import Tool.Campaign.Report (reportPage, reportText)
+import Tool.Campaign.Report
 import Tool.Campaign.Workload
 import Tool.Options.Load (Check (..))
 
