@@ -58,7 +58,7 @@ reportText planned document =
   Text.unlines . map Text.pack . intercalate [""] . filter (not . null) $
     [ ["# Campaign"],
       about planned document,
-      problems runs,
+      headed "## Not valid\n\nThese numbers must not be used." (map Text.unpack (problemsOf runs)),
       concatMap (("" :) . viewText) (views cells),
       if null soaks then [] else "## Soaks" : concatMap (("" :) . soakText) soaks,
       headed "## After kill -9, and after a power cut" (durabilityLines cells),
@@ -124,13 +124,6 @@ about planned document =
     command = Text.unpack (Text.unwords (manifestCommand facts))
     gigabytes bytes = fixed 1 (fromIntegral bytes / 1e9) <> " GB"
     servers = [Text.unpack (serverName (runServer run)) | run <- documentRuns document]
-
-problems :: [Run] -> [String]
-problems runs = case problemsOf runs of
-  [] -> []
-  found ->
-    ["## Not valid", "", "These numbers must not be used.", ""]
-      <> map (("- " <>) . Text.unpack) found
 
 problemsOf :: [Run] -> [Text]
 problemsOf runs = [runName run <> ": " <> problem | run <- runs, problem <- runProblems run]

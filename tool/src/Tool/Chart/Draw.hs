@@ -41,11 +41,8 @@ draw size top plot = (bottom area + 42, content)
 
 -- From a place on a scale to a coordinate, kept inside the area.
 atX, atY :: Area -> Double -> Double
-atX area place = areaLeft area + areaWidth area * inside place
-atY area place = bottom area - areaHeight area * inside place
-
-inside :: Double -> Double
-inside = max 0 . min 1
+atX area place = areaLeft area + areaWidth area * max 0 (min 1 place)
+atY area place = bottom area - areaHeight area * max 0 (min 1 place)
 
 -- The area of this height below this top, with room for the labels of the y axis.
 areaFor :: Double -> Double -> Double -> Scale -> Area
