@@ -7,7 +7,7 @@ module Tool.Campaign
 where
 
 import Control.Exception (bracket_)
-import Control.Monad (filterM, unless)
+import Control.Monad (filterM, unless, when)
 import Data.Foldable (for_)
 import Data.Functor ((<&>))
 import Data.List (intercalate, nub, sort)
@@ -172,12 +172,7 @@ say = hPutStrLn stderr
 -- Makes the document of the whole campaign, the report, and the exit code. Takes what was known at
 -- the start.
 conclude ::
-  Store ->
-  CampaignOptions ->
-  (Manifest, Delayer) ->
-  Plan ->
-  [(FilePath, String)] ->
-  IO ExitCode
+  Store -> CampaignOptions -> (Manifest, Delayer) -> Plan -> [(FilePath, String)] -> IO ExitCode
 conclude store options (start, delaying) planned failures = do
   disks <- traverse (\(Place label path) -> fmap ((,) label) <$> probeDisk path) places
   let about = described (catMaybes disks) start
@@ -185,15 +180,10 @@ conclude store options (start, delaying) planned failures = do
   soaks <- traverse (\(soak, cell) -> together [StepSoak cell (soakSeconds soak)]) (planSoaks planned)
   let document =
         (documentOf about (catMaybes cells <> map soaked (catMaybes soaks))) {documentNotes = notes}
-  if null (documentRuns document)
-    then invalidRun "nothing could be measured"
-    else do
-      written <- writeReport (storeFolder store) planned document
-      mapM_ (putStrLn . ("written: " <>)) written
-      pure $
-        if null failures && all runValid (documentRuns document)
-          then ExitSuccess
-          else ExitFailure exitInvalid
+  when (null (documentRuns document)) $ invalidRun "nothing could be measured"
+  writeReport (storeFolder store) planned document >>= mapM_ (putStrLn . ("written: " <>))
+  pure $
+    if null failures && all runValid (documentRuns document) then ExitSuccess else ExitFailure exitInvalid
   where
     measuring = campaignMeasuring options
     described disks facts =
