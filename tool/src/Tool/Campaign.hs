@@ -7,7 +7,7 @@ module Tool.Campaign
 where
 
 import Control.Exception (bracket_)
-import Control.Monad (filterM, unless)
+import Control.Monad (filterM, unless, when)
 import Data.Foldable (for_)
 import Data.Functor ((<&>))
 import Data.List (intercalate, nub, sort)
@@ -19,12 +19,6 @@ import Data.Maybe (catMaybes, fromMaybe, isJust, listToMaybe, mapMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import System.Directory
-  ( createDirectory,
-    doesDirectoryExist,
-    findExecutable,
-    getTemporaryDirectory,
-    removeDirectory,
-  )
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
 import System.IO (hPutStrLn, stderr)
@@ -36,7 +30,6 @@ import Tool.Bench.Environment (manifest, probeDisk)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Campaign.Design
 import Tool.Campaign.Measure
-import Tool.Campaign.Plan
 import Tool.Campaign.Report (writeReport)
 import Tool.Campaign.Server (Delayer (..), delayer)
 import Tool.Campaign.Store
@@ -77,16 +70,19 @@ axesOf options = do
     Axes
       { axesServers = servers,
         axesPersistence = campaignPersistence options,
-        axesPlaces = fromMaybe (Place "temporary" temporary :| []) (NonEmpty.nonEmpty (campaignPlaces options)),
+        axesPlaces =
+          fromMaybe (Place "temporary" temporary :| []) (NonEmpty.nonEmpty (campaignPlaces options)),
         axesWorkloads = campaignWorkloads options,
         axesPayloads = campaignPayloads options,
         axesClients = campaignClients options,
         axesNets = campaignNets options
       }
   where
-    found = filterM (fmap isJust . findExecutable) ["redis-server", "valkey-server"] >>= maybe none named . listToMaybe
-    named first = pure (Named first first :| [])
-    none = unavailable "neither redis-server nor valkey-server is on the search path: name one by --spawn"
+    found = do
+      known <- filterM (fmap isJust . findExecutable) ["redis-server", "valkey-server"]
+      maybe none (\name -> pure (Named name name :| [])) (listToMaybe known)
+    none =
+      unavailable "neither redis-server nor valkey-server is on the search path: name one by --spawn"
 
 planOf :: CampaignOptions -> Axes -> Either String Plan
 planOf options axes = plan costs (campaignBudget options) (campaignIterations options) soaks cells
@@ -175,12 +171,7 @@ say = hPutStrLn stderr
 -- Makes the document of the whole campaign, the report, and the exit code. Takes what was known at
 -- the start.
 conclude ::
-  Store ->
-  CampaignOptions ->
-  (Manifest, Delayer) ->
-  Plan ->
-  [(FilePath, String)] ->
-  IO ExitCode
+  Store -> CampaignOptions -> (Manifest, Delayer) -> Plan -> [(FilePath, String)] -> IO ExitCode
 conclude store options (start, delaying) planned failures = do
   disks <- traverse (\(Place label path) -> fmap ((,) label) <$> probeDisk path) places
   let about = described (catMaybes disks) start
@@ -188,15 +179,10 @@ conclude store options (start, delaying) planned failures = do
   soaks <- traverse (\(soak, cell) -> together [StepSoak cell (soakSeconds soak)]) (planSoaks planned)
   let document =
         (documentOf about (catMaybes cells <> map soaked (catMaybes soaks))) {documentNotes = notes}
-  if null (documentRuns document)
-    then invalidRun "nothing could be measured"
-    else do
-      written <- writeReport (storeFolder store) planned document
-      mapM_ (putStrLn . ("written: " <>)) written
-      pure $
-        if null failures && all runValid (documentRuns document)
-          then ExitSuccess
-          else ExitFailure exitInvalid
+  when (null (documentRuns document)) $ invalidRun "nothing could be measured"
+  writeReport (storeFolder store) planned document >>= mapM_ (putStrLn . ("written: " <>))
+  pure $
+    if null failures && all runValid (documentRuns document) then ExitSuccess else ExitFailure exitInvalid
   where
     measuring = campaignMeasuring options
     described disks facts =

@@ -61,13 +61,7 @@ phases sensitivity series = map summary (spans (join (cuts shortest noise smooth
     spans starts = zip starts (drop 1 starts <> [total])
     join = joinSimilar (sensitivityShift sensitivity) values . map (* factor)
     summary (from, to) =
-      let part = slice values from to
-       in Phase
-            { phaseFirst = from,
-              phaseLength = to - from,
-              phaseMean = mean part,
-              phaseMedian = median part
-            }
+      let part = slice values from to in Phase from (to - from) (mean part) (median part)
 
 -- The first indices of the segments with the least cost.
 cuts :: Int -> Double -> PrimArray Double -> [Int]
@@ -94,14 +88,10 @@ cuts shortest noise values
       let better best (start, _, least) =
             let new = least + cost start end + penalty
              in if new < fst best then (new, start) else best
-          from =
-            List.foldl'
-              better
-              (1 / 0, 0)
-              [entry | entry@(start, _, _) <- held, end - start >= shortest]
-       in (end, snd from, fst from) : held
-    begins =
-      primArrayFromList (starts 0 (reverse ends)) :: PrimArray Int
+          (least', from) =
+            List.foldl' better (1 / 0, 0) [entry | entry@(start, _, _) <- held, end - start >= shortest]
+       in (end, from, least') : held
+    begins = primArrayFromList (starts 0 (reverse ends)) :: PrimArray Int
     ends = [(end, begin) | (end, begin, _) <- table]
     -- Ends too near the front have no entry of their own.
     starts next = \case

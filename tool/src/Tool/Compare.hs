@@ -33,7 +33,6 @@ import Tool.Chart (Unit (..))
 import Tool.Statistics
 import Tool.Text (shown)
 
--- | The comparison of two documents.
 data Comparison = Comparison
   { -- | In the order of the first document.
     comparisonCells :: [Cell],
@@ -231,7 +230,7 @@ specNotes =
       Closed -> "closed"
       OpenConstant rate -> "open at " <> Text.pack (describeArrivals (Constant rate))
       OpenPoisson rate -> "open at " <> Text.pack (describeArrivals (Poisson rate))
-      OpenRamp from to -> "open at " <> Text.pack (describeRate from) <> " to " <> Text.pack (describeRate to)
+      OpenRamp from to -> "open at " <> Text.pack (describeRate from <> " to " <> describeRate to)
 
 yesOrNo :: Bool -> Text
 yesOrNo held = if held then "yes" else "no"

@@ -53,18 +53,7 @@ import Data.Maybe (fromMaybe, isJust, listToMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Word (Word16)
-import Redis
-  ( Client,
-    ClientNode (..),
-    Command,
-    Config,
-    Endpoint (..),
-    NodeRole (..),
-    NodeSet (..),
-    decodedBy,
-    onEach,
-    onNode,
-  )
+import Redis (Client, ClientNode (..), Command, Config, Endpoint (..), NodeRole (..), NodeSet (..))
 import Redis qualified
 import Redis.Commands qualified as Commands
 import Redis.Config qualified as Config
@@ -148,7 +137,6 @@ at endpoint target = case endpoint of
   TcpEndpoint host port -> target {targetHost = host, targetPort = port}
   UnixEndpoint path -> target {targetSocket = Just path}
 
--- | Where to connect.
 targetEndpoint :: Target -> Endpoint
 targetEndpoint target =
   maybe (TcpEndpoint (targetHost target) (targetPort target)) UnixEndpoint (targetSocket target)
@@ -273,7 +261,7 @@ primaries :: Client -> IO [Endpoint]
 primaries client =
   known $ do
     -- A command that no workload counts.
-    outcome <- Redis.tryRun client (onEach Primaries (text ["CLUSTER", "MYID"]))
+    outcome <- Redis.tryRun client (Redis.onEach Primaries (text ["CLUSTER", "MYID"]))
     known $
       either throwIO pure outcome >> unavailable "the cluster names no primary that serves slots"
   where
@@ -290,8 +278,9 @@ primariesWithSlots target =
   withTarget quiet target $ \client ->
     primaries client >>= \case
       nodes@(first : _) | targetIsCluster target -> do
-        views <- View.parseNodes <$> Redis.run client (onNode first (text ["CLUSTER", "NODES"]))
-        let slots = Map.fromList [(place, View.viewSlots view) | view <- views, Just place <- [located first view]]
+        views <- View.parseNodes <$> Redis.run client (Redis.onNode first (text ["CLUSTER", "NODES"]))
+        let slots =
+              Map.fromList [(place, View.viewSlots view) | view <- views, Just place <- [located first view]]
         pure [(node, Map.findWithDefault [] node slots) | node <- nodes]
       nodes -> pure [(node, [(0, 16383)]) | node <- nodes]
 
@@ -321,11 +310,11 @@ located asked view = do
 -- The reply of each of these nodes. Throws the first error, as the node sent it.
 each :: NodeSet -> Client -> Command a -> IO (Map Endpoint a)
 each nodeSet client command =
-  Redis.run client (onEach nodeSet command) >>= traverse (either throwIO pure)
+  Redis.run client (Redis.onEach nodeSet command) >>= traverse (either throwIO pure)
 
 -- A command with a text as its reply.
 text :: [ByteString] -> Command ByteString
-text question = Redis.raw question `decodedBy` Decode.bytes
+text question = Redis.raw question `Redis.decodedBy` Decode.bytes
 
 -- | Calls by command, named as in @INFO commandstats@. A command that is not in the map has no
 -- calls.
@@ -358,7 +347,6 @@ serverCalls target = withTarget quiet target $ \client ->
   where
     calls nodeSet client = mconcat . Map.elems <$> each nodeSet client calledCommands
 
--- Whether reads may go to replicas.
 readsReplicas :: Target -> Bool
 readsReplicas target = targetReadFrom target /= Config.ReadPrimary
 
@@ -369,7 +357,7 @@ calledCommands = counts <$> text ["INFO", "commandstats"]
 
 -- | How often each command ran on one node, by its name in @INFO commandstats@.
 nodeCalls :: Client -> Endpoint -> IO CommandCounts
-nodeCalls client node = Redis.run client (onNode node calledCommands)
+nodeCalls client node = Redis.run client (Redis.onNode node calledCommands)
 
 -- | The processor time that a single server has used so far, in nanoseconds; 0 if it does not tell.
 nodeCpu :: Client -> IO Nanos

@@ -27,7 +27,7 @@ withHint options action
       maybe (throwIO problem) (unavailable . line problem) (hintFor tls problem)
   | otherwise = action
   where
-    tls = tlsWanted (connectionTls options) || maybe False (isJust . getTls . urlConfig) (connectionUrl options)
+    tls = tlsWanted (connectionTls options) || any (isJust . getTls . urlConfig) (connectionUrl options)
     line problem hint = place problem <> serverProblem problem <> "; " <> hint
     place = \case
       Redis.TimeoutError Redis.TimeoutFailure {Redis.timeoutConnecting = Nothing} ->

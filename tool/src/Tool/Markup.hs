@@ -71,6 +71,5 @@ escaped value
       '"' -> "&quot;"
       '\'' -> "&#39;"
       char
-        | char == '\n' || char == '\t' -> Text.singleton char
-        | char < ' ' || char == '\DEL' -> "\xfffd"
+        | char < ' ' && char /= '\n' && char /= '\t' || char == '\DEL' -> "\xfffd"
         | otherwise -> Text.singleton char

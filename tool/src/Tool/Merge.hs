@@ -75,15 +75,16 @@ mergeDocuments documents@((firstName, first) :| others)
     clockOf document = do
       theirs <- serverTime document
       ours <- serverTime first
-      pure (Clock (clockOffset theirs - clockOffset ours) (clockUncertainty theirs + clockUncertainty ours))
+      let uncertainty = clockUncertainty theirs + clockUncertainty ours
+      pure (Clock (clockOffset theirs - clockOffset ours) uncertainty)
     serverTime document = listToMaybe (mapMaybe (serverClock . runServer) (documentRuns document))
     clockNotes =
       [ name <> ": " <> case clockOf document of
           Just (Clock ahead uncertainty) ->
-            "its clock is ahead of that of " <> firstName <> " by " <> nanos ahead
-              <> ", give or take "
-              <> nanos uncertainty
-          Nothing -> "its clock was not compared with that of " <> firstName <> " and is taken to be the same"
+            "its clock is ahead of that of " <> firstName
+              <> (" by " <> nanos ahead <> ", give or take " <> nanos uncertainty)
+          Nothing ->
+            "its clock was not compared with that of " <> firstName <> " and is taken to be the same"
         | (name, document) <- others
       ]
     nanos = format Nanoseconds . fromIntegral
@@ -161,7 +162,8 @@ mergeIterations windows =
           Just (Common (max 0 (secondsIn (commonTo - commonFrom))) (sum (fmap opsInCommon placed))),
         iterationCommands = Map.unionsWith (<>) (map iterationCommands iterations),
         iterationErrors = Map.unionsWith (+) (map iterationErrors iterations),
-        iterationSeries = mergeSeries [(begin - from, iterationSeries one) | (begin, one) <- NonEmpty.toList placed],
+        iterationSeries =
+          mergeSeries [(begin - from, iterationSeries one) | (begin, one) <- NonEmpty.toList placed],
         iterationNodes = Map.unionsWith (<>) (map iterationNodes iterations),
         iterationSamples = foldMap samplesOf observer,
         iterationEvents = foldMap eventsOf observer,
@@ -181,7 +183,8 @@ mergeIterations windows =
     (commonFrom, commonTo) = (maximum (fmap fst placed), minimum ends)
     later begin = secondsIn (begin - from)
     -- All generators watch the same server: the samples of one are enough.
-    observer = List.find (not . null . iterationSamples . snd) placed <|> listToMaybe (NonEmpty.toList placed)
+    observer =
+      List.find (not . null . iterationSamples . snd) placed <|> listToMaybe (NonEmpty.toList placed)
     total part = sum (map (part . iterationMemory) iterations)
     samplesOf (begin, one) =
       [each {sampleAt = sampleAt each + later begin} | each <- iterationSamples one]
@@ -192,8 +195,9 @@ mergeIterations windows =
     -- A slice that lies only partly in the common part counts in proportion.
     opsInCommon (begin, one) = case iterationSeries one of
       [] -> fromIntegral (iterationOps one) * within 0 (iterationSeconds one)
-      slices -> sum [fromIntegral (sliceOps slice) * within (sliceAt slice) (sliceSpan slice) | slice <- slices]
+      slices -> sum (map counted slices)
       where
+        counted slice = fromIntegral (sliceOps slice) * within (sliceAt slice) (sliceSpan slice)
         (low, high) = (secondsIn (commonFrom - begin), secondsIn (commonTo - begin))
         within at long
           | long <= 0 = 0

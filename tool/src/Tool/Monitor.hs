@@ -118,8 +118,7 @@ parseLine line = do
             Nothing -> problem others "\""
     escape rest = case Char8.uncons rest of
       Just (letter, others)
-        | Just byte <- lookup letter [('n', 10), ('r', 13), ('t', 9), ('a', 7), ('b', 8), ('"', 34), ('\\', 92)] ->
-          Right (byte, others)
+        | Just byte <- lookup letter escapes -> Right (byte, others)
       Just ('x', others)
         | Just (high, afterHigh) <- ByteString.uncons others,
           Just (low, afterLow) <- ByteString.uncons afterHigh,
@@ -127,6 +126,9 @@ parseLine line = do
           Just two <- hexDigit low ->
           Right (one `shiftL` 4 .|. two, afterLow)
       _ -> problem rest "an escape"
+
+escapes :: [(Char, Word8)]
+escapes = [('n', 10), ('r', 13), ('t', 9), ('a', 7), ('b', 8), ('"', 34), ('\\', 92)]
 
 hexDigit :: Word8 -> Maybe Word8
 hexDigit byte

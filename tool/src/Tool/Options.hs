@@ -13,7 +13,7 @@ where
 import Data.ByteString (ByteString)
 import Data.Char (isDigit)
 import Data.Foldable (fold)
-import Data.List (find, intercalate, intersect, isPrefixOf, nub, (\\))
+import Data.List (find, intercalate, intersect, isPrefixOf, nub, uncons, unfoldr, (\\))
 import Data.Version (showVersion)
 import Options.Applicative
 import Options.Applicative.Common (mapParser)
@@ -74,7 +74,8 @@ parseArguments password arguments
       BenchReplay it -> BenchReplay it {replayConnection = authorised (replayConnection it)}
       mode -> mode
     modeProblem = \case
-      BenchOnce it -> benchProblem (givenOptions takesNext arguments) it <|> workloadRefusal (benchWorkload it)
+      BenchOnce it ->
+        benchProblem (givenOptions takesNext arguments) it <|> workloadRefusal (benchWorkload it)
       BenchCampaign it -> campaignProblem it
       BenchRecord it -> recordProblem it
       BenchReplay it -> replayProblem it
@@ -108,7 +109,9 @@ programName = "redis-client"
 
 -- | The version of the program, and its compiler.
 versionLine :: String
-versionLine = concat [programName, " ", showVersion version, " (", compilerName, "-", showVersion compilerVersion, ")"]
+versionLine = programName <> " " <> showVersion version <> " (" <> compiler <> ")"
+  where
+    compiler = compilerName <> "-" <> showVersion compilerVersion
 
 -- | The answer for a shell that requests completions: a script to source, or how a word may
 -- continue.
@@ -141,11 +144,12 @@ benchGroups =
 program :: ParserInfo BenchMode
 program =
   info
-    (subparser (metavar "MODE" <> command "bench" benchInfo) <**> helpOption <**> versionOption)
+    (subparser (metavar "MODE" <> command "bench" benchInfo) <**> helpOption <**> infoOption versionLine says)
     ( fullDesc <> header "redis-client - a client for Redis and Valkey, and what it can do"
         <> footer exitCodes
     )
   where
+    says = long "version" <> help "Say which version this is"
     benchInfo =
       info
         ((parts <|> (BenchOnce <$> benchOptions)) <**> helpOption)
@@ -192,9 +196,6 @@ modes =
 helpOption :: Parser (a -> a)
 helpOption = abortOption (ShowHelpText Nothing) (long "help" <> help "Show this text")
 
-versionOption :: Parser (a -> a)
-versionOption = infoOption versionLine (long "version" <> help "Say which version this is")
-
 -- The words that name a mode, outermost first, and the options of each mode.
 modePaths :: [([String], ([OptName], [OptName]))]
 modePaths =
@@ -225,18 +226,15 @@ modeWordsFirst arguments = path <> without (length path) arguments
   where
     path = modePath arguments
     without 0 rest = rest
-    without left rest = case splitPositional rest of
-      (before, _ : after) -> before <> without (left - 1 :: Int) after
-      (before, []) -> before
+    without left rest =
+      let (before, after) = splitPositional rest in before <> without (left - 1 :: Int) (drop 1 after)
 
 -- The words that name the mode; none if there is no mode.
 modePath :: [String] -> [String]
 modePath arguments = fold (find (`isPrefixOf` positionals arguments) (map fst modePaths))
 
 positionals :: [String] -> [String]
-positionals arguments = case splitPositional arguments of
-  (_, word : rest) -> word : positionals rest
-  (_, []) -> []
+positionals = unfoldr (uncons . snd . splitPositional)
 
 -- Splits before the first word that is neither an option nor its value.
 splitPositional :: [String] -> ([String], [String])
@@ -244,9 +242,7 @@ splitPositional = \case
   [] -> ([], [])
   "--" : rest -> ("--" : rest, [])
   word : rest
-    | takesNext word -> case rest of
-      next : others -> prepend [word, next] (splitPositional others)
-      [] -> ([word], [])
+    | takesNext word -> prepend (word : take 1 rest) (splitPositional (drop 1 rest))
     | "-" `isPrefixOf` word && word /= "-" -> prepend [word] (splitPositional rest)
     | otherwise -> ([], word : rest)
   where

@@ -23,15 +23,6 @@ import System.Directory (getTemporaryDirectory, renameFile)
 import System.Exit (ExitCode (..))
 import System.FilePath (takeDirectory, (</>))
 import System.IO
-  ( Handle,
-    IOMode (WriteMode),
-    hClose,
-    hFlush,
-    hPutStrLn,
-    openBinaryFile,
-    stderr,
-    stdout,
-  )
 import System.IO.Error (ioeSetFileName, modifyIOError, tryIOError)
 import System.Timeout (timeout)
 import Tool.Bench.Sink (cannotWrite, isSpecial, refuseFolder)
@@ -39,7 +30,7 @@ import Tool.Bench.Time (monotonic)
 import Tool.Connect (Target, targetNodes, targetOf)
 import Tool.Failure (Failure, exitUnavailable)
 import Tool.Options.Modes (RecordOptions (..))
-import Tool.Record.Wire (Unfinished, Wire (wireName), ask, blame, feed, isMark, newMark, probe, receive, sendWord, withConnected)
+import Tool.Record.Wire
 import Tool.Span (microsIn, renderSpan, secondsIn)
 import Tool.Text (thousands)
 
@@ -69,7 +60,7 @@ record options = withPlace (recordOut options) $ \place -> do
       unless (over == Right (Just ())) $ do
         late <- filterM (fmap not . complete observers) parts
         for_ late $ \part -> do
-          hPutStrLn stderr (wireName (partWire part) <> ": the recording fell behind and lacks the latest commands")
+          tell part "the recording fell behind and lacks the latest commands"
           writeIORef cut True
       pure ended
     written <- readIORef counted
@@ -77,7 +68,8 @@ record options = withPlace (recordOut options) $ \place -> do
     writing place $ mapM_ (hClose . partHandle) parts
     deliver place (map partFile parts)
     hPutStrLn (if placeOut place == "-" then stderr else stdout) $
-      concat [thousands written, " commands in ", renderSpan (secondsIn (ended - begun)), ": ", placeOut place]
+      thousands written <> " commands in " <> renderSpan (secondsIn (ended - begun))
+        <> (": " <> placeOut place)
     short <- readIORef cut
     pure (if short then ExitFailure exitUnavailable else ExitSuccess)
   where
@@ -109,6 +101,9 @@ data Part = Part
     partFile :: FilePath,
     partHandle :: Handle
   }
+
+tell :: Part -> String -> IO ()
+tell part text = hPutStrLn stderr (wireName (partWire part) <> ": " <> text)
 
 -- Runs an action with a node whose MONITOR is active and can be read back.
 withMonitored :: Place -> (Int, Target) -> (Part -> IO a) -> IO a
@@ -155,9 +150,7 @@ observe place part cut room = uncurry keep (partBegun part) (0 :: Int)
       case received of
         Right bytes | not (ByteString.null bytes) -> uncurry keep (feed begun bytes) seen
         _ | seen > 0 -> do
-          hPutStrLn
-            stderr
-            (wireName (partWire part) <> ": the server closed the connection after " <> thousands seen <> " commands")
+          tell part ("the server closed the connection after " <> thousands seen <> " commands")
           cut
         Left problem -> throwIO (problem :: Failure)
         Right _ -> blame (partWire part) "the server closed the connection"

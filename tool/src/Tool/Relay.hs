@@ -12,13 +12,6 @@ module Tool.Relay
 where
 
 import Control.Concurrent.Async
-  ( Async,
-    asyncWithUnmask,
-    cancel,
-    concurrently_,
-    mapConcurrently_,
-    withAsync,
-  )
 import Control.Concurrent.STM
 import Control.Exception (IOException, bracket, finally, mask_, try)
 import Control.Monad (forever, unless, void)
@@ -82,7 +75,7 @@ acceptLoop relay workers serving socket = forever . mask_ $ do
 
 -- Serves until both sides have finished, or one of them broke.
 serve :: Nanos -> Address -> Queue -> Socket -> IO ()
-serve held target queue client = do
+serve held target (Queue parcels waiting) client = do
   Socket.setSocketOption client Socket.NoDelay 1
   void . try @IOException . bracket (connectTo target) closeSocket $ \server -> do
     concurrently_ (receive server client) (receive client server)
@@ -93,9 +86,11 @@ serve held target queue client = do
   where
     send size handOver = do
       now <- monotonic
-      atomically (post queue (Parcel (now + held) size handOver))
+      atomically $ do
+        modifyTVar' waiting (+ size)
+        writeTQueue parcels (Parcel (now + held) size handOver)
     receive to from = do
-      atomically (hasRoom queue)
+      atomically (readTVar waiting >>= check . (< 64 * 1024 * 1024))
       bytes <- Socket.ByteString.recv from 65536
       send (ByteString.length bytes) (pass to bytes)
       unless (ByteString.null bytes) (receive to from)
@@ -105,14 +100,6 @@ pass :: Socket -> ByteString -> IO ()
 pass to bytes
   | ByteString.null bytes = Socket.shutdown to Socket.ShutdownSend
   | otherwise = Socket.ByteString.sendAll to bytes
-
-hasRoom :: Queue -> STM ()
-hasRoom (Queue _ size) = readTVar size >>= check . (< 64 * 1024 * 1024)
-
-post :: Queue -> Parcel -> STM ()
-post (Queue parcels held) parcel@(Parcel _ size _) = do
-  modifyTVar' held (+ size)
-  writeTQueue parcels parcel
 
 -- Passes on the bytes that are due, for ever. A connection that was closed meanwhile concerns no
 -- other connection: its own threads notice.

@@ -97,7 +97,8 @@ played options recording = do
       -- Some time for the threads to start.
       begun <- (+ 1000000) <$> monotonic
       withAsync (forConcurrently_ (zip [0 ..] queues) (collect rows)) $ \collecting -> do
-        submitAll client (dueFrom begun (replayPace options)) (IntMap.fromList (zip [0 ..] queues)) rows commands
+        let lanes = IntMap.fromList (zip [0 ..] queues)
+        submitAll client (dueFrom begun (replayPace options)) lanes rows commands
         unlessAway outages (sum <$> traverse (readByteArray (rowsReplies rows)) [0 .. waiting - 1]) collecting
       ended <- monotonic
       cpuAfter <- ownCpu
@@ -287,4 +288,4 @@ seriesOf paced begun seconds finished =
         ]
     slice outcomes =
       let (service, response) = latencies paced outcomes
-       in SliceStats {sliceService = service, sliceResponse = response, sliceErrors = length (lefts outcomes)}
+       in SliceStats service response (length (lefts outcomes))

@@ -28,7 +28,7 @@ import Data.Char (isDigit)
 import Data.Time.Clock.POSIX (POSIXTime, posixSecondsToUTCTime)
 import Data.Time.Format (defaultTimeLocale, formatTime)
 import Text.Read (readMaybe)
-import Tool.Text (fixed)
+import Tool.Text (fixedShort)
 
 -- | Reads seconds from a number and a unit: @us@, @ms@, @s@, @m@ or @h@. Without a unit they are
 -- seconds. 'Left' says what is wrong.
@@ -66,13 +66,7 @@ renderSpan seconds
   where
     whole value =
       let near = round value :: Int in if fromIntegral near == value then Just near else Nothing
-    short value = trim (fixed 3 value)
-    trim text
-      | '.' `elem` text = reverse (dropPoint (dropWhile (== '0') (reverse text)))
-      | otherwise = text
-    dropPoint = \case
-      '.' : rest -> rest
-      rest -> rest
+    short = fixedShort 3
 
 -- | An estimated span without meaningless precision: whole seconds, and from two minutes on whole
 -- minutes.

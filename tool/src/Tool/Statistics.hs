@@ -139,16 +139,11 @@ exact one other = min 1 (fromInteger far / fromInteger (sum ways))
     far = sum [count | (total, count) <- IntMap.toList distribution, distance total >= observed]
     -- For each number of chosen elements: the ways to reach each sum.
     distribution =
-      IntMap.findWithDefault
-        IntMap.empty
-        (length one)
-        (List.foldl' choose start [Map.findWithDefault 0 value ranks | value <- one <> other])
+      IntMap.findWithDefault IntMap.empty (length one) $
+        List.foldl' choose start [Map.findWithDefault 0 value ranks | value <- one <> other]
     start = IntMap.singleton 0 (IntMap.singleton 0 (1 :: Integer))
     choose sofar rank =
-      IntMap.unionWith
-        (IntMap.unionWith (+))
-        sofar
-        (IntMap.fromList (raised sofar rank))
+      IntMap.unionWith (IntMap.unionWith (+)) sofar (IntMap.fromList (raised sofar rank))
     raised sofar rank =
       [ (chosen + 1, IntMap.mapKeysMonotonic (+ rank) sums)
         | (chosen, sums) <- IntMap.toList sofar,
@@ -174,12 +169,9 @@ approximate one other
 -- | The two-sided p of Welch's test of the means. 'Nothing' if a set has fewer than two numbers; 1
 -- if all numbers of both sets are equal.
 welchTest :: [Double] -> [Double] -> Maybe Double
-welchTest one other = do
-  a <- summarise one
-  b <- summarise other
-  if summaryCount a < 2 || summaryCount b < 2
-    then Nothing
-    else Just (welch a b)
+welchTest one other
+  | any ((< 2) . length) [one, other] = Nothing
+  | otherwise = welch <$> summarise one <*> summarise other
   where
     welch a b
       | error' <= 0 = if summaryMean a == summaryMean b then 1 else 0

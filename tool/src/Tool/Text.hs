@@ -4,6 +4,7 @@ module Tool.Text
     shown,
     utf8,
     fixed,
+    fixedShort,
     thousands,
     duration,
     percent,
@@ -16,7 +17,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString.Builder qualified as Builder
 import Data.ByteString.Lazy qualified as Lazy
 import Data.Char (ord)
-import Data.List (intercalate, transpose)
+import Data.List (dropWhileEnd, intercalate, transpose)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
@@ -47,6 +48,14 @@ fixed :: Int -> Double -> String
 fixed digits number
   | isNaN number || isInfinite number = "-"
   | otherwise = showFFloat (Just digits) number ""
+
+-- | The same without zeros at the end, and without a point that ends it.
+fixedShort :: Int -> Double -> String
+fixedShort digits number
+  | '.' `elem` text = dropWhileEnd (== '.') (dropWhileEnd (== '0') text)
+  | otherwise = text
+  where
+    text = fixed digits number
 
 -- | A number in groups of three digits: @1 234 567@.
 thousands :: Int -> String
@@ -91,7 +100,6 @@ table aligns rows = case map line filled of
     columns = length aligns
     filled = map (\row -> take columns (row <> repeat "")) rows
     widths = map (maximum . (0 :) . map length) (transpose filled)
-    line row = trimEnd (intercalate "  " (zipWith3 cell aligns widths row))
+    line row = dropWhileEnd (== ' ') (intercalate "  " (zipWith3 cell aligns widths row))
     cell AlignLeft width text = text <> replicate (width - length text) ' '
     cell AlignRight width text = replicate (width - length text) ' ' <> text
-    trimEnd = reverse . dropWhile (== ' ') . reverse

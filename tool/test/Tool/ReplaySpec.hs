@@ -64,7 +64,7 @@ replayedAt target folder more = do
 
 spec :: Spec
 spec = do
-  describe "Tool.Recording" $ do
+  describe "Tool.Monitor, recordings" $ do
     it "keeps times from the first command on, clients, and what is left out" $
       case parseRecording sample of
         Left problem -> expectationFailure (show problem)

@@ -147,7 +147,8 @@ verify client (caller, acknowledged) = go 0 0 0
         replies <- traverse (Redis.submit client . Commands.get . keyOf caller) numbers
         values <- traverse Redis.awaitReply replies
         let lost = length [() | Nothing <- values]
-            other = length [() | (number, Just value) <- zip numbers values, value /= valueOf caller number]
+            differs (number, value) = any (/= valueOf caller number) value
+            other = length (filter differs (zip numbers values))
         go (missing + lost) (wrong + other) (from + 1000)
 
 keyOf, valueOf :: Int -> Int -> ByteString

@@ -25,7 +25,6 @@ import Tool.Bench.Itself (measureApart)
 import Tool.Bench.RedisBenchmark (RedisBenchmark (..), runBriefly)
 import Tool.Campaign.Design
 import Tool.Campaign.Durability
-import Tool.Campaign.Plan (Measuring (..), Step (..))
 import Tool.Campaign.Server
 import Tool.Campaign.Workload
 import Tool.ChangePoint
@@ -115,7 +114,8 @@ loadArguments measuring cell workload seconds =
     plain = fixed 3
 
 -- Adds to the document what only the campaign knows.
-annotated :: Cell -> Started -> Maybe (Either String Reference) -> [Either String Durability] -> Document -> Document
+annotated ::
+  Cell -> Started -> Maybe (Either String Reference) -> [Either String Durability] -> Document -> Document
 annotated cell started reference durability document =
   document {documentRuns = map run (documentRuns document)}
   where

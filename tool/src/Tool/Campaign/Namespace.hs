@@ -79,7 +79,10 @@ withNamespaceBy programAt delay program action = do
     address :: Int -> Int -> String
     address number place =
       intercalate "." $
-        "198" : map show [18 + (number `shiftR` 14) .&. 1, (number `shiftR` 6) .&. 255, (number .&. 63) * 4 + place]
+        "198" :
+        map show [18 + bits 14 1, bits 6 255, bits 0 63 * 4 + place]
+      where
+        bits from mask = (number `shiftR` from) .&. mask
     building number =
       [ ["ip", "link", "add", near, "type", "veth", "peer", "name", far, "netns", name],
         ["ip", "addr", "add", here number <> "/30", "dev", near],

@@ -1,9 +1,15 @@
 -- | A campaign's report: the document of all cells as JSON, and a report with a table for each
 -- question, in Markdown and, with charts, in HTML.
+--
+-- Every cell is a point in a space of seven axes. A view fixes five of them at the baseline (or, in
+-- one question, at a log that is synchronised always) and varies the other two.
 module Tool.Campaign.Report
   ( writeReport,
     reportText,
     reportPage,
+    View (..),
+    Row (..),
+    views,
   )
 where
 
@@ -13,7 +19,7 @@ import Data.ByteString.Lazy qualified as Lazy
 import Data.List (intercalate, nub)
 import Data.List qualified as List
 import Data.Map.Strict qualified as Map
-import Data.Maybe (isJust, listToMaybe, mapMaybe)
+import Data.Maybe (fromMaybe, isJust, listToMaybe, mapMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
@@ -26,10 +32,8 @@ import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Html (bullets, manifestSection, page, paragraph, tableOf, titled)
 import Tool.Bench.Html.Charts (runCharts, spectra, throughputs)
 import Tool.Bench.Sink (writeWhole)
-import Tool.Campaign.Design (cellName)
+import Tool.Campaign.Design
 import Tool.Campaign.Measure (seriesPhases)
-import Tool.Campaign.Plan
-import Tool.Campaign.Views
 import Tool.ChangePoint (Phase (..))
 import Tool.Chart
 import Tool.Markup (Markup, text)
@@ -54,7 +58,7 @@ reportText planned document =
   Text.unlines . map Text.pack . intercalate [""] . filter (not . null) $
     [ ["# Campaign"],
       about planned document,
-      problems runs,
+      headed "## Not valid\n\nThese numbers must not be used." (map Text.unpack (problemsOf runs)),
       concatMap (("" :) . viewText) (views cells),
       if null soaks then [] else "## Soaks" : concatMap (("" :) . soakText) soaks,
       headed "## After kill -9, and after a power cut" (durabilityLines cells),
@@ -80,7 +84,8 @@ introduction planned document =
        \Throughput is the mean of the iterations with its 95 % interval of confidence; \
        \latencies are those of all iterations together."
     <> concat
-      [ concat [" The baseline, ", baseline, ", was not measured: the tables have ", instead, " in its place."]
+      [ " The baseline, " <> baseline <> ", was not measured: the tables have " <> instead
+          <> " in its place."
         | baseline <- map (cellName . snd) (take 1 (planCells planned)),
           instead <- map (Text.unpack . runName) (take 1 cells),
           instead /= baseline
@@ -119,13 +124,6 @@ about planned document =
     command = Text.unpack (Text.unwords (manifestCommand facts))
     gigabytes bytes = fixed 1 (fromIntegral bytes / 1e9) <> " GB"
     servers = [Text.unpack (serverName (runServer run)) | run <- documentRuns document]
-
-problems :: [Run] -> [String]
-problems runs = case problemsOf runs of
-  [] -> []
-  found ->
-    ["## Not valid", "", "These numbers must not be used.", ""]
-      <> map (("- " <>) . Text.unpack) found
 
 problemsOf :: [Run] -> [Text]
 problemsOf runs = [runName run <> ": " <> problem | run <- runs, problem <- runProblems run]
@@ -177,7 +175,8 @@ allCells runs =
       row $
         [Text.unpack (runName run <> mark run), rate run]
           <> [maybe "" reached (runReference run) | compared]
-          <> map duration (map (`percentileOf` run) [50, 99, 99.9] <> [Histogram.maximumValue (runService run)])
+          <> map (duration . (`percentileOf` run)) [50, 99, 99.9]
+          <> [duration (Histogram.maximumValue (runService run))]
           <> [fixed 2 (runCpuPerOp run / 1000), maybe "" percent (highestTrust trustCpuShare run)]
 
 -- The verdict on a soak, and its levels if there are several.
@@ -186,7 +185,8 @@ soakVerdict run = case found of
   [] -> ("Too short to tell.", [])
   [_] -> ("One level from beginning to end: " <> rate' <> " commands a second.", [])
   _ ->
-    ( show (length found) <> " levels; their mean, " <> rate' <> " commands a second, describes none of them.",
+    ( show (length found) <> " levels; their mean, " <> rate'
+        <> " commands a second, describes none of them.",
       [ map (renderSpan . (* step) . fromIntegral) [phaseFirst phase, phaseLength phase]
           <> map (thousands . round) [phaseMedian phase, phaseMean phase]
         | phase <- found
@@ -337,3 +337,88 @@ cellTable runs =
     ]
   where
     reached = Text.pack . thousands . round . referenceOpsPerSecond
+
+-- * Views
+
+-- | Cells in rows and columns.
+data View = View
+  { viewTitle :: Text,
+    viewAbout :: Text,
+    -- | The axis of the rows, such as @payload@.
+    viewAxis :: Text,
+    -- | The axis of the columns.
+    viewAcross :: Text,
+    viewColumns :: [Text],
+    viewRows :: [Row]
+  }
+  deriving stock (Eq, Show)
+
+-- | One row: its value on the axis, and a cell for each column, if there is one.
+data Row = Row
+  { rowValue :: Text,
+    rowCells :: [Maybe Run]
+  }
+  deriving stock (Eq, Show)
+
+-- | The views with at least two cells in at least two rows. The first run is the baseline, or
+-- another in its place if the baseline could not be measured. The runs must not include soaks.
+views :: [Run] -> [View]
+views runs = case runs of
+  [] -> []
+  base : _ -> filter worthwhile (map (viewOf base) questions)
+  where
+    viewOf base ((title, down, across, overrides), said) =
+      View title said down across columns [Row value (map (cell value) columns) | value <- values down]
+      where
+        wanted =
+          [ (name, fromMaybe value (lookup name overrides))
+            | (name, value) <- Map.toList (specAxes (runSpec base)),
+              name /= down,
+              name /= across
+          ]
+        here = [run | run <- runs, all (\(name, value) -> axisOf name run == Just value) wanted]
+        values name = ordered name (List.nub (mapMaybe (axisOf name) here))
+        columns = values across
+        cell value column =
+          List.find (\run -> axisOf down run == Just value && axisOf across run == Just column) here
+    worthwhile view =
+      length (filter isJust (concatMap rowCells (viewRows view))) > 1
+        && length (viewRows view) > 1
+
+-- Title, rows, columns, the axes that are not at the baseline, and explanation.
+questions :: [((Text, Text, Text, [(Text, Text)]), Text)]
+questions =
+  [ ("Workloads and persistence", "workload", "persistence", [])
+      `explained` "What keeping the data costs each command. Reads should not care.",
+    ("Size of values and persistence", "payload", "persistence", [])
+      `explained` "Small values cost the command, large ones their bytes: where the lines bend.",
+    ("Size of values and workloads", "payload", "workload", [])
+      `explained` "The same for what else carries a value.",
+    ("Callers and persistence", "clients", "persistence", [])
+      `explained` "A log that is synchronised before each reply is shared by all who wait: \
+                  \one caller pays all of it.",
+    ("Distance and callers, every write synchronised", "net", "clients", [("persistence", "aof-always")])
+      `explained` "A round trip is added to each reply: \
+                  \it divides the throughput of one caller, and hardly that of fifty.",
+    ("Distance and callers", "net", "clients", [])
+      `explained` "The same with the baseline's persistence.",
+    ("Directories and persistence", "place", "persistence", [])
+      `explained` "The disk matters as much as the persistence waits for it.",
+    ("Servers and persistence", "server", "persistence", [])
+      `explained` "The same load, different programs."
+  ]
+
+explained :: a -> Text -> (a, Text)
+explained = (,)
+
+-- Numbers in order of size, persistences in their order, other values as they come.
+ordered :: Text -> [Text] -> [Text]
+ordered name values
+  | name == "payload" || name == "clients" =
+    List.sortOn (\value -> (length (show value), value)) values
+  | name == "persistence" =
+    List.sortOn (`List.elemIndex` map (Text.pack . persistenceName) [minBound ..]) values
+  | otherwise = values
+
+axisOf :: Text -> Run -> Maybe Text
+axisOf name = Map.lookup name . specAxes . runSpec

@@ -117,7 +117,8 @@ withServerIn folder variables surroundings cell action =
         NetRoundTrip nanos
           | ping < nanos ->
             unavailable $
-              concat [network, ": a PING takes ", renderSpan (secondsIn ping), ", less than the round trip asked for"]
+              network <> ": a PING takes " <> renderSpan (secondsIn ping)
+                <> ", less than the round trip asked for"
         _ -> pure ()
       action (Started server host port network ping)
 

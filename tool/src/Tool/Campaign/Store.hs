@@ -66,7 +66,8 @@ openStore resume settings folder = do
     file = folder </> "settings.json"
     refuse why = invalidRun ("--out " <> folder <> ": " <> why)
     unwritable :: IOError -> IO ()
-    unwritable problem = refuse ("cannot be written (" <> concat (take 1 (reverse (lines (show problem)))) <> ")")
+    unwritable = refuse . (\why -> "cannot be written (" <> why <> ")") . lastLine . show
+    lastLine = concat . take 1 . reverse . lines
     unreadable = invalidRun (file <> ": cannot be read")
     differences before =
       Text.unpack . Text.intercalate ", " $

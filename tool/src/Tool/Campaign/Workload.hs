@@ -62,7 +62,8 @@ benchArguments :: Maybe String -> Int -> Int -> Workload -> [String]
 benchArguments form keys bytes workload =
   workloadArguments workload
     <> ["--keys", show (maybe keys (min keys) (workloadKeys workload))]
-    <> concat [["--key-template", template] | formed, Just template <- [form], Nothing <- [workloadKeys workload]]
+    <> concat
+      [["--key-template", template] | formed, Just template <- [form], Nothing <- [workloadKeys workload]]
     <> ["--value-size", show bytes]
   where
     -- A key template is refused if the test names no key of it.

@@ -41,11 +41,8 @@ draw size top plot = (bottom area + 42, content)
 
 -- From a place on a scale to a coordinate, kept inside the area.
 atX, atY :: Area -> Double -> Double
-atX area place = areaLeft area + areaWidth area * inside place
-atY area place = bottom area - areaHeight area * inside place
-
-inside :: Double -> Double
-inside = max 0 . min 1
+atX area place = areaLeft area + areaWidth area * max 0 (min 1 place)
+atY area place = bottom area - areaHeight area * max 0 (min 1 place)
 
 -- The area of this height below this top, with room for the labels of the y axis.
 areaFor :: Double -> Double -> Double -> Scale -> Area
@@ -253,8 +250,8 @@ drawBars :: (Double, Bool) -> Double -> Bars -> (Area, [Markup])
 drawBars (width, narrow) top chart =
   (area, marks <> [lines'] <> concat (zipWith group starts (barsGroups chart)))
   where
-    series = barsSeries chart
-    (legendHeight, marks) = legend width top [mark | length series > 1, mark <- zip (map filled [0 ..]) series]
+    named = zip (map filled [0 ..]) (barsSeries chart)
+    (legendHeight, marks) = legend width top (if length named > 1 then named else [])
     bars = [held | each <- barsGroups chart, Just held <- groupBars each]
     ends (low, high) = [low, high]
     scale =

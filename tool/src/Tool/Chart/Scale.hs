@@ -18,7 +18,7 @@ import Data.List qualified as List
 import Data.Maybe (fromMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
-import Tool.Text (fixed)
+import Tool.Text (fixedShort)
 
 data Axis = Axis
   { axisLabel :: Text,
@@ -188,9 +188,6 @@ format unit value = case unit of
 digits :: Double -> Text
 digits value
   | value == 0 = "0"
-  | otherwise = Text.pack (trimmed (fixed places value))
+  | otherwise = Text.pack (fixedShort places value)
   where
     places = max 0 (min 9 (3 - floor (logBase 10 (abs value) + 1e-9)))
-    trimmed shown
-      | '.' `elem` shown = List.dropWhileEnd (== '.') (List.dropWhileEnd (== '0') shown)
-      | otherwise = shown

@@ -28,14 +28,12 @@ data Chart = Chart
   }
   deriving stock (Eq, Show)
 
--- | The kinds of charts.
 data Plot
   = LinePlot Lines
   | BarPlot Bars
   | HeatPlot Heats
   deriving stock (Eq, Show)
 
--- | Curves over an axis.
 data Lines = Lines
   { linesX :: Axis,
     linesY :: Axis,
@@ -58,7 +56,6 @@ data Line = Line
   }
   deriving stock (Eq, Show)
 
--- | How points are joined.
 data LineStyle
   = Solid
   | Dashed
@@ -111,7 +108,6 @@ data Bar = Bar
 bar :: Double -> Bar
 bar value = Bar {barValue = value, barWhisker = Nothing, barNote = ""}
 
--- | Counts over two axes.
 data Heats = Heats
   { heatsX :: Axis,
     heatsY :: Axis,
@@ -120,7 +116,6 @@ data Heats = Heats
   }
   deriving stock (Eq, Show)
 
--- | A rectangle and its count.
 data Heat = Heat
   { heatX :: (Double, Double),
     heatY :: (Double, Double),

@@ -81,7 +81,6 @@ parseRule written = do
       Absolute least -> least > 0
     -- Haskell needs digits on both sides of the point.
     completed digits = case break (== '.') digits of
-      ("", "") -> ""
       (front, "") -> front
       (front, point : back) ->
         (if null front then "0" else front) <> [point] <> (if null back then "0" else back)

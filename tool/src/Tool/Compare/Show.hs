@@ -142,9 +142,10 @@ overview cells =
         | cell <- cells
       ]
     both change =
-      [ Just (Bar (changeBefore change) (fst (changeSummaries change) >>= summaryInterval) ""),
-        Just (Bar (changeAfter change) (snd (changeSummaries change) >>= summaryInterval) (changeText change))
-      ]
+      let (before, after) = changeSummaries change
+       in [ Just (Bar (changeBefore change) (before >>= summaryInterval) ""),
+            Just (Bar (changeAfter change) (after >>= summaryInterval) (changeText change))
+          ]
 
 section :: Cell -> [Markup]
 section cell =

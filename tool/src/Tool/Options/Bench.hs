@@ -28,23 +28,16 @@ import Tool.Options.Modes
 import Tool.Options.Output
 import Tool.Options.Workload
 
+-- | A mode; without a word, one run against a given or a private server.
 data BenchMode
-  = -- | One run against a given or a private server.
-    BenchOnce BenchOptions
-  | -- | Many cells, with servers of its own.
-    BenchCampaign CampaignOptions
-  | -- | Record what a server does.
-    BenchRecord RecordOptions
-  | -- | Replay a recording.
-    BenchReplay ReplayOptions
-  | -- | Show results again, in other formats.
-    BenchReport ReportOptions
-  | -- | Compare two results.
-    BenchCompare CompareOptions
-  | -- | Merge the results of several generators.
-    BenchMerge MergeOptions
-  | -- | Print the schema of the JSON.
-    BenchSchema
+  = BenchOnce BenchOptions
+  | BenchCampaign CampaignOptions
+  | BenchRecord RecordOptions
+  | BenchReplay ReplayOptions
+  | BenchReport ReportOptions
+  | BenchCompare CompareOptions
+  | BenchMerge MergeOptions
+  | BenchSchema
   deriving stock (Eq, Show)
 
 data BenchOptions = BenchOptions
@@ -93,7 +86,6 @@ defaultLoad =
       loadPlan = defaultPlan
     }
 
--- | Parses the options of one run.
 benchOptions :: Parser BenchOptions
 benchOptions = together <$> connectionOptions <*> workloadOptions <*> loadOptions <*> outputOptions
   where
@@ -111,7 +103,9 @@ loadOptions :: Parser LoadOptions
 loadOptions =
   LoadOptions
     <$> seconds "duration" (loadDuration defaultLoad) "Seconds to measure, where no --requests ends it"
-    <*> option wholeNumber (short 'n' <> described "threads" "N" threads <> value (loadThreads defaultLoad) <> showDefault)
+    <*> option
+      wholeNumber
+      (short 'n' <> described "threads" "N" threads <> usually show (loadThreads defaultLoad))
     <*> optionalOption wholeNumber "mux-count" "N" "Connections per node (default: one per capability)"
     <*> numberOption "batch" (loadBatch defaultLoad) batch
     <*> numberOption "keys" (loadKeys defaultLoad) "Different keys, all preloaded"

@@ -17,7 +17,6 @@ import Text.Read (readMaybe)
 import Tool.Bench.Workload.Keys (keyTemplate)
 import Tool.Bench.Workload.Syntax qualified as Syntax
 import Tool.Campaign.Design
-import Tool.Campaign.Plan (Measuring (..), Soak (..))
 import Tool.Campaign.Workload (Workload (..), findWorkload, usualWorkloads, workloads)
 import Tool.Options.Common
 import Tool.Options.Load (allowOptions)
@@ -50,28 +49,33 @@ campaignOptions :: Parser CampaignOptions
 campaignOptions =
   CampaignOptions
     <$> labelled "spawn" "PROGRAM" Named programs
-    <*> axis "persist" "none|rdb|aof-no|aof-everysec|aof-always,…" "How servers keep their data" kept persistences
-    <*> labelled "dir" "DIRECTORY" Place "Where servers keep it (default: the directory for temporary files)"
+    <*> axis "persist" "none|rdb|aof-no|aof-everysec|aof-always,…" keeping kept persistences
+    <*> labelled "dir" "DIRECTORY" Place places
     <*> axis "workloads" "NAME,…" ("What is sent: " <> workloadNames) (workload, id) usualWorkloads
     <*> axis "payload" "BYTES,…" "Sizes of values" bytes [3, 30, 300, 3000]
     <*> axis "clients" "N,…" "Callers, each with one command on its way" callers [50, 1]
-    <*> axis "net" "local|rtt=SPAN,…" distance (net, netName) [NetLocal, NetRoundTrip 124000, NetRoundTrip 1000000]
+    <*> axis "net" "local|rtt=SPAN,…" distance (net, netName) distances
     <*> switch (long "full" <> help "Every combination, not only the star around the first value of each")
-    <*> numberOption "iterations" 5 "Measurements per cell, each with a fresh server, in turns with all others"
+    <*> numberOption "iterations" 5 iterations
     <*> measuringOptions
     <*> many (option (eitherReader soak) (described "soak" "WORKLOAD:PERSISTENCE:SPAN" soaks))
     <*> optionalOption (eitherReader parseSpan) "budget" "SPAN" budget
-    <*> switch (long "plan" <> help "Print what would be measured and how long it would take, and do nothing")
+    <*> switch (long "plan" <> help plans)
     <*> switch (long "resume" <> help "Go on with a campaign in --out: measure what is missing")
-    <*> strOption (described "out" "DIRECTORY" "Where results and reports go" <> value "campaign" <> showDefault)
+    <*> strOption (described "out" "DIRECTORY" "Where results and reports go" <> usually show "campaign")
   where
     programs = "Server programs to start (default: redis-server or valkey-server of the search path)"
+    keeping = "How servers keep their data"
     kept = (persistence, persistenceName)
     persistences = [PersistAofEverysec, PersistNone, PersistRdb, PersistAofNo, PersistAofAlways]
+    places = "Where servers keep it (default: the directory for temporary files)"
     bytes = (whole "a number of bytes" 1 (64 * 1024 * 1024), show)
     callers = (whole "a number of clients" 1 100000, show)
+    distances = [NetLocal, NetRoundTrip 124000, NetRoundTrip 1000000]
     distance = "Round trips to add: by the kernel (netem) where it can, else by a relay of this program"
     soaks = "One long run besides, whose changes of level are looked for; may be repeated"
+    iterations = "Measurements per cell, each with a fresh server, in turns with all others"
+    plans = "Print what would be measured and how long it would take, and do nothing"
     budget = "Leave out iterations, then cells, until the estimate fits; says what"
     labelled name what make text =
       option (list (named make)) (described name ("[LABEL=]" <> what <> ",…") text <> value [])
@@ -183,7 +187,8 @@ campaignProblem options =
       between "--keys" 1 10000000 (measuringKeys measuring),
       twice "--spawn names two programs " "PROGRAM" (map namedLabel (campaignServers options)),
       twice "--dir names two directories " "DIRECTORY" (map placeLabel (campaignPlaces options)),
-      refused (any ((< 10) . soakSeconds) (campaignSoaks options)) "a soak of less than 10s cannot show a change",
+      any ((< 10) . soakSeconds) (campaignSoaks options)
+        `refused` "a soak of less than 10s cannot show a change",
       refused (null (campaignOut options)) "--out must name a directory",
       measuringKeyForm measuring >>= formProblem
     ]

@@ -67,7 +67,7 @@ connectionOptions :: Parser ConnectionOptions
 connectionOptions =
   ConnectionOptions
     <$> optional (bytes (short 'h' <> described "host" "HOST" "Server, or any node of the cluster"))
-    <*> optional (option portNumber (short 'p' <> described "port" "PORT" "Port (6379)"))
+    <*> optional (option port (short 'p' <> described "port" "PORT" "Port (6379)"))
     <*> optional (bytes (short 'u' <> described "user" "NAME" "ACL user"))
     <*> optional (toSecret <$> bytes (short 'a' <> described "password" "TEXT" password))
     <*> tlsOptions
@@ -80,6 +80,8 @@ connectionOptions =
       (long "read-replicas" <> help "In a cluster, send commands that only read to replicas")
   where
     bytes modifiers = argumentBytes <$> strOption modifiers
+    port = number "a port is a number from 1 to 65535, not " 1 65535
+    database = number "a database is a number from 0, not " 0 0x7fffffff
     urls =
       "All of it in one: redis://user:password@host:port/database, rediss://, redis+cluster://, \
       \unix:///path (valkey as redis)"
@@ -109,15 +111,9 @@ url = eitherReader $ \text ->
     changing = (<>) <$> ["redis", "rediss", "valkey", "valkeys"] <*> ["+sentinel:", "+group:"]
     instead = "give one of them, by redis:// or --host"
 
-database :: ReadM Int
-database = readWith ("a database is a number from 0, not " <>) (numberWithin 0 0x7fffffff)
-
-portNumber :: ReadM Word16
-portNumber = readWith ("a port is a number from 1 to 65535, not " <>) (numberWithin 1 65535)
-
-numberWithin :: Num number => Integer -> Integer -> String -> Maybe number
-numberWithin lowest highest =
-  fmap fromInteger . mfilter (\number -> number >= lowest && number <= highest) . readMaybe
+number :: Num number => String -> Integer -> Integer -> ReadM number
+number refusal lowest highest =
+  readWith (refusal <>) $ fmap fromInteger . mfilter (\it -> it >= lowest && it <= highest) . readMaybe
 
 -- | Where commands that only read go, by the option or by the URL.
 connectionReadFrom :: ConnectionOptions -> ReadFrom
@@ -147,7 +143,7 @@ connectionProblem ownServer options =
     ]
   where
     tls = connectionTls options
-    isCluster = connectionCluster options || maybe False (isClusterConfig . urlConfig) (connectionUrl options)
+    isCluster = connectionCluster options || any (isClusterConfig . urlConfig) (connectionUrl options)
     hostless = " needs --host: without a host the program starts its own server"
     passwordless = "--user needs a password (--password, or REDISCLI_AUTH)"
     inUrl name = if name == "--tls" then ": a URL says rediss://, and ?ca=FILE" else ""

@@ -10,13 +10,15 @@ module Tool.Options.Effect
   )
 where
 
+import Data.Foldable (asum)
 import Data.List (intercalate)
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (isJust, listToMaybe)
+import Data.Maybe (isJust)
 import Tool.Bench.Workload.Keys (templateCount)
 import Tool.Bench.Workload.Template
+import Tool.Options.Common (refused)
 import Tool.Options.Load
 import Tool.Options.Workload
 
@@ -45,51 +47,38 @@ givenOptions takesNext = GivenOptions . Map.fromList . go
 -- reads go to replicas, and the options.
 effectProblem :: GivenOptions -> Int -> Bool -> Plan -> WorkloadOptions -> Maybe String
 effectProblem (GivenOptions values) usualKeys fromReplicas plan workload =
-  listToMaybe
-    [ line
-      | (True, line) <-
-          [ ( planIsOpen plan && has "batch",
-              "--batch belongs to the closed loop, --rate and --sweep to the open one"
-            ),
-            ( isJust (planRequests plan) && has "duration",
-              "--requests ends the run, not a time: no --duration"
-            ),
-            ( isJust (planStartAt plan) && length mixes > 1,
-              "--start-at begins one measurement: no second --test"
-            ),
-            ( maybe False (/= "1") (Map.lookup "batch" values) && all alone tasks,
-              "--batch is for commands that can be sent together: " <> names <> " waits for each"
-            ),
-            ( has "key-size" && isJust (workloadTemplate workload),
-              "--key-template says how long keys are: no --key-size"
-            ),
-            ( otherCount,
-              "--key-template asks for another number of keys than --keys " <> show usualKeys
-            ),
-            ( isJust (workloadTemplate workload) && none namesKeys,
-              "--key-template: " <> names <> noUse
-            ),
-            (has "key-size" && none namesKeys, "--key-size: " <> names <> noUse),
-            (has "distribution" && none drawsKeys, "--distribution: " <> names <> " draws no keys"),
-            ( isJust (workloadCompressible workload) && none carriesValues,
-              "--compress-ratio: " <> names <> " has no values"
-            ),
-            ( isJust (workloadExpiry workload) && none (oneOf' ["set", "setex", "getex"]),
-              "--expiry is for the tests set, setex and getex, not " <> names
-            ),
-            ( isJust (workloadHitRatio workload) && none (oneOf' ["get"]),
-              "--hit-ratio is for the test get, not " <> names
-            ),
-            ( has "subscribers" && none (oneOf' ["publish"]),
-              "--subscribers is for the test publish, not " <> names
-            ),
-            ( fromReplicas && none reads',
-              "replicas are to be read (--read-replicas, or read_from in the URL), but " <> names <> " reads nothing"
-            )
-          ]
+  asum
+    [ (planIsOpen plan && has "batch")
+        `refused` "--batch belongs to the closed loop, --rate and --sweep to the open one",
+      (isJust (planRequests plan) && has "duration")
+        `refused` "--requests ends the run, not a time: no --duration",
+      (isJust (planStartAt plan) && length mixes > 1)
+        `refused` "--start-at begins one measurement: no second --test",
+      (maybe False (/= "1") (Map.lookup "batch" values) && all alone tasks)
+        `refused` ("--batch is for commands that can be sent together: " <> names <> " waits for each"),
+      (has "key-size" && formed)
+        `refused` "--key-template says how long keys are: no --key-size",
+      otherCount
+        `refused` ("--key-template asks for another number of keys than --keys " <> show usualKeys),
+      (formed && none namesKeys) `refused` ("--key-template: " <> names <> noUse),
+      (has "key-size" && none namesKeys) `refused` ("--key-size: " <> names <> noUse),
+      (has "distribution" && none drawsKeys) `refused` ("--distribution: " <> names <> " draws no keys"),
+      (isJust (workloadCompressible workload) && none carriesValues)
+        `refused` ("--compress-ratio: " <> names <> " has no values"),
+      (isJust (workloadExpiry workload) && none (oneOf' ["set", "setex", "getex"]))
+        `refused` ("--expiry is for the tests set, setex and getex, not " <> names),
+      (isJust (workloadHitRatio workload) && none (oneOf' ["get"]))
+        `refused` ("--hit-ratio is for the test get, not " <> names),
+      (has "subscribers" && none (oneOf' ["publish"]))
+        `refused` ("--subscribers is for the test publish, not " <> names),
+      (fromReplicas && none reads')
+        `refused` ( "replicas are to be read (--read-replicas, or read_from in the URL), but " <> names
+                      <> " reads nothing"
+                  )
     ]
   where
     has name = Map.member name values
+    formed = isJust (workloadTemplate workload)
     mixes = selectedMixes (workloadSelection workload)
     tasks = concatMap (map snd . NonEmpty.toList . snd) (NonEmpty.toList mixes)
     names = case map written tasks of

@@ -122,13 +122,15 @@ defaultPlan =
 planIsOpen :: Plan -> Bool
 planIsOpen plan = planSending plan /= WhenAnswered
 
--- | Parses the options. Options that exclude each other are alternatives, so that no command line
+-- | Options that exclude each other are alternatives, so that no command line
 -- has both.
 planOptions :: Parser Plan
 planOptions =
   together
     <$> (sweeping <|> measuring)
-    <*> option readWarmup (described "warmup" "SECONDS|auto" before <> usually warmupText (planWarmup defaultPlan))
+    <*> option
+      readWarmup
+      (described "warmup" "SECONDS|auto" before <> usually warmupText (planWarmup defaultPlan))
     <*> option
       (positive "a number of seconds")
       (described "slice" "SECONDS" "Length of a slice of the time series" <> value 1 <> showDefault)
@@ -182,7 +184,6 @@ samplingOptions =
   where
     interval = "Interval of the samples of the server's INFO"
 
--- | Parses the checks that may fail.
 allowOptions :: Parser [Check]
 allowOptions =
   (<>)
@@ -277,11 +278,14 @@ readMoment = eitherReader $ \text -> case readMaybe text of
 planProblem :: Plan -> Maybe String
 planProblem plan =
   asum
-    [ refused (or [long' > 1e6 | Just (Ramp _ _ long') <- [planArrivals plan]]) "--ramp-to takes too long",
-      refused (waits && or [True | Just Ramp {} <- [planArrivals plan]]) "--ramp-to is never steady: no --warmup auto",
+    [ or [long' > 1e6 | Just (Ramp _ _ long') <- [planArrivals plan]]
+        `refused` "--ramp-to takes too long",
+      (waits && or [True | Just Ramp {} <- [planArrivals plan]])
+        `refused` "--ramp-to is never steady: no --warmup auto",
       between "--iterations" 1 1000 (planIterations plan),
       -- A steady warm-up ends with a slice.
-      refused (waits && planSlice plan > 1) "--warmup auto waits for the end of a slice: --slice can be 1 at most",
+      (waits && planSlice plan > 1)
+        `refused` "--warmup auto waits for the end of a slice: --slice can be 1 at most",
       refused (planSlice plan < 0.01) "--slice must be 0.01 or more",
       refused (any (< 0.01) (planSample plan)) "--sample must be 0.01 or more"
     ]

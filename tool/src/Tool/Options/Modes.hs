@@ -31,7 +31,6 @@ import Tool.Options.Connection
 import Tool.Options.Output
 import Tool.Span (parseSpan)
 
--- | What to record, for how long, and into which file.
 data RecordOptions = RecordOptions
   { recordConnection :: ConnectionOptions,
     -- | Seconds. 'Nothing': until the number is reached or Ctrl-C.
@@ -41,7 +40,6 @@ data RecordOptions = RecordOptions
   }
   deriving stock (Eq, Show)
 
--- | What to replay, where, and how fast.
 data ReplayOptions = ReplayOptions
   { replayFile :: FilePath,
     replayConnection :: ConnectionOptions,
@@ -85,7 +83,6 @@ replayOptions =
       readWith ("--speed is a number above 0, not " <>) $
         fmap PaceTimes . mfilter (\times -> times > 0 && times <= 1e6) . readMaybe
 
--- | The problem of a combination of options, in one line.
 recordProblem :: RecordOptions -> Maybe String
 recordProblem options =
   asum
@@ -95,9 +92,9 @@ recordProblem options =
       refused (null (recordOut options)) "--out needs a file"
     ]
 
--- | The problem of a combination of options, in one line.
 replayProblem :: ReplayOptions -> Maybe String
-replayProblem options = elsewhere needsHost (replayConnection options) <|> outputProblem (replayOutputs options)
+replayProblem options =
+  elsewhere needsHost (replayConnection options) <|> outputProblem (replayOutputs options)
   where
     needsHost = "replay needs --host: it writes what was written when it was recorded"
 
@@ -106,25 +103,21 @@ elsewhere :: String -> ConnectionOptions -> Maybe String
 elsewhere needsHost connection =
   refused (not (namesServer connection)) needsHost <|> connectionProblem False connection
 
--- | The options for showing a document again.
 data ReportOptions = ReportOptions
   { reportFile :: FilePath,
     reportOutputs :: Outputs
   }
   deriving stock (Eq, Show)
 
--- | Parses a document, and the formats in which to write it.
 reportOptions :: Parser ReportOptions
 reportOptions =
   ReportOptions
     <$> strArgument (metavar "FILE" <> help "Results as JSON")
     <*> outputOptions
 
--- | The problem of the options, in one line.
 reportProblem :: ReportOptions -> Maybe String
 reportProblem = outputProblem . reportOutputs
 
--- | The options for comparing two documents.
 data CompareOptions = CompareOptions
   { compareBefore :: FilePath,
     compareAfter :: FilePath,
@@ -137,7 +130,6 @@ data CompareOptions = CompareOptions
   }
   deriving stock (Eq, Show)
 
--- | Parses two files, and the rules.
 compareOptions :: Parser CompareOptions
 compareOptions =
   CompareOptions
@@ -148,11 +140,12 @@ compareOptions =
           "Exit with 1 if this holds for any run, \
           \such as throughput<-5% (against BEFORE), p99>10%, p99>5ms or errors>0"
       )
-    <*> switch (long "significant" <> help "Rules with % fail only where the difference is more than chance")
+    <*> switch (long "significant" <> help significant)
     <*> optionalOption str "html" "FILE" "Write both, side by side, as a page of HTML"
     <*> optionalOption str "json" "FILE" "Write the comparison as JSON (-: to the standard output)"
+  where
+    significant = "Rules with % fail only where the difference is more than chance"
 
--- | The problem of the options, in one line.
 compareProblem :: CompareOptions -> Maybe String
 compareProblem options =
   asum
@@ -166,14 +159,12 @@ compareProblem options =
     unruled = "--significant is for rules with %: no --fail-if has one"
     files = catMaybes [compareHtml options, compareJson options]
 
--- | The options for merging documents of runs that were started together.
 data MergeOptions = MergeOptions
   { mergeFiles :: [FilePath],
     mergeOutputs :: Outputs
   }
   deriving stock (Eq, Show)
 
--- | Parses the files, and the outputs of the result.
 mergeOptions :: Parser MergeOptions
 mergeOptions =
   MergeOptions
@@ -182,7 +173,6 @@ mergeOptions =
   where
     parts = "Results as JSON of generators that were started together (--start-at)"
 
--- | The problem of the options, in one line.
 mergeProblem :: MergeOptions -> Maybe String
 mergeProblem options =
   asum

@@ -73,11 +73,11 @@ compat = eitherReader $ \text -> case break (== '=') text of
   where
     kinds = [("seed", FormatSeed), ("rb-csv", FormatCsv), ("memtier", FormatMemtier)]
 
--- | The problem of a combination of options, in one line.
 outputProblem :: Outputs -> Maybe String
 outputProblem (Outputs files) =
   sharedPath (map snd files)
-    <|> refused ((FormatHgrm, "-") `elem` files) "--hgrm writes several files and cannot go to the standard output"
+    <|> ((FormatHgrm, "-") `elem` files)
+    `refused` "--hgrm writes several files and cannot go to the standard output"
     <|> listToMaybe [formatOption format <> " needs a file" | (format, "") <- files]
 
 -- | The problem of two outputs with the same path, in one line.

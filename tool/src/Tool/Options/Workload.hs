@@ -100,11 +100,15 @@ workloadOptions =
   WorkloadOptions
     <$> selectionOptions
     <*> optionalOption (syntax keyTemplate) "key-template" "TEMPLATE" keys
-    <*> option (syntax distribution) (described "distribution" "LAW" laws <> usually describeDistribution Uniform)
-    <*> option (syntax valueSizes) (short 'd' <> described "value-size" "SIZES" sizes <> usually describeSizes (SizeFixed 512))
+    <*> option
+      (syntax distribution)
+      (described "distribution" "LAW" laws <> usually describeDistribution Uniform)
+    <*> option
+      (syntax valueSizes)
+      (short 'd' <> described "value-size" "SIZES" sizes <> usually describeSizes (SizeFixed 512))
     <*> optionalOption (syntax ratio) "compress-ratio" "SHARE" compressible
-    <*> optionalOption (syntax lifetimes) "expiry" "SECONDS|FROM-TO" "Seconds that a key lives once it was set (setex, getex: 60)"
-    <*> optionalOption (syntax ratio) "hit-ratio" "SHARE" "Share of GETs that are to find something (default: all)"
+    <*> optionalOption (syntax lifetimes) "expiry" "SECONDS|FROM-TO" expiry
+    <*> optionalOption (syntax ratio) "hit-ratio" "SHARE" hits
     <*> numberOption "subscribers" 10 "Number of subscribers to what the test publish sends"
   where
     keys =
@@ -114,6 +118,8 @@ workloadOptions =
       "How keys are drawn: uniform, sequential, disjoint, \
       \zipf[:EXPONENT], gaussian[:SHARE], hot:KEYS:DRAWS, latest[:EXPONENT]"
     sizes = "Bytes of a value: 512, 100-2000 or 32:5,1k:3"
+    expiry = "Seconds that a key lives once it was set (setex, getex: 60)"
+    hits = "Share of GETs that are to find something (default: all)"
     compressible =
       "Share of each value that compresses to nothing; the rest does not compress (default: letters)"
 

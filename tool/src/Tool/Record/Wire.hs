@@ -122,9 +122,9 @@ feed (Unfinished pieces) bytes = case Char8.elemIndexEnd '\n' bytes of
     let (complete, rest) = ByteString.splitAt (end + 1) bytes
      in (ByteString.concat (reverse (complete : pieces)), Unfinished [rest])
 
--- | Sends the word, and reads until MONITOR shows it. Returns the other lines that it showed, which
--- belong to the recording, and the line that has begun. Takes the monitoring connection, and another connection to the same
--- node. Ends the program if the word is shown as something else, or not within ten seconds.
+-- | Sends the word on the second connection, and reads until MONITOR shows it on the first, to the
+-- same node. Returns the other lines that it showed, which belong to the recording, and the line that
+-- has begun. Ends the program if the word is shown as something else, or not within ten seconds.
 probe :: Wire -> Wire -> IO (ByteString, Unfinished)
 probe monitoring asking = do
   nonce <- newMark

@@ -7,7 +7,6 @@ import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 import Tool.Campaign.Design
-import Tool.Campaign.Plan
 
 axes :: Axes
 axes =
@@ -78,7 +77,7 @@ spec = do
       cellName (baselineCell {cellNet = NetRoundTrip 124000})
         `shouldBe` "set.aof-everysec.disk.3B.50c.rtt-124us.redis-server"
 
-  describe "Tool.Campaign.Plan" $ do
+  describe "Tool.Campaign.Design, the plan" $ do
     prop "measures every cell as often as it says, and none twice in a row but where it turns" $ \(Some cells) ->
       forAll (choose (1, 6)) $ \iterations ->
         case plan costs Nothing iterations [] cells of

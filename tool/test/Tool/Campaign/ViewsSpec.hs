@@ -13,9 +13,7 @@ import Tool.Bench.Document hiding (Spec, documentOf)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Campaign.Design
 import Tool.Campaign.Measure (loadArguments, phaseEvents)
-import Tool.Campaign.Plan
-import Tool.Campaign.Report (reportPage, reportText)
-import Tool.Campaign.Views
+import Tool.Campaign.Report
 import Tool.Campaign.Workload
 import Tool.Options.Load (Check (..))
 
@@ -68,7 +66,7 @@ slices counts =
 
 spec :: Spec
 spec = do
-  describe "Tool.Campaign.Views" $ do
+  describe "Tool.Campaign.Report, the views" $ do
     it "lays two axes out, the others at the baseline" $ do
       case found "Workloads and persistence" of
         [view] -> do
