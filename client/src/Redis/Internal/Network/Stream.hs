@@ -183,13 +183,8 @@ data Listener = Listener
 
 -- | A listener that takes over the wire; 'listen' closes it.
 newListener :: Wire -> IO Listener
-newListener listenerWire = do
-  listenerUnsent <- newTVarIO []
-  listenerEnd <- newTVarIO Nothing
-  listenerOpen <- newMVar True
-  listenerHeard <- preciseNanos >>= newIORef
-  listenerHanding <- newIORef False
-  pure Listener {listenerWire, listenerUnsent, listenerEnd, listenerOpen, listenerHeard, listenerHanding}
+newListener wire =
+  Listener wire <$> newTVarIO [] <*> newTVarIO Nothing <*> newMVar True <*> (preciseNanos >>= newIORef) <*> newIORef False
 
 -- | Queues bytes to be sent. Never blocks.
 say :: Listener -> ByteString -> IO ()
