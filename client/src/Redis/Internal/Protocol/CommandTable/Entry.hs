@@ -25,6 +25,7 @@ module Redis.Internal.Protocol.CommandTable.Entry
     entryFromReply,
     subcommandFromReply,
     named,
+    upper,
   )
 where
 
