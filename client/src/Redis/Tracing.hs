@@ -95,8 +95,7 @@ begunAttributes begun =
     <> [text "db.query.text" (begunShape begun)]
     <> maybe [] serverAttributes (begunNode begun)
 
--- | The attributes that are known when a command has ended. The span's status is an error if there is an
--- @error.type@.
+-- | The attributes of a command's end. The span's status is an error if there is an @error.type@.
 endedAttributes :: CommandEnded -> [(ByteString, Attribute)]
 endedAttributes ended =
   maybe [] (\node -> serverAttributes node <> peerAttributes node) (endedNode ended)

@@ -108,8 +108,7 @@ parseEntry line = case Char8.words line of
 
 parsePolicies :: ByteString -> Maybe (Maybe RequestPolicy, Maybe ResponsePolicy)
 parsePolicies word = case Char8.split ':' word of
-  [request] -> (,) <$> parsedRequest request <*> pure Nothing
-  [request, response] -> (,) <$> parsedRequest request <*> (Just <$> responsePolicyNamed response)
+  request : response | length response < 2 -> (,) <$> parsedRequest request <*> traverse responsePolicyNamed (listToMaybe response)
   _ -> Nothing
   where
     parsedRequest = \case
