@@ -224,8 +224,7 @@ setPolling new config = config {configPolling = new}
 setSilenceLimit :: Maybe Duration -> Config -> Config
 setSilenceLimit new config = config {configSilenceLimit = inSeconds <$> new}
 
--- | How long a connection is idle before TCP probes the peer, rounded up to whole seconds.
--- 'Nothing': TCP never probes. Default: 60 s.
+-- | The idle time before TCP probes the peer, rounded up to whole seconds; 'Nothing' is never. Default: 60 s.
 setKeepAlive :: Maybe Duration -> Config -> Config
 setKeepAlive new config = config {configKeepAlive = ceiling . inSeconds <$> new}
 
@@ -238,13 +237,11 @@ setTcpUserTimeout new config = config {configTcpUserTimeout = inSeconds <$> new}
 setMaxDedicated :: Int -> Config -> Config
 setMaxDedicated new config = config {configMaxDedicated = new}
 
--- | How long the client keeps such a connection ('setMaxDedicated') when no caller uses it.
--- 'Nothing': as long as the client lives. Default: 60 s.
+-- | How long the client keeps such a connection ('setMaxDedicated') idle; 'Nothing' is always. Default: 60 s.
 setDedicatedIdle :: Maybe Duration -> Config -> Config
 setDedicatedIdle new config = config {configDedicatedIdle = inSeconds <$> new}
 
--- | The time between two periodic checks of a cluster's slot map, or of which server is the primary
--- of a group. Default: 60 s.
+-- | The time between two periodic checks of a cluster's slot map, or a group's primary. Default: 60 s.
 setRefreshInterval :: Duration -> Config -> Config
 setRefreshInterval new config = config {configRefreshInterval = inSeconds new}
 

@@ -39,15 +39,13 @@ instance Semigroup Duration where
 instance Monoid Duration where
   mempty = Duration 0
 
--- | A duration in seconds, rounded to a microsecond. One that does not fit becomes the nearest that
--- does, and NaN becomes zero.
+-- | A duration in seconds, rounded to a microsecond, or the nearest that fits. NaN becomes zero.
 seconds :: Double -> Duration
 seconds amount
   | isNaN amount = Duration 0
   | otherwise = clamped (round (max (-1e19) (min 1e19 (amount * 1e6))))
 
--- | A duration in milliseconds. Like 'minutes', 'hours' and 'days', one that does not fit becomes
--- the nearest that does.
+-- | A duration in milliseconds, or the nearest that fits; so with 'minutes', 'hours' and 'days'.
 milliseconds :: Int64 -> Duration
 milliseconds = times 1000
 

@@ -63,8 +63,7 @@ data ClientSnapshot = ClientSnapshot
   }
   deriving stock (Eq, Show)
 
--- | Takes a snapshot of a client. Takes each shared connection's lock for a moment; otherwise it
--- never blocks. \(O(n)\) in the connections and the nodes.
+-- | Takes a snapshot; blocks only for each shared connection's lock. \(O(n)\) in the connections and nodes.
 clientSnapshot :: Client -> IO ClientSnapshot
 clientSnapshot (Client core) = do
   snapshotNodes <- knownNodes nodes >>= traverse nodeSnapshot

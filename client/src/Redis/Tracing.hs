@@ -33,7 +33,6 @@ import Control.Monad (when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isDigit)
-import Data.Maybe (catMaybes)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
 import Numeric (showFFloat)
@@ -87,30 +86,25 @@ spanName = begunOperation
 -- place of each key and value, as the conventions want it; 'begunText' has the keys and values.
 begunAttributes :: CommandBegun -> [(ByteString, Attribute)]
 begunAttributes begun =
-  catMaybes
-    [ text "db.system.name" "redis",
-      text "db.namespace" (Char8.pack (show (begunDatabase begun))),
-      text "db.operation.name" (begunOperation begun),
-      (,) "db.operation.batch.size" . NumberAttribute <$> begunBatch begun,
-      begunProcedure begun >>= text "db.stored_procedure.name",
-      text "db.query.text" (begunShape begun)
-    ]
+  [ text "db.system.name" "redis",
+    text "db.namespace" (Char8.pack (show (begunDatabase begun))),
+    text "db.operation.name" (begunOperation begun)
+  ]
+    <> [("db.operation.batch.size", NumberAttribute size) | Just size <- [begunBatch begun]]
+    <> [text "db.stored_procedure.name" name | Just name <- [begunProcedure begun]]
+    <> [text "db.query.text" (begunShape begun)]
     <> maybe [] serverAttributes (begunNode begun)
 
--- | The attributes that are known when a command has ended. The span's status is an error if there is an
--- @error.type@.
+-- | The attributes of a command's end. The span's status is an error if there is an @error.type@.
 endedAttributes :: CommandEnded -> [(ByteString, Attribute)]
 endedAttributes ended =
   maybe [] (\node -> serverAttributes node <> peerAttributes node) (endedNode ended)
-    <> catMaybes
-      [ case endedOutcome ended of
-          CommandFailed failed -> statusOf failed >>= text "db.response.status_code"
-          _ -> Nothing,
-        case endedOutcome ended of
-          CommandSucceeded -> Nothing
-          CommandFailed failed -> text "error.type" (Char8.pack (errorClass failed))
-          CommandInterrupted -> text "error.type" "interrupted"
-      ]
+    <> ( case endedOutcome ended of
+           CommandSucceeded -> []
+           CommandFailed failed ->
+             [text "db.response.status_code" (serverErrorCode said) | ReplyError said <- [failed]] <> [text "error.type" (Char8.pack (errorClass failed))]
+           CommandInterrupted -> [text "error.type" "interrupted"]
+       )
     <> [ ("redis.client.attempts", NumberAttribute (endedAttempts ended)),
          ("redis.client.redirects", NumberAttribute (endedRedirects ended))
        ]
@@ -118,16 +112,16 @@ endedAttributes ended =
 -- | The server that a command goes to, or went to.
 serverAttributes :: Endpoint -> [(ByteString, Attribute)]
 serverAttributes = \case
-  TcpEndpoint host port -> [("server.address", TextAttribute host), ("server.port", NumberAttribute (fromIntegral port))]
-  UnixEndpoint path -> [("server.address", TextAttribute (pathText path))]
+  TcpEndpoint host port -> [text "server.address" host, ("server.port", NumberAttribute (fromIntegral port))]
+  UnixEndpoint path -> [text "server.address" (pathText path)]
 
 -- | The other end of the connection. For a host name, the address that was used is not known here.
 peerAttributes :: Endpoint -> [(ByteString, Attribute)]
 peerAttributes = \case
   TcpEndpoint host port
-    | isAddress host -> [("network.transport", TextAttribute "tcp"), ("network.peer.address", TextAttribute host), ("network.peer.port", NumberAttribute (fromIntegral port))]
-    | otherwise -> [("network.transport", TextAttribute "tcp")]
-  UnixEndpoint path -> [("network.transport", TextAttribute "unix"), ("network.peer.address", TextAttribute (pathText path))]
+    | isAddress host -> [text "network.transport" "tcp", text "network.peer.address" host, ("network.peer.port", NumberAttribute (fromIntegral port))]
+    | otherwise -> [text "network.transport" "tcp"]
+  UnixEndpoint path -> [text "network.transport" "unix", text "network.peer.address" (pathText path)]
 
 -- | A path in UTF-8. What UTF-8 cannot say is replaced.
 pathText :: FilePath -> ByteString
@@ -137,14 +131,8 @@ pathText = Text.encodeUtf8 . Text.pack
 isAddress :: ByteString -> Bool
 isAddress host = Char8.elem ':' host || Char8.all (\char -> isDigit char || char == '.') host
 
-text :: ByteString -> ByteString -> Maybe (ByteString, Attribute)
-text name value = Just (name, TextAttribute value)
-
--- | The code of a server's error; 'Nothing' for other errors.
-statusOf :: Error -> Maybe ByteString
-statusOf = \case
-  ReplyError ServerError {serverErrorCode} -> Just serverErrorCode
-  _ -> Nothing
+text :: ByteString -> ByteString -> (ByteString, Attribute)
+text name value = (name, TextAttribute value)
 
 -- | A word for the kind of an error: for a server's error its code, otherwise one of a few.
 errorClass :: Error -> String

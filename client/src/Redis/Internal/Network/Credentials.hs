@@ -85,14 +85,8 @@ data Follower = Follower
 
 -- | A store that has not issued anything yet.
 newCredentialStore :: Config -> IO CredentialStore
-newCredentialStore storeConfig = do
-  storeTurn <- newMVar ()
-  storeNewest <- newTVarIO Nothing
-  storeFailure <- newTVarIO Nothing
-  storeRound <- newTVarIO 0
-  storeFollowers <- newTVarIO Map.empty
-  storeNext <- newTVarIO 0
-  pure CredentialStore {storeConfig, storeTurn, storeNewest, storeFailure, storeRound, storeFollowers, storeNext}
+newCredentialStore config =
+  CredentialStore config <$> newMVar () <*> newTVarIO Nothing <*> newTVarIO Nothing <*> newTVarIO 0 <*> newTVarIO Map.empty <*> newTVarIO 0
 
 -- | Whether a connection that was opened with these credentials is as good as a new one: no other
 -- credentials have been issued or requested since, and renewal is not due. Never blocks.

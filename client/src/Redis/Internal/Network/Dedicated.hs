@@ -149,13 +149,10 @@ data Condition
 
 -- | An empty pool. Never blocks.
 newDedicatedPool :: ConnectionSetup -> Endpoint -> IO DedicatedPool
-newDedicatedPool dedicatedSetup dedicatedEndpoint = do
-  dedicatedLending <- newTVarIO (newLending (configMaxDedicated (setupConfig dedicatedSetup)))
-  dedicatedNumber <- newTVarIO 0
-  dedicatedDials <- newTVarIO []
-  dedicatedReaping <- newTVarIO False
-  dedicatedReconnect <- newTVarIO noFailure
-  pure DedicatedPool {dedicatedEndpoint, dedicatedSetup, dedicatedLending, dedicatedNumber, dedicatedDials, dedicatedReaping, dedicatedReconnect}
+newDedicatedPool setup endpoint =
+  DedicatedPool endpoint setup <$> newTVarIO lending <*> newTVarIO 0 <*> newTVarIO [] <*> newTVarIO False <*> newTVarIO noFailure
+  where
+    lending = newLending (configMaxDedicated (setupConfig setup))
 
 -- | Takes one step of the lending: gives callers their turns, and returns the connections to close.
 happen :: DedicatedPool -> Event Caller Held -> STM [Held]

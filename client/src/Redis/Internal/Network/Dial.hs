@@ -265,7 +265,7 @@ dialAddresses DialTimes {dialDeadline, dialStagger} tell addresses = do
 
         await failures waiting later next = do
           tell late
-          event <- atomically (anyDecided waiting <|> (Next <$ nextIfAny) <|> (Expired <$ expired))
+          event <- atomically (asum [Decided candidate <$ candidateDecided candidate | candidate <- waiting] <|> (Next <$ nextIfAny) <|> (Expired <$ expired))
           case event of
             Decided Candidate {candidateAddress, candidateSocket = decided} -> do
               number <- Socket.getSocketOption decided Socket.SoError
@@ -284,9 +284,6 @@ dialAddresses DialTimes {dialDeadline, dialStagger} tell addresses = do
 
 -- | An event that ends one wait of the race.
 data DialEvent = Decided Candidate | Next | Expired
-
-anyDecided :: [Candidate] -> STM DialEvent
-anyDecided = asum . map (\candidate -> Decided candidate <$ candidateDecided candidate)
 
 -- | Opens a socket, notes it among the opened ones and starts to connect it.
 start :: IORef [Socket] -> SockAddr -> IO DialOutcome

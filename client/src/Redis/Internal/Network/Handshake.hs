@@ -113,10 +113,7 @@ handshakeBy config credentials use approach exchange = case approach of
     needsResp3 = "NOPROTO caching needs RESP3"
 
     -- A server that expects TLS hangs up on plain text.
-    mute = \case
-      ClosedByPeer -> BrokenConnection (wantsTls <> "closed by the peer")
-      BrokenConnection why -> BrokenConnection (wantsTls <> why)
-      cause -> cause
+    mute cause = maybe cause (BrokenConnection . (wantsTls <>)) (peersEnd cause)
     wantsTls = "the server closed the connection without a reply, as a server that expects TLS does (use rediss:// or setTls): "
     mayWantTls =
       isNothing (configTls config) && case configTopology config of
@@ -135,13 +132,15 @@ handshakeBy config credentials use approach exchange = case approach of
         Left (refused text)
     agreed steps outcomes = either (Left . ended (length (takeWhile isRight outcomes))) Right (sequence outcomes)
       where
-        ended answered = \case
-          ClosedByPeer -> HungUp (BrokenConnection (unknownTo answered <> "closed by the peer"))
-          BrokenConnection why -> HungUp (BrokenConnection (unknownTo answered <> why))
-          cause -> Refused cause
+        ended answered cause = maybe (Refused cause) (HungUp . BrokenConnection . (unknownTo answered <>)) (peersEnd cause)
         unknownTo answered =
           "the server closed the connection at " <> concat [Char8.unpack name | Greeting _ (name : _) <- take 1 (drop answered steps)]
             <> ", as a proxy does that does not know this command: "
+
+    peersEnd = \case
+      ClosedByPeer -> Just "closed by the peer"
+      BrokenConnection why -> Just why
+      _ -> Nothing
 
     outcome = \case
       Right value -> Right (withoutAttributes value)

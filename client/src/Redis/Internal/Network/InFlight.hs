@@ -273,13 +273,10 @@ expired = minBound
 newPendingRing :: Int -> ResponseSlot -> IO PendingRing
 newPendingRing atLeast nobody = do
   let ringCapacity = until (>= atLeast) (* 2) 2
-  ringStorage <- newStorage (min firstCells ringCapacity) nobody >>= newIORef
+  ringStorage <- newStorage (min 64 ringCapacity) nobody >>= newIORef
   ringEnds <- newByteArray (24 * 8)
   setByteArray ringEnds 0 24 (0 :: Int)
   pure PendingRing {ringStorage, ringEnds, ringCapacity, ringNobody = nobody}
-
-firstCells :: Int
-firstCells = 64
 
 newStorage :: Int -> ResponseSlot -> IO RingStorage
 newStorage size nobody = do

@@ -109,11 +109,11 @@ closeMultiplexPool grace pool = do
   sequence_ waits
 
 -- | Drops the connections of a node that redirects its clients in a circle, or that has forgotten their
--- authentication; the next command opens new connections. Commands in flight are still answered. Does
+-- authentication; the next command opens new connections. Commands in flight have 5 s to be answered. Does
 -- nothing if the connections were dropped after this time, at which the complaining command began: the
 -- other commands of the old connection may complain, too.
 reconnectNode :: MultiplexPool -> Nanos -> IO ()
-reconnectNode = reconnectWithin drainSeconds
+reconnectNode = reconnectWithin 5
 
 -- | Like 'reconnectNode', given for how many seconds to wait for commands in flight.
 reconnectWithin :: Double -> MultiplexPool -> Nanos -> IO ()
@@ -128,10 +128,6 @@ reconnectWithin grace pool began = mask_ $ do
         still <- filterM (fmap not . isGone) (stateDraining state)
         pure (state {stateDropped = now, stateDraining = muxes <> still}, muxes)
   for_ dropped $ \mux -> spawn "redis drain" (quietly (closeMultiplexer grace mux))
-
--- | For how many seconds a replaced connection waits for its commands in flight.
-drainSeconds :: Double
-drainSeconds = 5
 
 liveMuxes :: MultiplexPool -> IO [Multiplexer]
 liveMuxes pool = catMaybes <$> mapM readIORef (cellList pool)

@@ -184,7 +184,7 @@ greeted setup endpoint connectBy = withIssued setup $ \issue -> do
         learn best = unless (best == first) (beginWith connector endpoint best)
 
 -- | Connects with the client's credentials. While the server refuses them and the action has newer ones, connects
--- again, for a while: a password is replaced in two places, and never in both at once.
+-- again, for at most a second: a password is replaced in two places, and never in both at once.
 withIssued :: ConnectionSetup -> (Issue -> IO (Either ConnectionCause a)) -> IO (Either ConnectionCause a)
 withIssued ConnectionSetup {setupConfig = config, setupCredentials = store} connectAs =
   obtain store >>= \case
@@ -199,7 +199,7 @@ withIssued ConnectionSetup {setupConfig = config, setupCredentials = store} conn
         random <- randomRIO (0, 1)
         now <- preciseNanos
         let pause = if pauses == 0 then 0 else delayFor (configBackoff config) pauses random
-        if secondsFromNanos (now - since) + pause > min replacedWithin (configConnectTimeout config / 2)
+        if secondsFromNanos (now - since) + pause > min 1 (configConnectTimeout config / 2)
           then -- The action may issue others later, so this is no permanent failure.
             pure (Left (CredentialsFailed ("the server refuses the credentials that were issued: " <> renderCause cause)))
           else do
@@ -208,10 +208,6 @@ withIssued ConnectionSetup {setupConfig = config, setupCredentials = store} conn
               Left failed -> pure (Left failed)
               Right newer -> connectAs newer >>= unlessRefused since (pauses + 1 :: Int) newer
       result -> pure result
-
--- | For how many seconds a server may refuse an action's credentials before that is an error.
-replacedWithin :: Double
-replacedWithin = 1
 
 -- | The time limit of a command that has none of its own, or 'never'.
 commandLimit :: Config -> Nanos

@@ -66,10 +66,6 @@ data WriteBuffer = WriteBuffer
 -- | Bytes taken out of a buffer, to be sent.
 data Block = Block (MutableByteArray RealWorld) Int
 
--- | A block larger than this is not kept once it has been sent.
-keptCapacity :: Int
-keptCapacity = 1024 * 1024
-
 -- | A buffer of two empty blocks of so many bytes.
 newWriteBuffer :: Int -> IO WriteBuffer
 newWriteBuffer initialCapacity = do
@@ -139,12 +135,12 @@ withBlock (Block block _) action = do
   pure result
 {-# INLINE withBlock #-}
 
--- | Hands a block back after it was sent. Never throws: without memory for a smaller one it is kept.
+-- | Hands a block back after it was sent. A large one is not kept, unless there is no memory. Never throws.
 releaseBlock :: WriteBuffer -> Block -> IO ()
 releaseBlock buffer (Block block _) = do
   capacity <- getSizeofMutableByteArray block
   kept <-
-    if capacity > keptCapacity
+    if capacity > 1024 * 1024
       then either (\(_ :: SomeException) -> block) id <$> try (newPinnedByteArray (16 * 1024))
       else pure block
   writeIORef (bufferBack buffer) kept

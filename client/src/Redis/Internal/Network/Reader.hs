@@ -107,12 +107,9 @@ repliesPerYield = 64
 -- | The body of the reader; masked. Returns when the connection is cleaned up.
 readerLoop :: Multiplexer -> IO ()
 readerLoop mux = do
-  readerWatch <- newIORef Nothing
-  readerWatchDone <- newIORef False
-  readerPushed <- newIORef (isJust (muxOnLastWord (muxSettings mux)))
+  reader <- Reader mux <$> newIORef Nothing <*> newIORef False <*> newIORef (isJust (muxOnLastWord (muxSettings mux)))
   memory <- newPinnedByteArray (capacity mux)
-  let reader = Reader {readerMux = mux, readerWatch, readerWatchDone, readerPushed}
-      policy = newPollPolicy (muxPolling (muxSettings mux))
+  let policy = newPollPolicy (muxPolling (muxSettings mux))
       input = Input {inMemory = memory, inStart = 0, inEnd = 0, inFrames = startFrames}
   notePolling mux policy
   -- Whatever is thrown must end the connection: only this thread tells the waiting callers.

@@ -183,13 +183,8 @@ data Listener = Listener
 
 -- | A listener that takes over the wire; 'listen' closes it.
 newListener :: Wire -> IO Listener
-newListener listenerWire = do
-  listenerUnsent <- newTVarIO []
-  listenerEnd <- newTVarIO Nothing
-  listenerOpen <- newMVar True
-  listenerHeard <- preciseNanos >>= newIORef
-  listenerHanding <- newIORef False
-  pure Listener {listenerWire, listenerUnsent, listenerEnd, listenerOpen, listenerHeard, listenerHanding}
+newListener wire =
+  Listener wire <$> newTVarIO [] <*> newTVarIO Nothing <*> newMVar True <*> (preciseNanos >>= newIORef) <*> newIORef False
 
 -- | Queues bytes to be sent. Never blocks.
 say :: Listener -> ByteString -> IO ()
@@ -240,14 +235,11 @@ speak listener = do
         ConnectionError ConnectionFailure {connectionCause} -> connectionCause
         other -> BrokenConnection (show other)
 
--- | The least size of the receive buffer. Bytes that are not decoded yet begin at its start.
-leastCapacity :: Int
-leastCapacity = 64 * 1024
-
 reading :: Listener -> ([Came] -> IO ()) -> IO ConnectionCause
 reading listener handOn = do
   unread <- readIORef (wireUnread wire)
-  let capacity = max leastCapacity (2 * ByteString.length unread)
+  -- Bytes that are not decoded yet begin at the start of the buffer.
+  let capacity = max (64 * 1024) (2 * ByteString.length unread)
   memory <- mallocForeignPtrBytes capacity
   withForeignPtr memory $ \to ->
     ByteString.Unsafe.unsafeUseAsCStringLen unread $ \(from, count) -> copyBytes to (castPtr from) count

@@ -36,7 +36,6 @@ where
 
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Char (toUpper)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (mapMaybe)
@@ -104,6 +103,3 @@ describedAs commandArguments reply = do
 
 hasSubcommands :: ByteString -> Bool
 hasSubcommands name = maybe False entryContainer (Map.lookup (upper name) table)
-
-upper :: ByteString -> ByteString
-upper = Char8.map toUpper

@@ -58,10 +58,7 @@ keySlot key =
   -- (GHC 9.0.2, bytestring 0.10.12).
   ByteString.Internal.accursedUnutterablePerformIO $
     ByteString.Unsafe.unsafeUseAsCStringLen key $ \(start, size) ->
-      pure $! slotOfCrc (crcOfKey (castPtr start) size 0 0)
-
-slotOfCrc :: Word -> Slot
-slotOfCrc crc = Slot (fromIntegral (crc .&. 0x3fff))
+      pure $! Slot (fromIntegral (crcOfKey (castPtr start) size 0 0 .&. 0x3fff))
 
 -- | The CRC of a key, given its size, from a position on. Looks for a tag while it hashes: most
 -- keys have none, and then the search has cost no pass of its own.

@@ -16,7 +16,8 @@ import Redis.Decode qualified as Decode
 import Redis.Error (DecodeError)
 import Redis.Value (Value (..), withoutAttributes)
 
--- | How the replies are aggregated; arrays of numbers element by element.
+-- | How the replies are aggregated; arrays of numbers element by element. "Redis.Internal.Protocol.CommandTable.Entry"
+-- counts on the order of the first seven.
 data Aggregation
   = -- | The sum of integers.
     AggSum

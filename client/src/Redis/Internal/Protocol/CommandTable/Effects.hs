@@ -25,7 +25,6 @@ where
 import Control.Monad (guard)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Char (toUpper)
 import Data.List qualified as List
 import Data.Maybe (listToMaybe)
 import Data.Set (Set)
@@ -62,7 +61,7 @@ uncategorized =
 -- reply would give its callers the replies of others. \(O(n)\) in the number of words.
 answersApart :: CommandEntry -> [ByteString] -> Bool
 answersApart CommandEntry {entryName} arguments = case entryName of
-  "CLIENT|REPLY" -> any ((`elem` ["OFF", "SKIP"]) . Char8.map toUpper) arguments
+  "CLIENT|REPLY" -> any ((`elem` ["OFF", "SKIP"]) . upper) arguments
   _ -> entryName `elem` ["MONITOR", "PSYNC", "SYNC"]
 
 -- | Whether a command must not queue behind others: its purpose is to end them or, with FUNCTION
@@ -185,7 +184,7 @@ timeouts =
     atLast unit commandArguments = WaitsAt (max 0 (length commandArguments - 1)) unit
     afterOption = maybe NoWait (`WaitsAt` Milliseconds)
     -- The option stands after the key and one more word.
-    behindBlock = fmap (+ 4) . List.findIndex ((== "BLOCK") . Char8.map toUpper) . drop 3
+    behindBlock = fmap (+ 4) . List.findIndex ((== "BLOCK") . upper) . drop 3
 
 -- | Commands that wait, but only with an option, and that servers do not call blocking.
 blockUntold :: Set ByteString

@@ -25,6 +25,7 @@ module Redis.Internal.Protocol.CommandTable.Entry
     entryFromReply,
     subcommandFromReply,
     named,
+    upper,
   )
 where
 
@@ -107,8 +108,7 @@ parseEntry line = case Char8.words line of
 
 parsePolicies :: ByteString -> Maybe (Maybe RequestPolicy, Maybe ResponsePolicy)
 parsePolicies word = case Char8.split ':' word of
-  [request] -> (,) <$> parsedRequest request <*> pure Nothing
-  [request, response] -> (,) <$> parsedRequest request <*> (Just <$> responsePolicyNamed response)
+  request : response | length response < 2 -> (,) <$> parsedRequest request <*> traverse responsePolicyNamed (listToMaybe response)
   _ -> Nothing
   where
     parsedRequest = \case
@@ -127,15 +127,10 @@ requestPolicyNamed = \case
 -- | The policy that servers call by this name.
 responsePolicyNamed :: ByteString -> Maybe ResponsePolicy
 responsePolicyNamed = \case
-  "agg_sum" -> Just (ResponseAggregated AggSum)
-  "agg_min" -> Just (ResponseAggregated AggMin)
-  "agg_max" -> Just (ResponseAggregated AggMax)
-  "agg_logical_and" -> Just (ResponseAggregated AggAnd)
-  "agg_logical_or" -> Just (ResponseAggregated AggOr)
-  "all_succeeded" -> Just (ResponseAggregated AggAllSucceeded)
-  "one_succeeded" -> Just (ResponseAggregated AggOneSucceeded)
   "special" -> Just ResponseSpecial
-  _ -> Nothing
+  name -> ResponseAggregated <$> lookup name aggregations
+  where
+    aggregations = zip (Char8.words "agg_sum agg_min agg_max agg_logical_and agg_logical_or all_succeeded one_succeeded") [AggSum ..]
 
 parseSpec :: ByteString -> Maybe KeySpec
 parseSpec word = do
@@ -214,13 +209,7 @@ subcommandsAmong rest = case drop 3 rest of
 positions :: [ByteString] -> Int -> Int -> Int -> [KeySpec]
 positions flagNames firstKey lastKey step
   | "movablekeys" `elem` flagNames = [KeySpec BeginUnknown FindUnknown True]
-  | firstKey > 0 =
-    [ KeySpec
-        { keySpecBegin = BeginAt firstKey,
-          keySpecFind = KeyRange (if lastKey < 0 then lastKey else lastKey - firstKey) step 0,
-          keySpecIncomplete = False
-        }
-    ]
+  | firstKey > 0 = [KeySpec (BeginAt firstKey) (KeyRange (if lastKey < 0 then lastKey else lastKey - firstKey) step 0) False]
   | otherwise = []
 
 keySpec :: Decoder KeySpec
