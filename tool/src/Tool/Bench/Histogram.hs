@@ -47,8 +47,7 @@ instance Semigroup Histogram where
 instance Monoid Histogram where
   mempty = Histogram 0 0 maxBound 0 (primArrayFromListN 0 [])
 
--- | A histogram from the sum, the exact minimum and maximum, and the buckets' counts. Drops empty
--- buckets. \(O(n \log n)\).
+-- | A histogram from sum, exact minimum and maximum, and counts by bucket. \(O(n \log n)\).
 fromBuckets :: Integer -> Int -> Int -> [(Int, Int)] -> Histogram
 fromBuckets exact lowest highest counts
   | List.null held = mempty
@@ -68,8 +67,7 @@ fromValues = \case
           (List.foldl' max 0 held)
           [(bucketOf value, 1) | value <- held]
 
--- | The buckets of a histogram with the exact sum, minimum and maximum, which were stored
--- separately.
+-- | The buckets of a histogram with the exact sum, minimum and maximum from elsewhere.
 restored :: Integer -> Int -> Int -> Histogram -> Histogram
 restored exact lowest highest = fromBuckets exact lowest highest . buckets
 

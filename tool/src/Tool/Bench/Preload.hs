@@ -75,8 +75,7 @@ runNumbered :: Client -> Int -> (Int -> Command a) -> IO ()
 runNumbered client count commandOf =
   numbered client 512 count commandOf (either throwIO (const (pure ())))
 
--- Takes how many commands to submit at a time, and the handler of each reply, which gets the
--- replies in order.
+-- Takes how many commands to submit at a time, and the handler that gets the replies in order.
 numbered :: Client -> Int -> Int -> (Int -> Command a) -> (Either Error a -> IO ()) -> IO ()
 numbered client atOnce count commandOf judge =
   forM_ [0, atOnce .. count - 1] $ \from -> do

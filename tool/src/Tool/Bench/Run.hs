@@ -46,8 +46,7 @@ import Tool.Options.Load (Plan (..), Warmup (..), planArrivals)
 import Tool.Span (secondsIn)
 import Tool.Text (fixed, thousands)
 
--- | Preloads. Then, for each iteration, warms up, measures, and compares the counts. Blocks for as
--- long as all that takes.
+-- | Preloads; then, for each iteration, warms up, measures, and compares the counts. Blocks meanwhile.
 measure :: Progress -> Target -> Workload -> LoadOptions -> IO Run
 measure progress target workload load = measureWith (leniencyOf (loadPlan load)) progress target workload load
 
@@ -116,8 +115,7 @@ data Setting = Setting
     settingNodes :: Nodes
   }
 
--- Runs one iteration, on new connections. Takes the servers' counts from before, and the counts of
--- the commands that were sent since.
+-- One iteration, on new connections. Takes the servers' counts from before and those of what was sent since.
 once :: Setting -> CountsBefore -> CommandCounts -> IO Measured
 once setting before sentAlready = do
   cores <- usableCores
@@ -173,8 +171,7 @@ once setting before sentAlready = do
     sampled :: (Maybe Sampler -> IO a) -> IO a
     sampled action =
       maybe (action Nothing) (\interval -> withSampler target interval (action . Just)) (planSample plan)
-    -- Runs the action with subscribers, if the workload needs them. Also returns the messages that
-    -- did not reach them.
+    -- With subscribers, if the workload needs them. Also returns the messages that did not reach them.
     heard action = case workloadSubscribers workload of
       0 -> (\result -> (result, Map.empty)) <$> action
       _ | targetResp target < 3 -> invalidRun "the subscribers of the test publish need RESP3"
