@@ -150,7 +150,7 @@ assemble assembly = (iteration, notes)
           iterationAgreement = assemblyAgreement assembly
         }
     nodeErrorsOf number =
-      Map.unionsWith (+) (mapMaybe (IntMap.lookup number . partNodeErrors) (IntMap.elems (driveParts found)))
+      Map.unionsWith (+) (IntMap.mapMaybe (IntMap.lookup number . partNodeErrors) (driveParts found))
     responseOf kind = if isOpen then Just (kindResponse kind) else Nothing
     stats kind =
       CommandStats

@@ -318,7 +318,9 @@ probeDisk folder = do
   outcome <- try @IOException $ do
     place <- canonicalizePath folder
     allowed <- writable <$> getPermissions place
-    if allowed then Just . Disk (filesystemOf mounts place) . fromValues <$> measured place else pure Nothing
+    if allowed
+      then Just . Disk (filesystemOf mounts place) . fromValues <$> measured place
+      else pure Nothing
   pure (fromRight Nothing outcome)
 
 measured :: FilePath -> IO [Nanos]
@@ -345,7 +347,8 @@ measured folder =
 -- | The type and the options of the file system that a folder lies on, from the
 -- text of @/proc/self/mounts@; the longest mount point wins.
 filesystemOf :: ByteString -> FilePath -> Text
-filesystemOf mounts folder = maybe "unknown" (snd . maximumBy (comparing fst)) (NonEmpty.nonEmpty mountPoints)
+filesystemOf mounts folder =
+  maybe "unknown" (snd . maximumBy (comparing fst)) (NonEmpty.nonEmpty mountPoints)
   where
     mountPoints =
       [ (length point, Text.pack (kind <> " (" <> options <> ")"))

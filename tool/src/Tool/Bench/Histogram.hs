@@ -41,8 +41,8 @@ data Histogram = Histogram
   deriving stock (Eq, Show)
 
 instance Semigroup Histogram where
-  Histogram count' sum' lowest highest held <> Histogram count'' sum'' lowest' highest' held' =
-    Histogram (count' + count'') (sum' + sum'') (min lowest lowest') (max highest highest') (merged held held')
+  Histogram n sum' low high held <> Histogram n' sum'' low' high' held' =
+    Histogram (n + n') (sum' + sum'') (min low low') (max high high') (merged held held')
 
 instance Monoid Histogram where
   mempty = Histogram 0 0 maxBound 0 (primArrayFromListN 0 [])

@@ -31,7 +31,8 @@ preload target client workload = do
     Right held
       | held < wanted ->
         invalidRun $
-          "the server holds " <> show held <> " keys after a preload of " <> show wanted <> ": does it evict?"
+          "the server holds " <> show held <> " keys after a preload of " <> show wanted
+            <> ": does it evict?"
       | otherwise -> monotonic >>= replicated . (+ 10000000000)
     Left _ -> pure ()
   pure (mconcat sent)

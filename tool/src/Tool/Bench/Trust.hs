@@ -88,8 +88,9 @@ cpuShare evidence =
 -- Throughput times mean latency is the mean number of commands on their way.
 onTheirWay :: Evidence -> Double
 onTheirWay evidence =
-  ratio (fromIntegral (Histogram.count service) * Histogram.mean service / 1e9) (evidenceSeconds evidence)
+  ratio (fromIntegral (Histogram.count service) * Histogram.mean service / 1e9) seconds
   where
+    seconds = evidenceSeconds evidence
     service = evidenceService evidence
 
 littleRatio :: Evidence -> Maybe Double

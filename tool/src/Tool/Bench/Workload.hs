@@ -129,7 +129,8 @@ kinds = map kindName . toList . workloadKinds
 -- | How much one operation of a kind adds to the server's counts of calls, by command as in
 -- the answer to @INFO commandstats@. Empty for a number that belongs to no kind.
 expectedStats :: Workload -> Int -> [(Text, Int)]
-expectedStats workload kind = fold (lookup kind (zip [0 ..] (toList (workloadKinds workload))) >>= kindStats)
+expectedStats workload kind =
+  fold (lookup kind (zip [0 ..] (toList (workloadKinds workload))) >>= kindStats)
 
 -- | Whether the server's counts can be compared: not if it runs programs with commands of their own.
 countsComparable :: Workload -> Bool

@@ -6,7 +6,7 @@ import System.Exit (ExitCode (..))
 import Test.Hspec
 import Tool.Bench.Arrivals (Arrivals (..))
 import Tool.Bench.Document hiding (Spec)
-import Tool.Bench.Document.Totals (Step (..), iterationOps, knee)
+import Tool.Bench.Document.Totals (Step (..), iterationOps, knee, stepOf)
 import Tool.Bench.Html.Charts (loadCurve)
 import Tool.Bench.Progress (silent)
 import Tool.Bench.Reports (exitOf)

@@ -64,7 +64,7 @@ sliceRate slice = perSecond (fromIntegral (sliceOps slice), sliceSpan slice)
 
 -- | The latencies that clients saw, of all commands of the slice.
 sliceLatencies :: Slice -> Histogram
-sliceLatencies = foldMap (\stats -> fromMaybe (sliceService stats) (sliceResponse stats)) . sliceCommands
+sliceLatencies = foldMap (\(SliceStats service response _) -> fromMaybe service response) . sliceCommands
 
 -- | The latencies that clients saw: response times if they are known, service times otherwise.
 commandLatencies :: CommandStats -> Histogram
@@ -172,7 +172,8 @@ runMemory run = Memory (most memoryPeakResident) (most memoryMaxInUse) (most mem
 
 -- | The highest of a figure of trust, of all iterations in which it is known.
 highestTrust :: (Trust -> Maybe Double) -> Run -> Maybe Double
-highestTrust part run = maximum <$> NonEmpty.nonEmpty (mapMaybe (part . iterationTrust) (runIterations run))
+highestTrust part =
+  fmap maximum . NonEmpty.nonEmpty . mapMaybe (part . iterationTrust) . runIterations
 
 -- | The worst comparison of all iterations, or the sum of the counts if all agree.
 runAgreement :: Run -> Agreement

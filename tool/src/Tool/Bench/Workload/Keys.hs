@@ -164,7 +164,7 @@ tellsApart (KeyTemplate parts) = any distinct parts
       KeyHex digits -> digits == 16
       _ -> False
 
--- | @key:000000000042@ for this number of keys in this many bytes; without prefix where digits need room.
+-- | @key:000000000042@ for this many keys in this many bytes; no prefix where digits need the room.
 sizedTemplate :: Int -> Int -> KeyTemplate
 sizedTemplate count size'
   | size' >= widest + 4 = KeyTemplate [KeyText "key:", KeyNumber (size' - 4)]
