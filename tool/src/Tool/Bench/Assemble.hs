@@ -17,7 +17,7 @@ import Data.Function (on)
 import Data.IntMap.Strict qualified as IntMap
 import Data.List (groupBy, sortOn)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (isJust, mapMaybe)
+import Data.Maybe (isJust)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Bench.Arrivals (Arrivals, expectedAtLeast)
