@@ -52,8 +52,7 @@ poisson gap state now = round next : poisson gap (state + gamma) next
     -- Above 0 and at most 1, so that its logarithm is a number.
     uniform = (fromIntegral (mix state `shiftR` 11) + 1) / 9007199254740992
 
--- The time of this arrival: the inverse of @from * t + (to - from) * t² / 2 s@, written so that it
--- also holds for equal rates.
+-- The time of this arrival: the inverse of @from * t + (to - from) * t² / 2 s@, also for equal rates.
 reached :: Double -> Double -> Double -> Double -> Double
 reached from to seconds count
   | count <= during = 2 * count / (from + sqrt (max 0 (from * from + 2 * slope * count)))
@@ -71,8 +70,7 @@ rateAt plan time = case plan of
     | time >= seconds -> to
     | otherwise -> from + (to - from) * time / seconds
 
--- | How many commands arrive between two times, in seconds since the start. For a Poisson process
--- this is the mean. \(O(1)\).
+-- | How many commands arrive between two times in seconds; of a Poisson process the mean. \(O(1)\).
 expected :: Arrivals -> Double -> Double -> Double
 expected plan from to = cumulated to - cumulated from
   where
@@ -82,8 +80,7 @@ expected plan from to = cumulated to - cumulated from
         | otherwise -> first * time + (second - first) * time * time / (2 * seconds)
       _ -> rateAt plan 0 * time
 
--- | How many commands arrive at least between two times. For a Poisson process: five standard
--- deviations below the mean.
+-- | How many arrive at least; of a Poisson process five standard deviations fewer than the mean.
 expectedAtLeast :: Arrivals -> Double -> Double -> Double
 expectedAtLeast plan from to = case plan of
   Poisson _ -> max 0 (mean - 5 * sqrt mean)

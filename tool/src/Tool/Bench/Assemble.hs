@@ -17,7 +17,7 @@ import Data.Function (on)
 import Data.IntMap.Strict qualified as IntMap
 import Data.List (groupBy, sortOn)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (isJust, mapMaybe)
+import Data.Maybe (isJust)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Bench.Arrivals (Arrivals, expectedAtLeast)
@@ -78,8 +78,7 @@ assemble assembly = (iteration, notes)
     following = IntMap.findWithDefault mempty afterwards (driveParts found)
     seconds = secondsIn (driveTo found - driveFrom found)
     used = driveUsage found
-    -- The main thread wakes a little late at both ends of the window, so what
-    -- was used is scaled to its exact length.
+    -- The main thread wakes a little late at both ends of the window: scaled to its exact length.
     scale nanos =
       fromIntegral nanos * fromIntegral (driveTo found - driveFrom found)
         / fromIntegral (max 1 (usageTime used))
@@ -137,8 +136,7 @@ assemble assembly = (iteration, notes)
             Map.fromList
               [ (name, NodeStats {nodeErrors = errors, nodeService = answered})
                 | (number, name) <- zip [0 ..] (nodeNames (assemblyNodes assembly)),
-                  -- Like those above: of all commands, also those that failed after the end of the
-                  -- window.
+                  -- Like those above: also those after the end of the window.
                   let errors = nodeErrorsOf number
                       answered = IntMap.findWithDefault mempty number (partNodes whole),
                   not (Map.null errors) || answered /= mempty
@@ -152,7 +150,7 @@ assemble assembly = (iteration, notes)
           iterationAgreement = assemblyAgreement assembly
         }
     nodeErrorsOf number =
-      Map.unionsWith (+) (mapMaybe (IntMap.lookup number . partNodeErrors) (IntMap.elems (driveParts found)))
+      Map.unionsWith (+) (IntMap.mapMaybe (IntMap.lookup number . partNodeErrors) (driveParts found))
     responseOf kind = if isOpen then Just (kindResponse kind) else Nothing
     stats kind =
       CommandStats
@@ -263,8 +261,7 @@ ofNode samples =
     event kind before after text =
       Event (sampleAt before) (sampleAt after) kind (sampleNode before <> ": " <> text)
 
--- | A stall for each slice in which hardly any command was answered: fewer than a tenth of the
--- median of all slices.
+-- | A stall for each slice with fewer answers than a tenth of the median of all slices.
 stalls :: [Slice] -> [Event]
 stalls slices =
   [ Event (sliceAt slice) (sliceAt slice + sliceSpan slice) "stall" (stalled (slowest slice))

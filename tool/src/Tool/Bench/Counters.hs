@@ -99,12 +99,11 @@ data Side = Side
 -- | The memory of the counters of one capability.
 data Sides = Sides Side Side
 
--- | Makes the memory of the counters of one capability. Takes milliseconds where there are many kinds or nodes.
+-- | Makes that memory. Takes milliseconds where there are many kinds or nodes.
 newSides :: Shape -> IO Sides
 newSides shape = Sides <$> newSide shape <*> newSide shape
 
--- | Makes empty counters, whose slice is that of the given moment. No two may have the same
--- memory. \(O(1)\).
+-- | Makes empty counters, whose slice is that of a moment. No two may have the same memory. \(O(1)\).
 countersOf :: Window -> Sides -> Nanos -> IO Counters
 countersOf window (Sides one other) now = do
   turns <- zeros 8
@@ -239,17 +238,15 @@ turnOver counters now due = do
           dueAt counters middle
 {-# NOINLINE turnOver #-}
 
--- Makes the slice of this moment the current one. Returns the moment at which half of the rest of
--- the slice has passed.
+-- Makes the slice of this moment the current one. Returns the middle of what is left of the slice.
 enter :: Counters -> Nanos -> IO Nanos
 enter counters now = do
   limit <- windowEnd window
   let slice = sliceOf window now
+      end = min limit (sliceEnd window slice)
   if now >= limit
     then never <$ put afterwards never
-    else do
-      let end = min limit (sliceEnd window slice)
-      now + (end - now) `div` 2 <$ put slice end
+    else now + (end - now) `div` 2 <$ put slice end
   where
     window = countersWindow counters
     put :: Int -> Nanos -> IO ()
@@ -315,19 +312,13 @@ partOf side = do
         partSchedule = schedule
       }
   where
-    kindCounts kind = do
-      service <- drain (indexSmallArray (sideService side) kind)
-      response <- drain (indexSmallArray (sideResponse side) kind)
-      hits <- Atomic.take' (sideHits side) (hitsOf kind)
-      misses <- Atomic.take' (sideHits side) (missesOf kind)
-      pure
-        KindCounts
-          { kindService = service,
-            kindResponse = response,
-            kindHits = hits,
-            kindMisses = misses,
-            kindErrors = Map.empty
-          }
+    kindCounts kind =
+      KindCounts
+        <$> drain (indexSmallArray (sideService side) kind)
+        <*> drain (indexSmallArray (sideResponse side) kind)
+        <*> Atomic.take' (sideHits side) (hitsOf kind)
+        <*> Atomic.take' (sideHits side) (missesOf kind)
+        <*> pure Map.empty
     errorsByKind errors =
       IntMap.fromListWith
         (<>)
@@ -341,8 +332,7 @@ collect counters before = do
   found <- atomicModifyIORef' (countersParts counters) (\parts -> ([], parts))
   foldM (\parts (slice, part) -> pure $! IntMap.insertWith (<>) slice part parts) before found
 
--- | How many commands were answered without an error since the start. Approximate while threads
--- count.
+-- | How many commands were answered without an error so far. Approximate while threads count.
 answeredSoFar :: Counters -> IO Int
 answeredSoFar counters = do
   before <- readByteArray (countersTurns counters) slotBefore
@@ -457,6 +447,5 @@ hitsOf, missesOf :: Int -> Int
 hitsOf kind = margin + 2 * kind
 missesOf kind = hitsOf kind + 1
 
--- | A number that stands for no slice.
 noSlice :: Int
 noSlice = minBound

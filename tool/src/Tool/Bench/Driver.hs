@@ -70,8 +70,7 @@ data Drive = Drive
     driveMemory :: Memory
   }
 
--- | How many threads send, on this number of capabilities. In an open loop one per capability is
--- enough.
+-- | How many threads send, on this number of capabilities: in an open loop one each is enough.
 senderCount :: LoadOptions -> Int -> Int
 senderCount load capabilities
   | planIsOpen (loadPlan load) = min (loadThreads load) capabilities
@@ -101,8 +100,7 @@ drive setup = case planRequests plan of
       AtTimes (Ramp from _ _) -> AtTimes (Constant from)
       sending -> sending
 
--- The results of a window, and of the run of its own that was its warm-up. Everything in that run
--- is from before the window.
+-- The results of a window, and of the run of its own that was its warm-up, all of it before the window.
 afterWarmup :: Drive -> Drive -> Drive
 afterWarmup found warmup =
   found

@@ -145,8 +145,7 @@ isVirtualMachine :: IO Bool
 isVirtualMachine =
   maybe False (elem "hypervisor" . Char8.words) . field "flags" <$> contents "/proc/cpuinfo"
 
--- | The most memory that this process has needed so far. Ends with a major collection, so that
--- there is at least one figure for live memory.
+-- | The most memory that this process has needed, after a major collection, which gives live memory.
 memory :: IO Memory
 memory = do
   status <- contents "/proc/self/status"
@@ -178,8 +177,7 @@ textOf path = stripped <$> contents path
 stripped :: ByteString -> Text
 stripped = Text.strip . utf8
 
--- Facts that make the same program fast or slow on a machine, beside the name of its processor. Leaves
--- out what the kernel does not tell.
+-- What else makes the same program fast or slow on a machine, as far as the kernel tells.
 machineFacts :: IO (Map Text Text)
 machineFacts = do
   found <- traverse fact files
@@ -218,9 +216,8 @@ mitigations =
   where
     folder = "/sys/devices/system/cpu/vulnerabilities"
 
--- The revision of the sources that the program was built from: the value of
--- the variable @REDIS_CLIENT_REVISION@, or, for a program that lies in a working copy, git's answer, with
--- @-dirty@ if there are changes.
+-- The revision of the program's sources: the variable @REDIS_CLIENT_REVISION@, or, for a program that
+-- lies in a working copy, git's answer, with @-dirty@ if there are changes.
 revision :: IO (Maybe Text)
 revision =
   lookupEnv "REDIS_CLIENT_REVISION" >>= \case
@@ -272,8 +269,7 @@ usedSince before after =
         (\late early -> max 0 (late - early)) <$> usageQueued after <*> usageQueued before
     }
 
--- | The number of cores on which this process can run Haskell at a time. Not a whole number if its
--- container has a limit of processor time.
+-- | The number of cores that this process can use; not whole if its container has a limit.
 usableCores :: IO Double
 usableCores = do
   cores <- min <$> getNumCapabilities <*> getNumProcessors
@@ -322,7 +318,9 @@ probeDisk folder = do
   outcome <- try @IOException $ do
     place <- canonicalizePath folder
     allowed <- writable <$> getPermissions place
-    if allowed then Just . Disk (filesystemOf mounts place) . fromValues <$> measured place else pure Nothing
+    if allowed
+      then Just . Disk (filesystemOf mounts place) . fromValues <$> measured place
+      else pure Nothing
   pure (fromRight Nothing outcome)
 
 measured :: FilePath -> IO [Nanos]
@@ -349,7 +347,8 @@ measured folder =
 -- | The type and the options of the file system that a folder lies on, from the
 -- text of @/proc/self/mounts@; the longest mount point wins.
 filesystemOf :: ByteString -> FilePath -> Text
-filesystemOf mounts folder = maybe "unknown" (snd . maximumBy (comparing fst)) (NonEmpty.nonEmpty mountPoints)
+filesystemOf mounts folder =
+  maybe "unknown" (snd . maximumBy (comparing fst)) (NonEmpty.nonEmpty mountPoints)
   where
     mountPoints =
       [ (length point, Text.pack (kind <> " (" <> options <> ")"))

@@ -41,14 +41,13 @@ data Histogram = Histogram
   deriving stock (Eq, Show)
 
 instance Semigroup Histogram where
-  Histogram count' sum' lowest highest held <> Histogram count'' sum'' lowest' highest' held' =
-    Histogram (count' + count'') (sum' + sum'') (min lowest lowest') (max highest highest') (merged held held')
+  Histogram n sum' low high held <> Histogram n' sum'' low' high' held' =
+    Histogram (n + n') (sum' + sum'') (min low low') (max high high') (merged held held')
 
 instance Monoid Histogram where
   mempty = Histogram 0 0 maxBound 0 (primArrayFromListN 0 [])
 
--- | A histogram from the sum, the exact minimum and maximum, and the buckets' counts. Drops empty
--- buckets. \(O(n \log n)\).
+-- | A histogram from sum, exact minimum and maximum, and counts by bucket. \(O(n \log n)\).
 fromBuckets :: Integer -> Int -> Int -> [(Int, Int)] -> Histogram
 fromBuckets exact lowest highest counts
   | List.null held = mempty
@@ -68,8 +67,7 @@ fromValues = \case
           (List.foldl' max 0 held)
           [(bucketOf value, 1) | value <- held]
 
--- | The buckets of a histogram with the exact sum, minimum and maximum, which were stored
--- separately.
+-- | The buckets of a histogram with the exact sum, minimum and maximum from elsewhere.
 restored :: Integer -> Int -> Int -> Histogram -> Histogram
 restored exact lowest highest = fromBuckets exact lowest highest . buckets
 

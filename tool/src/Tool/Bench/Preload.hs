@@ -31,7 +31,8 @@ preload target client workload = do
     Right held
       | held < wanted ->
         invalidRun $
-          "the server holds " <> show held <> " keys after a preload of " <> show wanted <> ": does it evict?"
+          "the server holds " <> show held <> " keys after a preload of " <> show wanted
+            <> ": does it evict?"
       | otherwise -> monotonic >>= replicated . (+ 10000000000)
     Left _ -> pure ()
   pure (mconcat sent)
@@ -75,8 +76,7 @@ runNumbered :: Client -> Int -> (Int -> Command a) -> IO ()
 runNumbered client count commandOf =
   numbered client 512 count commandOf (either throwIO (const (pure ())))
 
--- Takes how many commands to submit at a time, and the handler of each reply, which gets the
--- replies in order.
+-- Takes how many commands to submit at a time, and the handler that gets the replies in order.
 numbered :: Client -> Int -> Int -> (Int -> Command a) -> (Either Error a -> IO ()) -> IO ()
 numbered client atOnce count commandOf judge =
   forM_ [0, atOnce .. count - 1] $ \from -> do

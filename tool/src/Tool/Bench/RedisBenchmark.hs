@@ -71,8 +71,7 @@ runRedisBenchmark serverCount seconds benchmark = afterProbe probe benchmark $ \
       | otherwise = 100000
     enough rate long = max probe (ceiling (rate * long))
 
--- | Like 'runRedisBenchmark', after a very short run first, because the server may synchronise its
--- disk for each command.
+-- | Like 'runRedisBenchmark', for a server that may synchronise its disk for each command.
 runBriefly :: Double -> RedisBenchmark -> IO (Either String Reference)
 runBriefly seconds benchmark =
   afterProbe (max 200 (redisBenchmarkClients benchmark * 40)) benchmark $ \rate ->
@@ -83,8 +82,7 @@ afterProbe :: Int -> RedisBenchmark -> (Double -> IO (Either String a)) -> IO (E
 afterProbe commands benchmark goOn =
   runCounted commands benchmark >>= either (pure . Left) (goOn . referenceOpsPerSecond)
 
--- Replaces the rate by what the servers count for this number of seconds while redis-benchmark
--- runs.
+-- Replaces the rate by what the servers count for this number of seconds of the run.
 watched :: IO [(Int, Nanos)] -> Double -> IO (Either String Reference) -> IO (Either String Reference)
 watched count seconds running = withAsync running $ \child -> do
   pause start

@@ -46,10 +46,10 @@ import Tool.Options.Load (Plan (..), Warmup (..), planArrivals)
 import Tool.Span (secondsIn)
 import Tool.Text (fixed, thousands)
 
--- | Preloads. Then, for each iteration, warms up, measures, and compares the counts. Blocks for as
--- long as all that takes.
+-- | Preloads; then, for each iteration, warms up, measures, and compares the counts. Blocks meanwhile.
 measure :: Progress -> Target -> Workload -> LoadOptions -> IO Run
-measure progress target workload load = measureWith (leniencyOf (loadPlan load)) progress target workload load
+measure progress target workload load =
+  measureWith (leniencyOf (loadPlan load)) progress target workload load
 
 -- | Like 'measure', with another leniency.
 measureWith :: Leniency -> Progress -> Target -> Workload -> LoadOptions -> IO Run
@@ -116,8 +116,7 @@ data Setting = Setting
     settingNodes :: Nodes
   }
 
--- Runs one iteration, on new connections. Takes the servers' counts from before, and the counts of
--- the commands that were sent since.
+-- One iteration, on new connections. Takes the servers' counts before, and what was sent since.
 once :: Setting -> CountsBefore -> CommandCounts -> IO Measured
 once setting before sentAlready = do
   cores <- usableCores
@@ -126,8 +125,8 @@ once setting before sentAlready = do
   ((found, samples, unanswered, away), lost) <- heard . sampled $ \sampler -> do
     (found, away) <- withObserved (tuningOf load) target $ \outages client ->
       (,)
-        <$> drive (Setup (settingProgress setting) client outages workload load (settingNodes setting) begin)
-        `finally` finish (settingProgress setting)
+        <$> drive (Setup progress client outages workload load (settingNodes setting) begin)
+        `finally` finish progress
         <*> outageNotes outages
     (\samples unanswered -> (found, samples, unanswered, away))
       <$> maybe (pure []) (\one -> taken one (driveFrom found) (driveTo found)) sampler
@@ -170,18 +169,20 @@ once setting before sentAlready = do
     plan = loadPlan load
     target = settingTarget setting
     workload = settingWorkload setting
+    progress = settingProgress setting
     sampled :: (Maybe Sampler -> IO a) -> IO a
-    sampled action =
-      maybe (action Nothing) (\interval -> withSampler target interval (action . Just)) (planSample plan)
-    -- Runs the action with subscribers, if the workload needs them. Also returns the messages that
-    -- did not reach them.
+    sampled action = case planSample plan of
+      Just interval -> withSampler target interval (action . Just)
+      Nothing -> action Nothing
+    -- With subscribers, if the workload needs them. Also returns the messages that did not reach them.
     heard action = case workloadSubscribers workload of
       0 -> (\result -> (result, Map.empty)) <$> action
       _ | targetResp target < 3 -> invalidRun "the subscribers of the test publish need RESP3"
       subscribers -> do
         let due (found, _, _, _) = subscribers * publishedIn workload found
         (result, got) <- withSubscribers (targetConfig (tuningOf load) target) subscribers 10 due action
-        pure (result, Map.fromList [("MessageNotDelivered", abs (due result - got)) | due result /= got])
+        let lost = abs (due result - got)
+        pure (result, Map.fromList [("MessageNotDelivered", lost) | lost > 0])
 
 -- A generator that begins at a given time is not alone: the servers count the others' commands as
 -- well. If the servers count fewer commands than this generator sent, that is still wrong.

@@ -71,8 +71,7 @@ withSampler target interval action = do
       void . atomicModifyIORef' (samplerRefusals sampler) $ \before ->
         (Map.insertWith (\_ first -> first) name (Text.pack (displayException problem)) before, ())
 
--- | The samples from one moment until before another, in order of time. Their times are seconds
--- since the first moment.
+-- | The samples from one moment until before another, in order, with times since the first moment.
 taken :: Sampler -> Nanos -> Nanos -> IO [ServerSample]
 taken sampler from to = do
   found <- readIORef (samplerTaken sampler)
@@ -122,8 +121,7 @@ numberOf text = case Char8.readInt text of
   Just (whole, "") -> Just (fromIntegral whole)
   _ -> readMaybe (Char8.unpack text)
 
--- The fields that show the state of a server. The rest of INFO is names and settings, or follows
--- from these.
+-- The fields that show a server's state. The rest is names and settings, or follows from these.
 wanted :: [ByteString]
 wanted =
   Char8.words

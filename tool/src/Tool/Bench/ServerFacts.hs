@@ -66,9 +66,8 @@ data Found = Found
   }
   deriving stock (Eq, Show)
 
--- | Asks the server. The flag says whether to take the time that the hash and the defaults need, a
--- tenth of a second; without it they are left out. Throws only if the server cannot be reached at
--- all.
+-- | Asks the server. Hash and defaults, which take a tenth of a second, only with the flag. Throws if
+-- the server cannot be reached.
 serverFacts :: Bool -> Target -> IO Found
 serverFacts thorough target =
   withTarget quiet target $ \client -> do
@@ -112,8 +111,7 @@ asked what client command =
     Left problem@(ReplyError _) -> pure (Left (what <> ": " <> Text.pack (displayException problem)))
     Left problem -> throwIO problem
 
--- Our clock minus the server's: the best of five readings. A reading is uncertain by half its round
--- trip.
+-- Our clock minus the server's: the best of five readings, each uncertain by half its round trip.
 clockOf :: Client -> Command UTCTime -> IO (Maybe Clock)
 clockOf client time = do
   found <- replicateM 5 once

@@ -13,7 +13,8 @@ import Tool.Statistics (deviation, mean)
 -- | Whether the last four of these rates are close to each other: each within 8 % of their mean.
 -- 'False' for fewer than four rates. Decides whether a warm-up may end.
 settled :: [Double] -> Bool
-settled rates = length rates >= 4 && middle > 0 && all (\rate -> abs (rate - middle) <= 0.08 * middle) lastOnes
+settled rates =
+  length rates >= 4 && middle > 0 && all (\rate -> abs (rate - middle) <= 0.08 * middle) lastOnes
   where
     lastOnes = drop (length rates - 4) rates
     middle = mean lastOnes

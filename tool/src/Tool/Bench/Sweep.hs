@@ -41,8 +41,7 @@ sweep progress measured wanted load = do
         invalidRun ("--sweep: a closed loop reached nothing: " <> Text.unpack (problemsOf closed))
       pure [runRate closed * fromIntegral step / fromIntegral steps | step <- [1 .. steps]]
   go rates >>= \case
-    -- A sweep that measured nothing knows no knee. The run stays, so that the program ends as after
-    -- any invalid run.
+    -- Without a knee. The run stays, so that the program ends as after any invalid run.
     ([], Just (invalid, reason)) -> pure ([invalid], [reason])
     (above, ended) -> do
       below <- case above of

@@ -33,8 +33,7 @@ data Evidence = Evidence
     evidenceSeconds :: Double,
     -- | Service times of all answered commands.
     evidenceService :: Histogram,
-    -- | In a closed loop: the number of threads, and the most commands that one thread has on their
-    -- way.
+    -- | In a closed loop: the number of threads, and the most commands of one thread on their way.
     evidenceClosed :: Maybe (Int, Int),
     -- | In an open loop: the schedule errors of the commands that were sent, and the least number
     -- of commands that should have been sent.
@@ -89,8 +88,9 @@ cpuShare evidence =
 -- Throughput times mean latency is the mean number of commands on their way.
 onTheirWay :: Evidence -> Double
 onTheirWay evidence =
-  ratio (fromIntegral (Histogram.count service) * Histogram.mean service / 1e9) (evidenceSeconds evidence)
+  ratio (fromIntegral (Histogram.count service) * Histogram.mean service / 1e9) seconds
   where
+    seconds = evidenceSeconds evidence
     service = evidenceService evidence
 
 littleRatio :: Evidence -> Maybe Double

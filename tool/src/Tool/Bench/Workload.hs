@@ -129,10 +129,10 @@ kinds = map kindName . toList . workloadKinds
 -- | How much one operation of a kind adds to the server's counts of calls, by command as in
 -- the answer to @INFO commandstats@. Empty for a number that belongs to no kind.
 expectedStats :: Workload -> Int -> [(Text, Int)]
-expectedStats workload kind = fold (lookup kind (zip [0 ..] (toList (workloadKinds workload))) >>= kindStats)
+expectedStats workload kind =
+  fold (lookup kind (zip [0 ..] (toList (workloadKinds workload))) >>= kindStats)
 
--- | Whether the server's counts can be compared: not if it runs programs whose commands are not
--- known here.
+-- | Whether the server's counts can be compared: not if it runs programs with commands of their own.
 countsComparable :: Workload -> Bool
 countsComparable = all (isJust . kindStats) . workloadKinds
 
@@ -165,8 +165,7 @@ missesWanted workload
 newStream :: Workload -> Int -> IO Stream
 newStream = Random.newStream . shapeSeed . workloadShape
 
--- | Draws an operation. \(O(k)\) in the number of kinds. Only the thread that owns the stream may
--- call it.
+-- | Draws an operation; for the thread that owns the stream. \(O(k)\) in the number of kinds.
 next :: Workload -> Stream -> IO Drawn
 next Workload {workloadMakes, workloadMarks} stream = do
   word <- step stream
@@ -178,8 +177,7 @@ next Workload {workloadMakes, workloadMarks} stream = do
   indexSmallArray workloadMakes (pick 0) stream
 {-# INLINE next #-}
 
--- | The final outcome, given the number of the key that was drawn with the command. \(O(n)\) in the
--- size of the value.
+-- | The final outcome, given the number of the command's key. \(O(n)\) in the size of the value.
 verdict :: Workload -> Int -> Outcome -> Outcome
 verdict = compared . workloadDataset
 {-# INLINE verdict #-}

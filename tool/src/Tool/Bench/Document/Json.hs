@@ -209,14 +209,8 @@ instance Coded Loop where
     named "loop" $
       oneOf
         [ Variant (\case Closed -> Just (); _ -> Nothing) (const Closed) (kind "closed" (pure ())),
-          Variant
-            (\case OpenConstant rate -> Just rate; _ -> Nothing)
-            OpenConstant
-            (kind "constant" (rateOf "rate" id)),
-          Variant
-            (\case OpenPoisson rate -> Just rate; _ -> Nothing)
-            OpenPoisson
-            (kind "poisson" (rateOf "rate" id)),
+          Variant (\case OpenConstant rate -> Just rate; _ -> Nothing) OpenConstant (at "constant"),
+          Variant (\case OpenPoisson rate -> Just rate; _ -> Nothing) OpenPoisson (at "poisson"),
           Variant
             (\case OpenRamp from to -> Just (from, to); _ -> Nothing)
             (uncurry OpenRamp)
@@ -225,6 +219,7 @@ instance Coded Loop where
     where
       kind :: Text -> Fields a a -> Codec a
       kind name fields = record "A kind of loop." (constant "kind" "Name of the kind." name *> fields)
+      at name = kind name (rateOf "rate" id)
       rateOf :: Text -> (r -> Double) -> Fields r Double
       rateOf name = field name "Commands per second."
 

@@ -1,5 +1,4 @@
--- | Figures that follow from a "Tool.Bench.Document": sums, rates, and whether the numbers may be
--- used.
+-- | Figures that follow from a "Tool.Bench.Document": sums, rates, and whether they may be used.
 module Tool.Bench.Document.Totals
   ( sliceOps,
     sliceRate,
@@ -59,14 +58,13 @@ import Tool.Text (fixed, shown)
 sliceOps :: Slice -> Int
 sliceOps = sum . fmap (Histogram.count . sliceService) . sliceCommands
 
--- | Commands that were answered without an error per second of the slice. 0 for a slice without
--- length.
+-- | Commands answered without an error per second. 0 for a slice without length.
 sliceRate :: Slice -> Double
 sliceRate slice = perSecond (fromIntegral (sliceOps slice), sliceSpan slice)
 
 -- | The latencies that clients saw, of all commands of the slice.
 sliceLatencies :: Slice -> Histogram
-sliceLatencies = foldMap (\stats -> fromMaybe (sliceService stats) (sliceResponse stats)) . sliceCommands
+sliceLatencies = foldMap (\(SliceStats service response _) -> fromMaybe service response) . sliceCommands
 
 -- | The latencies that clients saw: response times if they are known, service times otherwise.
 commandLatencies :: CommandStats -> Histogram
@@ -174,10 +172,10 @@ runMemory run = Memory (most memoryPeakResident) (most memoryMaxInUse) (most mem
 
 -- | The highest of a figure of trust, of all iterations in which it is known.
 highestTrust :: (Trust -> Maybe Double) -> Run -> Maybe Double
-highestTrust part run = maximum <$> NonEmpty.nonEmpty (mapMaybe (part . iterationTrust) (runIterations run))
+highestTrust part =
+  fmap maximum . NonEmpty.nonEmpty . mapMaybe (part . iterationTrust) . runIterations
 
--- | The comparisons of all iterations in one: the worst comparison, or the sum of the counts if all
--- agree.
+-- | The worst comparison of all iterations, or the sum of the counts if all agree.
 runAgreement :: Run -> Agreement
 runAgreement run =
   maybe (NotComparable "nothing was measured") (foldl1 worst) $
@@ -232,8 +230,7 @@ findProblems run =
         Text.intercalate ", " [shown calls <> " " <> name | (name, calls) <- Map.toList held]
     axes = specAxes (runSpec run)
     shortly share = Text.pack (fixed 3 share)
-    -- Each read hits or misses by chance: a few reads may be this far off without a fault (four
-    -- standard deviations: once in 16 000 runs).
+    -- A few reads may be this far off by chance (four standard deviations: once in 16 000 runs).
     chance :: Double -> Int -> Double
     chance asked drawn = 4 * sqrt (max 0 (asked * (1 - asked)) / fromIntegral drawn)
 

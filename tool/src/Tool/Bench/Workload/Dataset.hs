@@ -1,5 +1,4 @@
--- | The base of all kinds of operation of a workload: its keys, its values, and how keys are drawn;
--- and the type of a kind.
+-- | The base of all kinds of operation: keys, values, and how keys are drawn; and a kind's type.
 module Tool.Bench.Workload.Dataset
   ( Shape (..),
     defaultShape,
@@ -59,8 +58,7 @@ data Shape = Shape
   }
   deriving stock (Eq, Show)
 
--- | A hundred thousand keys, named like those of redis-benchmark and drawn evenly, with values of
--- 512 bytes.
+-- | A hundred thousand keys, named as by redis-benchmark, drawn evenly, with values of 512 bytes.
 defaultShape :: Shape
 defaultShape =
   Shape
@@ -195,8 +193,7 @@ data Step = Step
     stepName :: Text,
     stepCount :: Int,
     stepCommand :: Int -> Command Outcome,
-    -- | How much the whole step adds to the counts of calls; per primary if it is done on every
-    -- primary.
+    -- | How much the whole step adds to the counts of calls; of each primary if done on each.
     stepStats :: [(Text, Int)],
     -- | The number of keys that must exist after the step.
     stepKeys :: Int,

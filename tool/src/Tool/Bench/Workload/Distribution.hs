@@ -123,8 +123,7 @@ newChooser law count threads = case law of
   Disjoint -> ChooseUnevenly (InTurn count (max 1 (min threads count)))
   _ -> ChooseUnevenly (ByTable (aliasTable count (weightOf law count)))
 
--- | Draws a key's number, from the upper half of the stream's current number if that is enough.
--- \(O(1)\).
+-- | Draws a key's number, from the upper half of the stream's number if that is enough. \(O(1)\).
 choose :: Chooser -> Stream -> IO Int
 choose chooser stream = case chooser of
   ChooseEvenly count -> below count . upper <$> current stream
@@ -154,8 +153,7 @@ chooseUnevenly uneven stream = case uneven of
     -- Threads begin far from each other: at multiples of the golden section.
     start count thread = below count (lower (fromIntegral thread * 0x9e3779b9))
 
--- Each word has the share of its column, of 2^32, that is the column's own, and the key that has
--- the rest.
+-- Each word has the share of its column (of 2^32) that is its own, and the key that has the rest.
 aliasTable :: Int -> (Int -> Double) -> PrimArray Word64
 aliasTable count weight = runPrimArray $ do
   let total = sum (map weight [0 .. count - 1])

@@ -154,8 +154,7 @@ describeKeyTemplate (KeyTemplate parts) = concatMap part parts
 templateCount :: KeyTemplate -> Maybe Int
 templateCount (KeyTemplate parts) = listToMaybe [count | KeyUuid (Just count) <- parts]
 
--- | Whether different numbers always make different keys. Hexadecimal digits do so only if there
--- are sixteen of them.
+-- | Whether different numbers always make different keys: of hexadecimal digits only sixteen do.
 tellsApart :: KeyTemplate -> Bool
 tellsApart (KeyTemplate parts) = any distinct parts
   where
@@ -165,8 +164,7 @@ tellsApart (KeyTemplate parts) = any distinct parts
       KeyHex digits -> digits == 16
       _ -> False
 
--- | @key:000000000042@, like redis-benchmark, for this number of keys in this many bytes. Without
--- the prefix if that would not leave room for the digits.
+-- | @key:000000000042@ for this many keys in this many bytes; no prefix where digits need the room.
 sizedTemplate :: Int -> Int -> KeyTemplate
 sizedTemplate count size'
   | size' >= widest + 4 = KeyTemplate [KeyText "key:", KeyNumber (size' - 4)]

@@ -96,7 +96,9 @@ table =
 -- * Strings
 
 pingKind :: Text -> Command Value -> Dataset -> Kind
-pingKind name command _ = fixedKind name "ping" [] (Done <$ (command `decodedBy` is "PONG"))
+pingKind name command _ = fixedKind name "ping" [] (command `decodedBy` pong)
+  where
+    pong reply = Done <$ is "PONG" reply
 
 -- A kind whose command is always the same.
 fixedKind :: Text -> Text -> [Step] -> Command Outcome -> Kind
