@@ -16,6 +16,7 @@ module Soak.Audit
     -- * At the end
     Held (..),
     verdict,
+    withoutBooks,
 
     -- * Errors
     errorClass,
@@ -178,6 +179,10 @@ observe event ledger = case event of
       "late: " <> callKind call <> " had " <> show (callLimit call) <> " s, took " <> show (callTook call)
         <> (", lag " <> show (callLag call))
     unexpected problem = "unexpected error: " <> show problem
+
+-- | The ledger without what is only needed for the 'verdict'.
+withoutBooks :: Ledger -> Ledger
+withoutBooks ledger = ledger {ledgerCounters = Map.empty, ledgerValues = Map.empty, ledgerLists = Map.empty}
 
 complain :: [String] -> Ledger -> Ledger
 complain wrong ledger

@@ -2,6 +2,7 @@
 module Soak.Measure
   ( Holdings (..),
     holdings,
+    liveBytes,
     grown,
   )
 where
@@ -33,8 +34,7 @@ holdings :: Surroundings -> IO Holdings
 holdings around = do
   lent <- untilNone (300 :: Int) (sum . map lentOf <$> gauges)
   (connections, descriptors) <- steady (40 :: Int) =<< counted
-  performMajorGC
-  bytes <- gcdetails_live_bytes . gc <$> getRTSStats
+  bytes <- liveBytes
   pure Holdings {heldConnections = connections, heldDescriptors = descriptors, heldLent = lent, heldBytes = bytes}
   where
     gauges = concat <$> mapM (fmap snapshotNodes . clientSnapshot) (theClients around)
@@ -54,6 +54,10 @@ holdings around = do
       pause 0.1
       now <- counted
       if now == before || tries == 0 then pure now else steady (tries - 1) now
+
+-- | The live heap, in bytes, after a major collection.
+liveBytes :: IO Word64
+liveBytes = performMajorGC >> gcdetails_live_bytes . gc <$> getRTSStats
 
 -- | What has grown between two measurements and should not have. There may be more connections than
 -- before, because nodes have had both roles since, and each connection has its buffers. But there

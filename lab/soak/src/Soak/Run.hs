@@ -37,7 +37,7 @@ where
 
 import Control.Concurrent (threadDelay)
 import Control.Concurrent.Async (withAsync)
-import Control.Exception (SomeException, try)
+import Control.Exception (SomeException, evaluate, try)
 import Control.Monad (forM, forever, join, unless)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
@@ -117,18 +117,23 @@ run' settings lag around = do
   untrue <- tracesWrong (theTraces around)
   ledger <- mconcat <$> ledgers load
   held <- heldBy around ledger
-  let summary =
+  broken <- evaluate (forced (verdict held ledger <> unserved <> lost <> stuck <> untrue))
+  told <- evaluate (withoutBooks ledger)
+  -- By now the callers' books are garbage, which grow for as long as a soak takes.
+  bytes <- liveBytes
+  let afterwards = (\holding -> holding {heldBytes = bytes}) <$> after
+      summary =
         Summary
           { summarySeed = seed,
             summarySeconds = ended - began,
             summaryCallers = loadCallers load,
-            summaryLedger = ledger,
+            summaryLedger = told,
             summaryFaults = done,
             summaryJournal = journal,
             summaryBefore = before,
-            summaryAfter = fromRight before after,
+            summaryAfter = fromRight before afterwards,
             summaryLag = lagAfter - lagBefore,
-            summaryViolations = verdict held ledger <> unserved <> lost <> stuck <> untrue <> either (map ("does not return: " <>)) (grown before) after
+            summaryViolations = broken <> either (map ("does not return: " <>)) (grown before) afterwards
           }
   say (onScreen summary)
   createDirectoryIfMissing True (takeDirectory (settingsOut settings))
@@ -140,6 +145,7 @@ run' settings lag around = do
       | tooQuiet done -> NotRun <$ say "soak: fewer than half of the faults could be done, so it shows little"
       | otherwise -> pure Sound
   where
+    forced texts = foldr (seq . length) () texts `seq` texts
     seed = settingsSeed settings
     callersEach = 9
     tooQuiet done = let unfinished = Map.findWithDefault 0 "unfinished" done in 2 * unfinished >= sum done
