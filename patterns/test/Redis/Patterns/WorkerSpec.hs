@@ -265,8 +265,8 @@ spec = do
     it "keeps what it has in hand, however long the handler takes" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [1]
       seen <- newIORef []
-      let settings = countingWorker {workerClaimAfter = milliseconds 150, workerPollInterval = milliseconds 20}
-          handle entry = noting seen (entryDeliveries entry) >> pause 1
+      let settings = countingWorker {workerClaimAfter = milliseconds 500, workerPollInterval = milliseconds 20}
+          handle entry = noting seen (entryDeliveries entry) >> pause 2
       stopping client settings handle . stopping client settings handle $
         eventually 20 "handled" ((&&) <$> (not . null <$> readIORef seen) <*> ((== 0) <$> pendingCount client "numbers" "counters"))
       readIORef seen `shouldReturn` [1]

@@ -32,10 +32,11 @@ where
 
 import Control.Concurrent.Async (forConcurrently_)
 import Control.Concurrent.MVar (MVar, modifyMVar_, newMVar, readMVar)
-import Control.Exception (IOException, bracket, mask_, onException, try)
+import Control.Exception (IOException, bracket, mask_, onException, throwIO, try)
 import Control.Monad (filterM, forM_, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
+import Data.List (isInfixOf)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, mapMaybe)
 import GHC.Stack (HasCallStack)
@@ -256,7 +257,11 @@ orderFailover group =
     [] -> failure "there is no sentinel"
     sentinel : _ -> do
       before <- namedPrimary group sentinel
-      void (command sentinel ["SENTINEL", "FAILOVER", groupName (groupOptions group)])
+      -- A sentinel that has not heard of a replica for a while knows none that is fit.
+      eventually (groupTimeout (groupOptions group)) "the sentinel fails over" $
+        try (command sentinel ["SENTINEL", "FAILOVER", groupName (groupOptions group)]) >>= \case
+          Right _ -> pure True
+          Left problem@(TestKitFailure why) -> if "NOGOODSLAVE" `isInfixOf` why then pure False else throwIO problem
       awaitPrimary group before
 
 -- | Blocks until all running sentinels name a primary at another port than this. Fails if none runs.
