@@ -4,11 +4,12 @@ module OnServer
   ( at,
     watched,
     hasty,
+    asGuest,
   )
 where
 
 import Data.ByteString qualified as ByteString
-import Redis.Config (setCommandTimeout, setConnectTimeout, standaloneConfig)
+import Redis.Config (Credentials (..), setCommandTimeout, setConnectTimeout, setCredentials, toSecret)
 import Redis.Duration (milliseconds)
 import Redis.TestKit.Command (replyText)
 import Redis.TestKit.Server (Server, command, serverHost, serverPort)
@@ -26,7 +27,12 @@ watched server = do
 
 -- | The same server, whose commands and connections are given up after half a second.
 hasty :: Target -> Target
-hasty target = target {targetUrl = Just (setCommandTimeout (Just half) (setConnectTimeout half config))}
+hasty target = target {targetBase = setCommandTimeout (Just half) (setConnectTimeout half (targetBase target))}
   where
-    config = standaloneConfig (targetHost target) (targetPort target)
     half = milliseconds 500
+
+-- | The same server, as the user @guest@ with the password @pw@.
+asGuest :: Target -> Target
+asGuest target = target {targetBase = setCredentials (Just guest) (targetBase target)}
+  where
+    guest = Credentials (Just "guest") (toSecret "pw")

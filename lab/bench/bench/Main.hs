@@ -17,11 +17,10 @@ import Tool.Bench.Arrivals (Arrivals (..))
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals (runCpuPerOp)
 import Tool.Bench.Histogram qualified as Histogram
-import Tool.Bench.Private (PrivateOptions (..), withPrivate)
+import Tool.Bench.Private (withPrivate)
 import Tool.Bench.Progress (silent)
 import Tool.Bench.Run (measure)
-import Tool.Bench.Workload (workloadKeys)
-import Tool.Bench.Workload.Chosen (newWorkload)
+import Tool.Bench.Workload (newWorkload, workloadKeys)
 import Tool.Options.Bench
 import Tool.Options.Load
 import Tool.Span (inMicros)
@@ -29,7 +28,7 @@ import Tool.Statistics (median)
 import Tool.Text (duration, fixed)
 
 main :: IO ()
-main = withPrivate PrivateOptions {privateKind = TargetStandalone, privateTls = False, privateCores = [0]} $ \target -> do
+main = withPrivate TargetStandalone False [0] $ \target -> do
   -- Both loops find the same keys there.
   _ <- measured target closed {loadDuration = 0.5}
   forM_ [closed, closed {loadThreads = 256, loadBatch = 1}] $ \load -> do

@@ -4,7 +4,6 @@ module Tool.Bench
   )
 where
 
-import Data.Maybe (fromMaybe)
 import Data.Text qualified as Text
 import GHC.Conc (getNumCapabilities)
 import System.Directory (getTemporaryDirectory)
@@ -12,16 +11,16 @@ import System.Exit (ExitCode (..))
 import Tool.Bench.Document
 import Tool.Bench.Driver (senderCount)
 import Tool.Bench.Environment (manifest, probeDisk, takeAllCores)
-import Tool.Bench.Private (PrivateOptions (..), withPrivate)
+import Tool.Bench.Private (withPrivate)
 import Tool.Bench.Progress (newProgress)
 import Tool.Bench.Report (details, report)
 import Tool.Bench.Reports (compareReports, conclude, mergeReports, printSchema, showReport)
 import Tool.Bench.Run (measure, measureWith)
 import Tool.Bench.Sink (withOutputs)
 import Tool.Bench.Sweep (sweep)
-import Tool.Bench.Workload.Chosen (chosenWorkloads)
+import Tool.Bench.Workload (chosenWorkloads)
 import Tool.Campaign (campaign)
-import Tool.Connect (Target (targetDatabase, targetProtocol), needFiles, targetIsCluster, targetOf)
+import Tool.Connect (Target, asSaid, needFiles, targetIsCluster, targetOf)
 import Tool.Failure (invalidRun)
 import Tool.Hint (withHint)
 import Tool.Options.Bench
@@ -78,16 +77,7 @@ withTargetOf options action
   | namesServer options = action (targetOf options)
   | otherwise =
     withPrivate
-      PrivateOptions
-        { privateKind = if connectionCluster options then TargetCluster else TargetStandalone,
-          privateTls = tlsWanted (connectionTls options),
-          privateCores = []
-        }
-      (action . asSaid)
-  where
-    -- The options that do not depend on where the server is.
-    asSaid target =
-      target
-        { targetDatabase = fromMaybe 0 (connectionDatabase options),
-          targetProtocol = targetProtocol (targetOf options)
-        }
+      (if connectionCluster options then TargetCluster else TargetStandalone)
+      (tlsWanted (connectionTls options))
+      []
+      (action . asSaid options)

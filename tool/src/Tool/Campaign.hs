@@ -71,7 +71,7 @@ axesOf options = do
       { axesServers = servers,
         axesPersistence = campaignPersistence options,
         axesPlaces =
-          fromMaybe (Place "temporary" temporary :| []) (NonEmpty.nonEmpty (campaignPlaces options)),
+          fromMaybe (Named "temporary" temporary :| []) (NonEmpty.nonEmpty (campaignPlaces options)),
         axesWorkloads = campaignWorkloads options,
         axesPayloads = campaignPayloads options,
         axesClients = campaignClients options,
@@ -98,8 +98,8 @@ planOf options axes = plan costs (campaignBudget options) (campaignIterations op
     costs = costsOf (campaignMeasuring options) referenced
 
 -- Finds a place where servers cannot write before anything is measured.
-usablePlace :: Place -> IO ()
-usablePlace (Place _ path) = do
+usablePlace :: Named -> IO ()
+usablePlace (Named _ path) = do
   exists <- doesDirectoryExist path
   unless exists (invalidRun ("--dir " <> path <> ": there is no such directory"))
   process <- getProcessID
@@ -122,7 +122,7 @@ settings options axes delaying =
       ("allowed", if null allowed then "nothing" else listed (map checkName (sort allowed))),
       ("durability", span' (measuringDurability measuring)),
       ("programs", listed [label <> "=" <> path | Named label path <- NonEmpty.toList (axesServers axes)]),
-      ("places", listed [label <> "=" <> path | Place label path <- NonEmpty.toList (axesPlaces axes)]),
+      ("places", listed [label <> "=" <> path | Named label path <- NonEmpty.toList (axesPlaces axes)]),
       ("round trips by", case delaying of DelayerNetem -> "netem"; DelayerRelay _ -> "relay")
     ]
   where
@@ -173,7 +173,7 @@ say = hPutStrLn stderr
 conclude ::
   Store -> CampaignOptions -> (Manifest, Delayer) -> Plan -> [(FilePath, String)] -> IO ExitCode
 conclude store options (start, delaying) planned failures = do
-  disks <- traverse (\(Place label path) -> fmap ((,) label) <$> probeDisk path) places
+  disks <- traverse (\(Named label path) -> fmap ((,) label) <$> probeDisk path) places
   let about = described (catMaybes disks) start
   cells <- traverse (together . iterationsOf . snd) (planCells planned)
   soaks <- traverse (\(soak, cell) -> together [StepSoak cell (soakSeconds soak)]) (planSoaks planned)

@@ -25,7 +25,6 @@ data Sensitivity = Sensitivity
     -- | The least length of a phase, in points of the series.
     sensitivityLength :: Int
   }
-  deriving stock (Eq, Show)
 
 -- | A tenth of the level, for at least five points.
 defaultSensitivity :: Sensitivity

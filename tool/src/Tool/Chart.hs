@@ -2,20 +2,9 @@
 -- chart is drawn twice, wide and narrow, and the style sheet shows the one that fits: letters of
 -- a chart that is only shrunk to a phone cannot be read.
 module Tool.Chart
-  ( -- * Charts
-    module Tool.Chart.Types,
+  ( module Tool.Chart.Types,
     lineChart,
     barChart,
-
-    -- * Axes
-    Axis (..),
-    Kind (..),
-    Unit (..),
-    axis,
-    nines,
-    format,
-
-    -- * Drawing
     figure,
     standalone,
     styleSheet,
@@ -25,7 +14,6 @@ where
 import Data.ByteString.Lazy qualified as Lazy
 import Data.Text (Text)
 import Tool.Chart.Draw
-import Tool.Chart.Scale
 import Tool.Chart.Types
 import Tool.Markup (Markup, element, raw, render, text, (.=))
 

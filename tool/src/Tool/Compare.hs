@@ -9,8 +9,6 @@ module Tool.Compare
     Verdict (..),
     compareDocuments,
     changeOf,
-
-    -- * What can be compared
     Metric (..),
     metricName,
     metricByName,
@@ -41,7 +39,6 @@ data Comparison = Comparison
     -- | What else differs between the documents, and so may explain a difference.
     comparisonNotes :: [Text]
   }
-  deriving stock (Eq, Show)
 
 -- | A run that both documents have.
 data Cell = Cell

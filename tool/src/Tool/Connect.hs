@@ -1,26 +1,23 @@
 -- | Makes connections from options: the uses of the library beyond running commands.
 module Tool.Connect
-  ( -- * Where
-    Target (..),
+  ( Target (..),
+    targetAt,
     targetOf,
     plainTarget,
+    asSaid,
+    targetKind,
     targetIsCluster,
-    targetIsLocal,
+    targetPlace,
     targetUsesTls,
     targetResp,
     targetNetwork,
-    targetEndpoint,
     targetNodeName,
     targetSpec,
     needFiles,
-
-    -- * Connecting
     Tuning (..),
     quiet,
     withTarget,
     targetConfig,
-
-    -- * Nodes
     primaries,
     primariesWithSlots,
     nodeName,
@@ -71,106 +68,83 @@ import Tool.Text (shown, utf8)
 
 -- | A server or a cluster, and how to connect to it.
 data Target = Target
-  { targetKind :: TargetKind,
-    -- | The server, or any node of the cluster.
-    targetHost :: ByteString,
-    targetPort :: Word16,
-    targetUser :: Maybe ByteString,
-    targetPassword :: Maybe Config.Secret,
-    targetTls :: Maybe TlsOptions,
-    -- | The path of its Unix socket on this machine, instead of host and port.
-    targetSocket :: Maybe FilePath,
-    targetDatabase :: Int,
-    targetProtocol :: Config.ProtocolVersion,
-    targetReadFrom :: Config.ReadFrom,
-    -- | The configuration of a URL. The other fields have its address, too.
-    targetUrl :: Maybe Config
+  { -- | The server, or any node of the cluster.
+    targetEndpoint :: Endpoint,
+    -- | The configuration of its clients, except for what a 'Tuning' decides.
+    targetBase :: Config
   }
+
+-- | The target of a configuration.
+targetAt :: Config -> Target
+targetAt config = let endpoint :| _ = Config.getEndpoints config in Target endpoint config
 
 -- | A server at a host and a port, with defaults for the rest.
 plainTarget :: ByteString -> Word16 -> Target
-plainTarget host port =
-  Target
-    { targetKind = TargetStandalone,
-      targetHost = host,
-      targetPort = port,
-      targetUser = Nothing,
-      targetPassword = Nothing,
-      targetTls = Nothing,
-      targetSocket = Nothing,
-      targetDatabase = 0,
-      targetProtocol = Config.PreferResp3,
-      targetReadFrom = Config.ReadPrimary,
-      targetUrl = Nothing
-    }
+plainTarget host = targetAt . Config.standaloneConfig host
 
 -- | The target that the options name. Default host: @127.0.0.1@.
 targetOf :: ConnectionOptions -> Target
-targetOf options = maybe said (placed . urlConfig) (connectionUrl options)
+targetOf options = asSaid options (targetAt (maybe named urlConfig (connectionUrl options)))
   where
+    named =
+      Config.setCredentials (Config.Credentials (connectionUser options) <$> connectionPassword options) $
+        Config.setTls (if tlsWanted tls then Just tlsConfig else Nothing) (place (connectionSocket options))
+    place socket
+      | connectionCluster options = Config.clusterConfig (pure (maybe (TcpEndpoint host port) UnixEndpoint socket))
+      | otherwise = maybe (Config.standaloneConfig host port) Config.unixConfig socket
+    host = fromMaybe "127.0.0.1" (connectionHost options)
+    port = fromMaybe 6379 (connectionPort options)
     tls = connectionTls options
-    said =
-      ( plainTarget
-          (fromMaybe "127.0.0.1" (connectionHost options))
-          (fromMaybe 6379 (connectionPort options))
-      )
-        { targetKind = if connectionCluster options then TargetCluster else TargetStandalone,
-          targetUser = connectionUser options,
-          targetPassword = connectionPassword options,
-          targetTls = if tlsWanted tls then Just tls else Nothing,
-          targetSocket = connectionSocket options,
-          targetDatabase = fromMaybe 0 (connectionDatabase options),
-          targetProtocol = if connectionResp2 options then Config.OnlyResp2 else Config.PreferResp3,
-          targetReadFrom = connectionReadFrom options
+    tlsConfig =
+      Config.tlsDefaults
+        { Config.tlsVerify = not (tlsInsecure tls),
+          Config.tlsServerName = tlsServerName tls,
+          Config.tlsCaFile = tlsAuthority tls,
+          Config.tlsCertificate = (,) <$> tlsCertificate tls <*> tlsKey tls
         }
-    placed config =
-      let endpoint :| _ = Config.getEndpoints config
-       in (at endpoint said)
-            { targetKind = if Config.isClusterConfig config then TargetCluster else targetKind said,
-              targetUrl = Just config,
-              targetDatabase = fromMaybe (Config.getDatabase config) (connectionDatabase options)
-            }
 
--- The same at another place.
-at :: Endpoint -> Target -> Target
-at endpoint target = case endpoint of
-  TcpEndpoint host port -> target {targetHost = host, targetPort = port}
-  UnixEndpoint path -> target {targetSocket = Just path}
-
-targetEndpoint :: Target -> Endpoint
-targetEndpoint target =
-  maybe (TcpEndpoint (targetHost target) (targetPort target)) UnixEndpoint (targetSocket target)
+-- | The same with those options that do not depend on where the server is.
+asSaid :: ConnectionOptions -> Target -> Target
+asSaid options target = target {targetBase = database (protocol (readFrom (targetBase target)))}
+  where
+    database = maybe id Config.setDatabase (connectionDatabase options)
+    protocol = if connectionResp2 options then Config.setProtocol Config.OnlyResp2 else id
+    readFrom = Config.setReadFrom (connectionReadFrom options)
 
 targetIsCluster :: Target -> Bool
-targetIsCluster target = targetKind target == TargetCluster
+targetIsCluster = Config.isClusterConfig . targetBase
 
--- | Whether the target is on this machine, judging by its address.
-targetIsLocal :: Target -> Bool
-targetIsLocal target =
-  isJust (targetSocket target)
-    || "127." `Char8.isPrefixOf` targetHost target
-    || targetHost target `elem` ["localhost", "::1"]
+targetKind :: Target -> TargetKind
+targetKind target = if targetIsCluster target then TargetCluster else TargetStandalone
+
+-- | Host and port, for a target without a Unix socket.
+targetPlace :: Target -> (String, Int)
+targetPlace target = case targetEndpoint target of
+  TcpEndpoint host port -> (Char8.unpack host, fromIntegral port)
+  UnixEndpoint path -> (path, 0)
 
 targetUsesTls :: Target -> Bool
-targetUsesTls = isJust . Config.getTls . targetConfig quiet
+targetUsesTls = isJust . Config.getTls . targetBase
 
 -- | The version of RESP that connections request.
 targetResp :: Target -> Int
-targetResp target = case Config.getProtocol (targetConfig quiet target) of
+targetResp target = case Config.getProtocol (targetBase target) of
   Config.PreferResp3 -> 3
   Config.OnlyResp2 -> 2
 
 -- | The network between this program and the target, judging by its address.
 targetNetwork :: Target -> Text
-targetNetwork target
-  | isJust (targetSocket target) = "unix socket"
-  | targetIsLocal target = "local"
-  | otherwise = "remote"
+targetNetwork target = case targetEndpoint target of
+  UnixEndpoint _ -> "unix socket"
+  TcpEndpoint host _
+    | "127." `Char8.isPrefixOf` host || host `elem` ["localhost", "::1"] -> "local"
+    | otherwise -> "remote"
 
 -- | Host and port, or the socket.
 targetNodeName :: Target -> Text
-targetNodeName target =
-  maybe (utf8 (targetHost target) <> ":" <> shown (targetPort target)) Text.pack (targetSocket target)
+targetNodeName target = case targetEndpoint target of
+  TcpEndpoint host port -> utf8 host <> ":" <> shown port
+  UnixEndpoint path -> Text.pack path
 
 -- | The description of a run of this operation on a target: a closed loop of one thread and one
 -- command at a time, of which the rest is not known. Takes the number of capabilities.
@@ -220,36 +194,12 @@ data Tuning = Tuning
 withTarget :: Tuning -> Target -> (Client -> IO a) -> IO a
 withTarget tuning target = Redis.withClient (targetConfig tuning target)
 
+-- | Allows a dedicated connection for each thread that may be waiting.
 targetConfig :: Tuning -> Target -> Config
-targetConfig tuning target = tuned (said (fromMaybe (credentials target base) (targetUrl target)))
+targetConfig tuning = muxCount . Config.setMaxDedicated 65536 . polling . targetBase
   where
-    base = case targetEndpoint target of
-      endpoint | targetIsCluster target -> Config.clusterConfig (endpoint :| [])
-      TcpEndpoint host port -> Config.standaloneConfig host port
-      UnixEndpoint path -> Config.unixConfig path
-    said = Config.setDatabase (targetDatabase target) . protocol . readFrom
-    -- The URL decides, unless an option does.
-    protocol = unlessUsual Config.PreferResp3 Config.setProtocol (targetProtocol target)
-    readFrom = unlessUsual Config.ReadPrimary Config.setReadFrom (targetReadFrom target)
-    unlessUsual usual set value = if value == usual then id else set value
-    tuned =
-      maybe id (Config.setMuxCount . Just) (tuningMuxCount tuning)
-        -- One for each thread that may be waiting.
-        . Config.setMaxDedicated 65536
-        . (if tuningPolling tuning then id else Config.setPolling Config.NeverPoll)
-
-credentials :: Target -> Config -> Config
-credentials target =
-  Config.setCredentials login . Config.setTls (tlsConfig <$> targetTls target)
-  where
-    login = Config.Credentials (targetUser target) <$> targetPassword target
-    tlsConfig tls =
-      Config.tlsDefaults
-        { Config.tlsVerify = not (tlsInsecure tls),
-          Config.tlsServerName = tlsServerName tls,
-          Config.tlsCaFile = tlsAuthority tls,
-          Config.tlsCertificate = (,) <$> tlsCertificate tls <*> tlsKey tls
-        }
+    muxCount = maybe id (Config.setMuxCount . Just) (tuningMuxCount tuning)
+    polling = if tuningPolling tuning then id else Config.setPolling Config.NeverPoll
 
 -- | One connection, no polling.
 quiet :: Tuning
@@ -288,13 +238,11 @@ primariesWithSlots target =
 nodeName :: Endpoint -> Text
 nodeName = Text.pack . Redis.renderEndpoint
 
--- | Each node that serves keys, as a target of its own.
+-- | Each node that serves keys, as the endpoint of a target like this one.
 targetNodes :: Target -> IO [Target]
 targetNodes target
-  | targetIsCluster target = map alone <$> withTarget quiet target primaries
+  | targetIsCluster target = map (`Target` targetBase target) <$> withTarget quiet target primaries
   | otherwise = pure [target]
-  where
-    alone endpoint = at endpoint target {targetKind = TargetStandalone}
 
 -- Splits at the last colon, because IPv6 addresses have others. The host of a node that does not
 -- know its own address is empty.
@@ -348,7 +296,7 @@ serverCalls target = withTarget quiet target $ \client ->
     calls nodeSet client = mconcat . Map.elems <$> each nodeSet client calledCommands
 
 readsReplicas :: Target -> Bool
-readsReplicas target = targetReadFrom target /= Config.ReadPrimary
+readsReplicas target = Config.getReadFrom (targetBase target) /= Config.ReadPrimary
 
 calledCommands :: Command CommandCounts
 calledCommands = counts <$> text ["INFO", "commandstats"]

@@ -3,18 +3,13 @@
 --
 -- > 1339518083.107412 [0 127.0.0.1:60866] "set" "greeting" "hello"
 module Tool.Monitor
-  ( -- * Lines
-    Observed (..),
+  ( Observed (..),
     Origin (..),
     parseLine,
     LineProblem (..),
-
-    -- * What can be replayed
     Obstacle (..),
     obstacle,
     obstacleText,
-
-    -- * Recordings
     Recording (..),
     Recorded (..),
     parseRecording,

@@ -26,7 +26,7 @@ import Options.Applicative.Types
 import Paths_redis_client_tool (version)
 import System.Exit (ExitCode (ExitSuccess))
 import System.Info (compilerName, compilerVersion)
-import Tool.Bench.Workload.Chosen (workloadRefusal)
+import Tool.Bench.Workload (workloadRefusal)
 import Tool.Options.Bench
 import Tool.Options.Campaign (campaignOptions, campaignProblem)
 import Tool.Options.Common (inGroups)

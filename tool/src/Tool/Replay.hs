@@ -118,15 +118,7 @@ played options recording = do
     Run
       { runName = "replay " <> Text.pack (takeFileName (replayFile options)),
         runSpec = specOf capabilities,
-        runServer =
-          ServerFacts
-            { serverName = Text.pack server,
-              serverNodes = nodes,
-              serverSha256 = Nothing,
-              serverConfig = Map.empty,
-              serverClock = Nothing,
-              serverRefused = []
-            },
+        runServer = plainServer (Text.pack server) nodes,
         runIterations =
           [ Iteration
               { iterationStarted = started,

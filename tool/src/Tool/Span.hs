@@ -2,23 +2,16 @@
 -- calls count them. This is the only module, of this program and of those that share its modules,
 -- that converts units of time.
 module Tool.Span
-  ( -- * In words
-    parseSpan,
+  ( parseSpan,
     renderSpan,
     roughly,
-
-    -- * Moments
     sinceEpoch,
     dated,
-
-    -- * In units
     nanosIn,
     microsIn,
     secondsIn,
     inMillis,
     inMicros,
-
-    -- * Of a pace
     perSecond,
     remaining,
   )

@@ -88,7 +88,6 @@ percent ratio
 
 -- | The side to which a column is aligned.
 data Align = AlignLeft | AlignRight
-  deriving stock (Eq, Show)
 
 -- | Rows of cells as lines. The first row is the heading, with a rule below it. Rows that are too
 -- short get empty cells.

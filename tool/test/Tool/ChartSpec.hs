@@ -8,7 +8,6 @@ import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck hiding (scale)
 import Tool.Chart
-import Tool.Chart.Scale
 import Tool.Markup (element, render, text, (.=))
 import WellFormed
 

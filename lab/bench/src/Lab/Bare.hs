@@ -25,8 +25,7 @@ import Redis qualified
 import Redis.Commands qualified as Commands
 import System.Exit (ExitCode (..))
 import Tool.Bench.Time (monotonic, ownCpu)
-import Tool.Bench.Workload (workloadKey, workloadKeys)
-import Tool.Bench.Workload.Chosen (newWorkload)
+import Tool.Bench.Workload (newWorkload, workloadKey, workloadKeys)
 import Tool.Bench.Workload.Random (below, newStream, step, upper)
 import Tool.Connect (Target, Tuning (..), plainTarget, withTarget)
 import Tool.Options.Bench (LoadOptions (..), Operation (..), defaultLoad)

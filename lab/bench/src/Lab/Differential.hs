@@ -14,7 +14,6 @@ import Control.Concurrent (threadDelay)
 import Control.Concurrent.Async (race)
 import Control.Monad (forM, forM_, void, when)
 import Data.Aeson (Value, object, (.=))
-import Data.ByteString.Char8 qualified as Char8
 import Data.IORef (modifyIORef', newIORef, readIORef)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (isNothing, listToMaybe)
@@ -34,10 +33,10 @@ import Tool.Bench.Document.Json (documentObject)
 import Tool.Bench.Document.Totals (runRate)
 import Tool.Bench.Environment (manifest, wallClock)
 import Tool.Bench.Itself (runItself, targetArguments)
-import Tool.Bench.Private (PrivateOptions (..), withPrivate)
+import Tool.Bench.Private (withPrivate)
 import Tool.Bench.Progress (Progress, announce)
 import Tool.Bench.RedisBenchmark (RedisBenchmark (..), runRedisBenchmark)
-import Tool.Connect (Target (..), countsByName, nodeCalls, nodeCpu, primaries, quiet, serverMisses, serverVersion, withTarget)
+import Tool.Connect (Target, countsByName, nodeCalls, nodeCpu, primaries, quiet, serverMisses, serverVersion, targetPlace, withTarget)
 import Tool.Failure (exitGateMissed, exitInvalid, unavailable)
 import Tool.Span (nanosIn, perSecond)
 import Tool.Text (Align (..), fixed, table)
@@ -50,7 +49,7 @@ differential options progress write = do
     found <- findExecutable program
     when (isNothing found) $ unavailable ("the comparison needs " <> program)
   about <- manifest
-  (server, found) <- withPrivate PrivateOptions {privateKind = TargetStandalone, privateTls = False, privateCores = [0]} $ \target -> do
+  (server, found) <- withPrivate TargetStandalone False [0] $ \target -> do
     (server, _) <- serverVersion target
     withTarget quiet target $ \client ->
       (,) server <$> forM (differentialTests options) (compared progress options target client)
@@ -137,8 +136,8 @@ ours target options test seconds =
 theirs :: Target -> DifferentialOptions -> String -> RedisBenchmark
 theirs target options test =
   RedisBenchmark
-    { redisBenchmarkHost = Char8.unpack (targetHost target),
-      redisBenchmarkPort = fromIntegral (targetPort target),
+    { redisBenchmarkHost = fst (targetPlace target),
+      redisBenchmarkPort = snd (targetPlace target),
       redisBenchmarkCluster = False,
       redisBenchmarkTls = Nothing,
       redisBenchmarkTest = test,

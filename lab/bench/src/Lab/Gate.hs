@@ -47,10 +47,10 @@ import Tool.Bench.Document.Totals (runCpuPerOp, runMemory, runRate)
 import Tool.Bench.Environment (manifest)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Itself (pinnedTo, runItself, targetArguments)
-import Tool.Bench.Private (PrivateOptions (..), withPrivate)
+import Tool.Bench.Private (withPrivate)
 import Tool.Bench.Progress (Progress, announce)
 import Tool.Bench.RedisBenchmark (RedisBenchmark (..), runRedisBenchmark)
-import Tool.Connect (Target (..), serverMisses, serverVersion)
+import Tool.Connect (Target, serverMisses, serverVersion, targetPlace)
 import Tool.Failure (exitGateMissed, exitInvalid, invalidRun, unavailable)
 import Tool.Options.Bench
 import Tool.Text (fixed)
@@ -142,14 +142,10 @@ collect progress options hiredis =
 withPlaces :: [Place] -> Map.Map Place Target -> (Map.Map Place Target -> IO a) -> IO a
 withPlaces [] running action = action running
 withPlaces (place : rest) running action =
-  withPrivate options $ \target -> withPlaces rest (Map.insert place target running) action
+  withPrivate kind (place == PinnedTls) [0 | place /= Unpinned] $ \target ->
+    withPlaces rest (Map.insert place target running) action
   where
-    options =
-      PrivateOptions
-        { privateKind = if place == PinnedCluster then TargetCluster else TargetStandalone,
-          privateTls = place == PinnedTls,
-          privateCores = [0 | place /= Unpinned]
-        }
+    kind = if place == PinnedCluster then TargetCluster else TargetStandalone
 
 placed :: Map.Map Place Target -> Place -> IO Target
 placed targets place = maybe (unavailable "a private server is missing") pure (Map.lookup place targets)
@@ -224,7 +220,7 @@ runBare :: Target -> Double -> ClientRun -> IO ([Text], Sample)
 runBare target seconds client = do
   self <- getExecutablePath
   let arguments =
-        ["bare", "--host", Char8.unpack (targetHost target), "--port", show (targetPort target)]
+        ["bare", "--host", fst (targetPlace target), "--port", show (snd (targetPlace target))]
           <> ["--threads", show (clientThreads client), "--batch", show (clientBatch client), "--duration", show seconds]
           <> ["+RTS", "-N" <> show (clientCapabilities client), "-RTS"]
       (program, words') = pinnedTo [1] self arguments
@@ -265,7 +261,7 @@ reference target seconds probe = do
 -- the bytes after both runs; and the problems of the runs.
 compareMemory :: Progress -> GateOptions -> IO ([(Text, [Double])], [Text])
 compareMemory progress options =
-  withPrivate PrivateOptions {privateKind = TargetStandalone, privateTls = False, privateCores = [0]} $ \target -> do
+  withPrivate TargetStandalone False [0] $ \target -> do
     announce progress ("memory: a run of " <> fixed 0 short <> " s and one of " <> fixed 0 long <> " s")
     found <- forM [short, long] $ \seconds -> snd <$> runOurs nowhere target seconds batchedGets
     let bytes field = map (fromIntegral . field . runMemory) found

@@ -38,7 +38,7 @@ import System.Process (CreateProcess (cwd), proc, readCreateProcessWithExitCode)
 import Tool.Bench.Itself (pinnedTo)
 import Tool.Bench.Preload (runNumbered)
 import Tool.Bench.Workload.Random (gamma, mix)
-import Tool.Connect (Target (..), quiet, targetIsCluster, withTarget)
+import Tool.Connect (Target, quiet, targetIsCluster, targetPlace, withTarget)
 import Tool.Failure (unavailable)
 import Tool.Options.Bench (LoadOptions (..), Operation (..), defaultLoad, operationName)
 
@@ -135,12 +135,13 @@ runHiredis programs form cores arguments = do
 -- | The arguments for a load of this number of seconds.
 hiredisArguments :: Target -> Double -> HiredisLoad -> [String]
 hiredisArguments target seconds load =
-  ["--host", Char8.unpack (targetHost target), "--port", show (targetPort target)]
+  ["--host", host, "--port", show port]
     <> ["--cluster" | targetIsCluster target]
     <> ["--operation", operationName operation, "--in-flight", show inFlight, "--style", style, "--batch", "64"]
     <> ["--keys", show (loadKeys defaultLoad), "--key-size", show keySize, "--value-size", show (loadValueSize defaultLoad)]
     <> ["--warmup", show (min 0.5 seconds), "--duration", show seconds, "--seed", "1", "--connections", "1", "--json", "-"]
   where
+    (host, port) = targetPlace target
     (operation, inFlight, style) = case load of
       HiredisBatches one -> (one, 1024 :: Int, "batch")
       HiredisWaiting callers -> (OperationGet, callers, "wait")

@@ -16,24 +16,24 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Map.Strict qualified as Map
 import Data.Text qualified as Text
 import Lab.Options.Suite (SuiteOptions (..))
+import Redis.Config (TlsConfig (..), getTls)
 import Tool.Bench.Document
-import Tool.Bench.Private (PrivateOptions (..), withPrivate)
+import Tool.Bench.Private (withPrivate)
 import Tool.Bench.Progress (Progress, announce)
 import Tool.Bench.RedisBenchmark
 import Tool.Bench.Run (measure)
 import Tool.Bench.Time (Nanos, monotonic)
-import Tool.Bench.Workload.Chosen (newWorkload)
+import Tool.Bench.Workload (newWorkload)
 import Tool.Bench.Workload.Keys (KeyPart (..), KeyTemplate (..), describeKeyTemplate)
-import Tool.Connect (Target (..), countsByName, nodeCalls, primaries, quiet, randomKeys, serverKeys, targetIsCluster, withTarget)
+import Tool.Connect (Target (targetBase), countsByName, nodeCalls, primaries, quiet, randomKeys, serverKeys, targetIsCluster, targetPlace, withTarget)
 import Tool.Options.Bench
-import Tool.Options.Connection (TlsOptions (..))
 import Tool.Options.Load (Check (..), Plan (..), defaultPlan)
 
 -- | Makes all runs. Returns notes for the reader, and the runs.
 suite :: Progress -> SuiteOptions -> IO ([String], [Run])
 suite progress options = do
   found <- forM [minBound .. maxBound] $ \kind ->
-    withPrivate PrivateOptions {privateKind = kind, privateTls = False, privateCores = []} $ \target -> do
+    withPrivate kind False [] $ \target -> do
       filled <- if targetIsCluster target then fillForCluster progress target else pure (Right ())
       forM [minBound .. maxBound] $ \operation -> do
         result <- measure progress target (newWorkload operation load) load
@@ -59,10 +59,10 @@ suite progress options = do
 standardBenchmark :: Target -> Operation -> RedisBenchmark
 standardBenchmark target operation =
   RedisBenchmark
-    { redisBenchmarkHost = Char8.unpack (targetHost target),
-      redisBenchmarkPort = fromIntegral (targetPort target),
+    { redisBenchmarkHost = fst (targetPlace target),
+      redisBenchmarkPort = snd (targetPlace target),
       redisBenchmarkCluster = targetIsCluster target,
-      redisBenchmarkTls = referenceTls <$> targetTls target,
+      redisBenchmarkTls = referenceTls <$> getTls (targetBase target),
       redisBenchmarkTest = operationName operation,
       redisBenchmarkClients = if targetIsCluster target then 20 else 16,
       redisBenchmarkPipeline = 64,
@@ -72,7 +72,7 @@ standardBenchmark target operation =
     }
   where
     referenceTls tls =
-      ReferenceTls {referenceAuthority = tlsAuthority tls, referenceInsecure = tlsInsecure tls}
+      ReferenceTls {referenceAuthority = tlsCaFile tls, referenceInsecure = not (tlsVerify tls)}
 
 -- | How often each server has run the command of an operation, and when it said so. Only for a
 -- cluster, where redis-benchmark's own clock is too coarse.

@@ -3,9 +3,9 @@ module Lab.HiredisSpec (spec) where
 import Data.ByteString.Char8 qualified as Char8
 import Lab.Gate.Table (HiredisForm (..), HiredisLoad (..), Sample (..))
 import Lab.Hiredis
+import Redis.Config (Endpoint (..), clusterConfig)
 import Test.Hspec
-import Tool.Bench.Document (TargetKind (..))
-import Tool.Connect (Target (..), plainTarget)
+import Tool.Connect (plainTarget, targetAt)
 import Tool.Options.Bench (Operation (..))
 
 spec :: Spec
@@ -22,7 +22,7 @@ spec = describe "Lab.Hiredis" $ do
       `shouldBe` [["1024", "batch"], ["256", "wait"], ["256", "wait"]]
     take 1 (following "--operation" (words' (HiredisBatches OperationSet))) `shouldBe` ["set"]
     words' (HiredisWaiting 1) `shouldNotContain` ["--cluster"]
-    hiredisArguments (plainTarget "s" 7) {targetKind = TargetCluster} 1 HiredisClusterBatches `shouldContain` ["--cluster"]
+    hiredisArguments (targetAt (clusterConfig (pure (TcpEndpoint "s" 7)))) 1 HiredisClusterBatches `shouldContain` ["--cluster"]
 
   it "reads what was built, and what is absent" $ do
     readRow "{\"row\": \"hiredis\", \"version\": \"0.14.1\", \"origin\": \"Debian\", \"run\": [\"build/peer\"]}" `shouldBe` Right (Loop, Right ("0.14.1", ["build/peer"]))

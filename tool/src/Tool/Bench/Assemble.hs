@@ -6,8 +6,6 @@ module Tool.Bench.Assemble
     leniencyOf,
     assemble,
     answeredByKind,
-
-    -- * Events
     eventsOf,
     stalls,
   )
@@ -28,8 +26,7 @@ import Tool.Bench.Driver (Drive (..))
 import Tool.Bench.Environment (Usage (..))
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Nodes (Nodes, nodeNames)
-import Tool.Bench.Steady (startedSteady)
-import Tool.Bench.Trust (Evidence (..), cpuLimit, forgiven, trustOf, waitedEachSecond)
+import Tool.Bench.Trust (Evidence (..), cpuLimit, forgiven, startedSteady, trustOf, waitedEachSecond)
 import Tool.Options.Load (Check (..), Plan (planAllowed))
 import Tool.Span (secondsIn)
 import Tool.Statistics (median)
@@ -42,7 +39,6 @@ data Leniency = Leniency
     -- | Whether an open loop may fall behind: where this is what the run looks for.
     lenientBehind :: Bool
   }
-  deriving stock (Eq, Show)
 
 leniencyOf :: Plan -> Leniency
 leniencyOf plan = Leniency {lenientChecks = planAllowed plan, lenientBehind = False}

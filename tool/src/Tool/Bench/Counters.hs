@@ -7,7 +7,17 @@
 -- handed over only when no thread is entered there, so all counts of a command belong to the same
 -- slice.
 module Tool.Bench.Counters
-  ( Counters,
+  ( -- * The window
+    Window,
+    newWindow,
+    windowAnchor,
+    windowSpan,
+    endAt,
+    windowEnd,
+    sliceOf,
+    sliceStart,
+    never,
+    Counters,
     Shape (..),
     Sides,
     newSides,
@@ -20,17 +30,15 @@ module Tool.Bench.Counters
     failed,
     lagged,
     handOver,
+    Side,
+    counting,
+    served,
+    looked,
 
     -- * Reading; from any thread
     collect,
     answeredSoFar,
     errorClass,
-
-    -- * Parts
-    Side,
-    counting,
-    served,
-    looked,
 
     -- * What was counted
     Part (..),
@@ -60,8 +68,46 @@ import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Histogram.Recorder (Recorder, drain, newRecorder, record, recorded)
 import Tool.Bench.Time (Nanos)
-import Tool.Bench.Window
 import Tool.Bench.Workload.Dataset (Outcome (..))
+
+-- | The measured window of a run and its slices, which are numbered from the anchor; those before it
+-- belong to the warm-up. The end may be set while the workers, who share the window, run; they read
+-- it before each round.
+data Window = Window
+  { -- | Where slice 0 begins, on the monotonic clock.
+    windowAnchor :: {-# UNPACK #-} Nanos,
+    -- | The length of a slice.
+    windowSpan :: {-# UNPACK #-} Nanos,
+    windowLimit :: {-# UNPACK #-} MutableByteArray RealWorld
+  }
+
+-- | Makes a window without an end so far. Takes the anchor and the length of a slice.
+newWindow :: Nanos -> Nanos -> IO Window
+newWindow anchor size = do
+  -- A cache line on either side: all threads read it and hardly any writes it.
+  limit <- newByteArray 192
+  writeByteArray limit 8 never
+  pure Window {windowAnchor = anchor, windowSpan = max 1 size, windowLimit = limit}
+
+endAt :: Window -> Nanos -> IO ()
+endAt window = writeByteArray (windowLimit window) 8
+
+-- | The end of the window, or 'never' if it is not known yet. \(O(1)\).
+windowEnd :: Window -> IO Nanos
+windowEnd window = readByteArray (windowLimit window) 8
+{-# INLINE windowEnd #-}
+
+-- | The slice of a moment. \(O(1)\).
+sliceOf :: Window -> Nanos -> Int
+sliceOf window time = (time - windowAnchor window) `div` windowSpan window
+
+-- | The begin of a slice. \(O(1)\).
+sliceStart :: Window -> Int -> Nanos
+sliceStart window slice = windowAnchor window + slice * windowSpan window
+
+-- | A moment later than any of a run.
+never :: Nanos
+never = maxBound
 
 -- | The sizes of the counters.
 data Shape = Shape
@@ -70,7 +116,6 @@ data Shape = Shape
     -- | The number of nodes; 0 if they are not distinguished.
     shapeNodes :: Int
   }
-  deriving stock (Eq, Show)
 
 -- | The counters of one capability.
 data Counters = Counters
@@ -139,7 +184,6 @@ data Sent = Sent
     sentNode :: Int,
     sentAt :: Nanos
   }
-  deriving stock (Eq, Show)
 
 -- | Counts a command that was answered at this moment; for closed loops.
 answered :: Counters -> Sent -> Nanos -> Outcome -> IO ()
@@ -243,7 +287,7 @@ enter :: Counters -> Nanos -> IO Nanos
 enter counters now = do
   limit <- windowEnd window
   let slice = sliceOf window now
-      end = min limit (sliceEnd window slice)
+      end = min limit (sliceStart window (slice + 1))
   if now >= limit
     then never <$ put afterwards never
     else now + (end - now) `div` 2 <$ put slice end

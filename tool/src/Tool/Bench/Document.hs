@@ -17,6 +17,7 @@ module Tool.Bench.Document
     TargetKind (..),
     targetName,
     ServerFacts (..),
+    plainServer,
     Clock (..),
     Reference (..),
     Iteration (..),
@@ -165,6 +166,10 @@ data ServerFacts = ServerFacts
     serverRefused :: [Text]
   }
   deriving stock (Eq, Show)
+
+-- | A server that told its name and version and the number of its nodes, and nothing else.
+plainServer :: Text -> Int -> ServerFacts
+plainServer name nodes = ServerFacts name nodes Nothing Map.empty Nothing []
 
 -- | The difference between two clocks, in nanoseconds.
 data Clock = Clock

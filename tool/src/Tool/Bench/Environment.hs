@@ -246,7 +246,6 @@ data Usage = Usage
     -- it. Threads that have ended are not included.
     usageQueued :: Maybe Nanos
   }
-  deriving stock (Eq, Show)
 
 -- | The usage up to now. Reads a small file per thread of the process.
 usage :: IO Usage

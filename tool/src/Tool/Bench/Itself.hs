@@ -11,8 +11,8 @@ where
 import Control.Exception (IOException, throwIO, try)
 import Data.Bifunctor (first)
 import Data.ByteString qualified as ByteString
-import Data.ByteString.Char8 qualified as Char8
 import Data.Maybe (fromMaybe, listToMaybe)
+import Redis.Config (TlsConfig (tlsCaFile), getTls)
 import Redis.TestKit.Folder (withFolder)
 import Redis.TestKit.Process (onCores)
 import System.Directory (doesFileExist)
@@ -20,11 +20,10 @@ import System.Environment (getExecutablePath)
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
 import System.Process (proc, readCreateProcessWithExitCode)
-import Tool.Bench.Document (Document (..), Run, TargetKind (..))
+import Tool.Bench.Document (Document (..), Run)
 import Tool.Bench.Document.Json (decodeDocument)
-import Tool.Connect (Target (..))
+import Tool.Connect (Target (targetBase), targetIsCluster, targetPlace, targetUsesTls)
 import Tool.Failure (Failure (Failure), exitInvalid, exitUnavailable, invalidRun)
-import Tool.Options.Connection (TlsOptions (..))
 
 -- | Measures in a new process, which writes its results to a file. Takes the cores (an empty list
 -- means all), and the arguments, which get the option for that file. 'Left' says why there are no
@@ -72,7 +71,9 @@ pinnedTo cores program arguments = case onCores cores of
 -- | The arguments that name a target, without credentials.
 targetArguments :: Target -> [String]
 targetArguments target =
-  ["-h", Char8.unpack (targetHost target), "-p", show (targetPort target)]
-    <> ["-c" | targetKind target == TargetCluster]
-    <> ["--tls" | Just _ <- [targetTls target]]
-    <> concat [["--cacert", file] | Just file <- [targetTls target >>= tlsAuthority]]
+  ["-h", host, "-p", show port]
+    <> ["-c" | targetIsCluster target]
+    <> ["--tls" | targetUsesTls target]
+    <> concat [["--cacert", file] | Just file <- [getTls (targetBase target) >>= tlsCaFile]]
+  where
+    (host, port) = targetPlace target

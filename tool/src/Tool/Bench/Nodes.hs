@@ -1,8 +1,7 @@
 -- | The node that a command goes to, as far as its key shows, so that a slow node is visible. This
 -- is a copy of the client's map for counting, taken before the run.
 module Tool.Bench.Nodes
-  ( Nodes,
-    noNodes,
+  ( Nodes (NoNodes),
     nodesOf,
     nodeCount,
     nodeNames,
@@ -19,13 +18,9 @@ import Redis.Command (Command, commandKeys)
 
 -- | The nodes of a run, for counting.
 data Nodes
-  = -- | The nodes are not distinguished.
+  = -- | They are not distinguished: of a single server, and of a cluster that did not list its nodes.
     NoNodes
   | Nodes [Text] {-# UNPACK #-} (PrimArray Int16)
-
--- | For a single server, and for a cluster that did not list its nodes.
-noNodes :: Nodes
-noNodes = NoNodes
 
 -- | Takes the names of the nodes and the slot ranges of each.
 nodesOf :: [(Text, [(Int, Int)])] -> Nodes

@@ -8,8 +8,6 @@ module Tool.Bench.Progress
     State (..),
     tick,
     finish,
-
-    -- * Parts
     sparkline,
   )
 where
@@ -70,7 +68,6 @@ data State = State
     stateLatest :: Histogram,
     stateErrors :: Int
   }
-  deriving stock (Eq, Show)
 
 -- | Shows the state. Takes the length of the window, if it is known.
 tick :: Progress -> Maybe Nanos -> State -> IO ()

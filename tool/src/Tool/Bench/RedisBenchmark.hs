@@ -7,8 +7,6 @@ module Tool.Bench.RedisBenchmark
     runRedisBenchmark,
     runCounted,
     runBriefly,
-
-    -- * Parts
     referenceArgs,
     parseCsv,
   )
@@ -42,14 +40,12 @@ data RedisBenchmark = RedisBenchmark
     -- | Words to put before the program, such as @taskset -c 1@.
     redisBenchmarkPrefix :: [String]
   }
-  deriving stock (Eq, Show)
 
 -- | How redis-benchmark uses TLS.
 data ReferenceTls = ReferenceTls
   { referenceAuthority :: Maybe FilePath,
     referenceInsecure :: Bool
   }
-  deriving stock (Eq, Show)
 
 -- | Runs redis-benchmark for about this number of seconds. Blocks. 'Left' says in one line why
 -- there is no result. No other child of this process may end meanwhile.

@@ -26,7 +26,7 @@ import Tool.Bench.Document
 import Tool.Bench.Document.Totals (iterationOps, judged)
 import Tool.Bench.Driver (Drive (..), Setup (..), drive, senderCount)
 import Tool.Bench.Environment (clocks, usableCores)
-import Tool.Bench.Nodes (Nodes, noNodes, nodesOf)
+import Tool.Bench.Nodes (Nodes (NoNodes), nodesOf)
 import Tool.Bench.Outage (outageNotes, withObserved)
 import Tool.Bench.Preload (preload)
 import Tool.Bench.Progress (Progress, announce, finish)
@@ -225,9 +225,9 @@ publishedIn workload found =
 nodesFor :: Target -> IO Nodes
 nodesFor target
   | targetIsCluster target =
-    either (const noNodes) (nodesOf . map (first (Text.pack . renderEndpoint)))
+    either (const NoNodes) (nodesOf . map (first (Text.pack . renderEndpoint)))
       <$> try @Error (primariesWithSlots target)
-  | otherwise = pure noNodes
+  | otherwise = pure NoNodes
 
 announcement :: Target -> Workload -> LoadOptions -> String
 announcement target workload load =
@@ -284,7 +284,7 @@ specOf capabilities nodes target workload load =
       specDuration = if isJust (planRequests plan) then Nothing else Just (loadDuration load),
       specRequests = planRequests plan,
       specAxes =
-        Map.fromList [("read_from", word) | Just word <- [readingWord (targetReadFrom target)]]
+        Map.fromList [("read_from", word) | Just word <- [readingWord (Config.getReadFrom (targetBase target))]]
           <> missesWanted workload
     }
   where

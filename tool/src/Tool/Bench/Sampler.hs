@@ -6,8 +6,6 @@ module Tool.Bench.Sampler
     Sampler,
     taken,
     refusals,
-
-    -- * Parts
     sampleValuesOf,
   )
 where

@@ -5,11 +5,7 @@
 module Tool.Bench.ServerFacts
   ( serverFacts,
     Found (..),
-
-    -- * The program of private servers
     startedServerHash,
-
-    -- * Parts
     differing,
     persistenceOf,
   )
@@ -64,7 +60,6 @@ data Found = Found
     -- | @none@, @rdb@, @aof-everysec@ and so on, if the server told.
     foundPersistence :: Maybe Text
   }
-  deriving stock (Eq, Show)
 
 -- | Asks the server. Hash and defaults, which take a tenth of a second, only with the flag. Throws if
 -- the server cannot be reached.
@@ -79,7 +74,8 @@ serverFacts thorough target =
     clock <- if isRight told then clockOf client (onFirst Commands.time) else pure Nothing
     let fields = foldMap Map.fromList told
         config = foldMap (Map.fromList . map both) settings
-    binary <- if thorough && targetIsLocal target then programFile fields else pure Nothing
+    -- Only this machine has its program.
+    binary <- if thorough && targetNetwork target /= "remote" then programFile fields else pure Nothing
     defaults <- maybe (pure Nothing) (defaultsOf . fst) binary
     pure
       Found

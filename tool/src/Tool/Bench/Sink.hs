@@ -4,8 +4,6 @@ module Tool.Bench.Sink
   ( withSinks,
     withOutputs,
     writeWhole,
-
-    -- * Places
     isSpecial,
     refuseFolder,
     cannotWrite,

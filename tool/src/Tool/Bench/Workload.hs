@@ -4,7 +4,9 @@
 module Tool.Bench.Workload
   ( Workload,
     makeWorkload,
-    emptyWorkload,
+    newWorkload,
+    chosenWorkloads,
+    workloadRefusal,
     workloadShape,
     workloadKeys,
     workloadKey,
@@ -29,7 +31,9 @@ module Tool.Bench.Workload
 where
 
 import Data.ByteString (ByteString)
-import Data.Foldable (fold, toList)
+import Data.Either (fromRight)
+import Data.Foldable (fold, toList, traverse_)
+import Data.List.NonEmpty (NonEmpty)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, isJust)
@@ -46,6 +50,9 @@ import Tool.Bench.Workload.Random (Stream, lower, step)
 import Tool.Bench.Workload.Random qualified as Random
 import Tool.Bench.Workload.Template
 import Tool.Bench.Workload.Values
+import Tool.Options.Bench (LoadOptions (..))
+import Tool.Options.Workload hiding (workloadSubscribers)
+import Tool.Options.Workload qualified as Options (workloadSubscribers)
 import Tool.Text (shown)
 
 -- | Immutable data that all threads of a run share.
@@ -75,7 +82,7 @@ makeWorkload name shape tasks =
         TaskNamed test -> maybe (Left ("there is no test " <> show test)) Right (named dataset test)
         TaskCommand _ template -> custom dataset (allKeys dataset) (taskName task) template
 
--- | A workload that sends PING.
+-- A workload that sends PING.
 emptyWorkload :: Shape -> Workload
 emptyWorkload shape =
   assembled dataset "ping_mbulk" "ping_mbulk" [(1, kind) | Just kind <- [named dataset "ping_mbulk"]]
@@ -94,6 +101,48 @@ assembled dataset name text shares =
     }
   where
     (weights, allKinds) = unzip shares
+
+-- | A standard workload for a server. \(O(n)\) in the number of keys.
+newWorkload :: Operation -> LoadOptions -> Workload
+newWorkload operation load =
+  -- The operations have tests of the same names.
+  fromRight (emptyWorkload shape) (makeWorkload (Just name) shape (operationMix operation))
+  where
+    name = Text.pack (operationName operation)
+    shape = shapeOf False (loadThreads load) options load
+    options = defaultWorkload {workloadSizes = SizeFixed (loadValueSize load)}
+
+-- | The workloads of the options, one per run. Takes whether the target is a cluster, the number of
+-- threads that draw, the options, and the load. 'Left' is a message of one line.
+chosenWorkloads :: Bool -> Int -> WorkloadOptions -> LoadOptions -> Either String (NonEmpty Workload)
+chosenWorkloads clustered threads options load =
+  traverse chosen (selectedMixes (workloadSelection options))
+  where
+    chosen (name, tasks) = makeWorkload name (shapeOf clustered threads options load) tasks
+
+-- | Why these workloads are impossible, in one line.
+workloadRefusal :: WorkloadOptions -> Maybe String
+workloadRefusal options =
+  either Just (const Nothing) (traverse_ attempt (selectedMixes (workloadSelection options)))
+  where
+    -- With one key, so that it costs nothing.
+    attempt (name, tasks) = makeWorkload name defaultShape {shapeKeys = 1} tasks
+
+shapeOf :: Bool -> Int -> WorkloadOptions -> LoadOptions -> Shape
+shapeOf clustered threads options load =
+  Shape
+    { shapeTemplate = fromMaybe (sizedTemplate (loadKeys load) (loadKeySize load)) (workloadTemplate options),
+      shapeKeys = loadKeys load,
+      shapeDistribution = workloadDistribution options,
+      shapeSizes = workloadSizes options,
+      shapeCompressible = workloadCompressible options,
+      shapeExpiry = workloadExpiry options,
+      shapeHitRatio = workloadHitRatio options,
+      shapeSeed = loadSeed load,
+      shapeThreads = threads,
+      shapeClustered = clustered,
+      shapeSubscribers = Options.workloadSubscribers options
+    }
 
 -- | The keys and values that the user requested.
 workloadShape :: Workload -> Shape

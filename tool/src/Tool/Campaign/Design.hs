@@ -8,18 +8,14 @@
 -- changes over an hour changes every cell alike. A smaller budget leaves out iterations down to
 -- three, then the least important cells, then more iterations.
 module Tool.Campaign.Design
-  ( -- * Axes
-    Axes (..),
+  ( Axes (..),
     Persistence (..),
     persistenceName,
-    Place (..),
     Named (..),
     Net (..),
     netName,
     netSeconds,
     netPings,
-
-    -- * Cells
     Cell (..),
     cellAxes,
     cellName,
@@ -27,8 +23,6 @@ module Tool.Campaign.Design
     reasonText,
     star,
     fullProduct,
-
-    -- * Plan
     Measuring (..),
     Costs (..),
     costsOf,
@@ -56,7 +50,7 @@ import Tool.Text (Align (..), table)
 data Axes = Axes
   { axesServers :: NonEmpty Named,
     axesPersistence :: NonEmpty Persistence,
-    axesPlaces :: NonEmpty Place,
+    axesPlaces :: NonEmpty Named,
     axesWorkloads :: NonEmpty String,
     -- | Bytes of a value.
     axesPayloads :: NonEmpty Int,
@@ -66,17 +60,10 @@ data Axes = Axes
   }
   deriving stock (Eq, Show)
 
--- | A server program and its label.
+-- | A server program, or a directory for the server's files, and its label.
 data Named = Named
   { namedLabel :: String,
     namedPath :: FilePath
-  }
-  deriving stock (Eq, Ord, Show)
-
--- | A directory for the server's files and its label.
-data Place = Place
-  { placeLabel :: String,
-    placePath :: FilePath
   }
   deriving stock (Eq, Ord, Show)
 
@@ -131,7 +118,7 @@ netPings = 100
 data Cell = Cell
   { cellServer :: Named,
     cellPersistence :: Persistence,
-    cellPlace :: Place,
+    cellPlace :: Named,
     cellWorkload :: String,
     cellPayload :: Int,
     cellClients :: Int,
@@ -144,7 +131,7 @@ cellAxes :: Cell -> [(String, String)]
 cellAxes cell =
   [ ("workload", cellWorkload cell),
     ("persistence", persistenceName (cellPersistence cell)),
-    ("place", placeLabel (cellPlace cell)),
+    ("place", namedLabel (cellPlace cell)),
     ("payload", show (cellPayload cell)),
     ("clients", show (cellClients cell)),
     ("net", netName (cellNet cell)),

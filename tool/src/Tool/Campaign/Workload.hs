@@ -25,7 +25,6 @@ data Workload = Workload
     -- | The test of @redis-benchmark@ that sends the same commands, if there is one.
     workloadReference :: Maybe String
   }
-  deriving stock (Eq, Show)
 
 -- | All workloads: the named tests of @bench@, its usual mixture, and SETs of a single key, which
 -- is what @redis-benchmark@ sends by default.

@@ -13,7 +13,6 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
-import Tool.Chart.Scale
 import Tool.Chart.Types
 import Tool.Markup (Markup, element, raw, text, (.=))
 import Tool.Text (fixed, shown)

@@ -29,7 +29,7 @@ data CampaignOptions = CampaignOptions
     campaignServers :: [Named],
     campaignPersistence :: NonEmpty Persistence,
     -- | If it is empty: the directory for temporary files.
-    campaignPlaces :: [Place],
+    campaignPlaces :: [Named],
     campaignWorkloads :: NonEmpty String,
     campaignPayloads :: NonEmpty Int,
     campaignClients :: NonEmpty Int,
@@ -48,9 +48,9 @@ data CampaignOptions = CampaignOptions
 campaignOptions :: Parser CampaignOptions
 campaignOptions =
   CampaignOptions
-    <$> labelled "spawn" "PROGRAM" Named programs
+    <$> labelled "spawn" "PROGRAM" programs
     <*> axis "persist" "none|rdb|aof-no|aof-everysec|aof-always,…" keeping kept persistences
-    <*> labelled "dir" "DIRECTORY" Place places
+    <*> labelled "dir" "DIRECTORY" places
     <*> axis "workloads" "NAME,…" ("What is sent: " <> workloadNames) (workload, id) usualWorkloads
     <*> axis "payload" "BYTES,…" "Sizes of values" bytes [3, 30, 300, 3000]
     <*> axis "clients" "N,…" "Callers, each with one command on its way" callers [50, 1]
@@ -77,8 +77,8 @@ campaignOptions =
     iterations = "Measurements per cell, each with a fresh server, in turns with all others"
     plans = "Print what would be measured and how long it would take, and do nothing"
     budget = "Leave out iterations, then cells, until the estimate fits; says what"
-    labelled name what make text =
-      option (list (named make)) (described name ("[LABEL=]" <> what <> ",…") text <> value [])
+    labelled name what text =
+      option (list named) (described name ("[LABEL=]" <> what <> ",…") text <> value [])
     axis name meta text (parse, render) standard =
       option (oneOrMore parse) $
         described name meta text
@@ -113,15 +113,15 @@ oneOrMore :: (String -> Either String a) -> ReadM (NonEmpty a)
 oneOrMore parse = eitherReader $ \text ->
   traverse parse (splitAll ',' text) >>= maybe (Left "nothing is named") Right . NonEmpty.nonEmpty
 
-named :: (String -> String -> a) -> String -> Either String a
-named make text = case break (== '=') text of
+named :: String -> Either String Named
+named text = case break (== '=') text of
   (label, '=' : path)
-    | all allowed label && not (null label) && not (null path) -> Right (make label path)
+    | all allowed label && not (null label) && not (null path) -> Right (Named label path)
     | otherwise ->
       Left ("not LABEL=PATH with a label of letters, digits, -, _ and .: " <> show text)
   _
     | null text -> Left "an empty name"
-    | otherwise -> Right (make (map plain (labelOf text)) text)
+    | otherwise -> Right (Named (map plain (labelOf text)) text)
   where
     plain character = if allowed character then character else '-'
     allowed character = character `elem` ['a' .. 'z'] <> ['A' .. 'Z'] <> ['0' .. '9'] <> "-_."
@@ -186,7 +186,7 @@ campaignProblem options =
       between "--iterations" 1 1000 (campaignIterations options),
       between "--keys" 1 10000000 (measuringKeys measuring),
       twice "--spawn names two programs " "PROGRAM" (map namedLabel (campaignServers options)),
-      twice "--dir names two directories " "DIRECTORY" (map placeLabel (campaignPlaces options)),
+      twice "--dir names two directories " "DIRECTORY" (map namedLabel (campaignPlaces options)),
       any ((< 10) . soakSeconds) (campaignSoaks options)
         `refused` "a soak of less than 10s cannot show a change",
       refused (null (campaignOut options)) "--out must name a directory",

@@ -1,22 +1,17 @@
 -- | What the options of all modes share: their descriptions and their help in groups, numbers, and
 -- values from a list. A number that does not fit its type is refused, where it would wrap around.
 module Tool.Options.Common
-  ( -- * Describing
-    described,
+  ( described,
     usually,
     optionalOption,
     numberOption,
     spanOption,
     seconds,
     inGroups,
-
-    -- * Reading
     wholeNumber,
     readWith,
     choice,
     splitAll,
-
-    -- * Refusing
     refused,
     between,
     namedTwice,

@@ -8,8 +8,6 @@ module Tool.Record.Wire
     blame,
     ask,
     receive,
-
-    -- * Lines
     Unfinished,
     unfinished,
     feed,

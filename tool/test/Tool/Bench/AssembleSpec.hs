@@ -20,7 +20,7 @@ import Tool.Bench.Environment (Usage (..))
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Html (report)
 import Tool.Bench.Html.Charts (loadCurve, runCharts)
-import Tool.Bench.Nodes (noNodes)
+import Tool.Bench.Nodes (Nodes (NoNodes))
 import Tool.Chart
 import WellFormed (textOf)
 
@@ -50,7 +50,7 @@ driven slices late =
                 driveMemory = Memory 0 0 0
               },
           assemblyKinds = ["get"],
-          assemblyNodes = noNodes,
+          assemblyNodes = NoNodes,
           assemblyCores = 1,
           assemblyClosed = Nothing,
           assemblyArrivals = Just (Constant 100),

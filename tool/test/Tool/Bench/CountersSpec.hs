@@ -16,7 +16,6 @@ import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Nodes
 import Tool.Bench.Progress (sparkline)
 import Tool.Bench.Time (Nanos)
-import Tool.Bench.Window
 import Tool.Bench.Workload.Dataset (Outcome (..))
 
 -- | Counters with memory of their own.

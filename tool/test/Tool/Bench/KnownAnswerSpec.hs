@@ -15,7 +15,8 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe)
 import Data.Text qualified as Text
 import Foreign.C.Types (CInt (..), CUInt (..))
-import Redis.Config (ReadFrom (PreferReplica), toSecret)
+import OnServer (asGuest)
+import Redis.Config (ReadFrom (PreferReplica), clusterConfig, setReadFrom)
 import Redis.TestKit.Address (Address (..))
 import Redis.TestKit.Cluster (ClusterOptions (..), clusterDefaults, clusterNodes, nodeAddress, withCluster)
 import Redis.TestKit.Command (CommandCalls (callsRun))
@@ -32,8 +33,8 @@ import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Progress (silent)
 import Tool.Bench.Run (measure)
 import Tool.Bench.Time (monotonic, sleepUntilExactly)
-import Tool.Bench.Workload.Chosen (newWorkload)
-import Tool.Connect (Target (..), plainTarget)
+import Tool.Bench.Workload (newWorkload)
+import Tool.Connect (Target (targetEndpoint), plainTarget, targetAt)
 import Tool.Options.Bench
 import Tool.Options.Load
 import Tool.Relay (relayPort, withRelay)
@@ -288,7 +289,7 @@ spec = describe "a known answer" $ do
 
   it "is less, and said to be, when the server refuses INFO and CONFIG" $
     withServer serverDefaults {optionsUsers = [AclUser {aclName = "guest", aclPassword = "pw", aclRules = "~* +@all -info -config"}]} $ \server -> do
-      run <- get (to server) {targetUser = Just "guest", targetPassword = Just (toSecret "pw")} (brief 0.3 closedLoop)
+      run <- get (asGuest (to server)) (brief 0.3 closedLoop)
       runProblems run `shouldBe` []
       length (serverRefused (runServer run)) `shouldBe` 2
       runNotes run `shouldSatisfy` any ("not sampled" `Text.isInfixOf`)
@@ -303,7 +304,7 @@ spec = describe "a known answer" $ do
           run <-
             measure
               silent
-              (at host port) {targetKind = TargetCluster, targetReadFrom = PreferReplica}
+              (targetAt (setReadFrom PreferReplica (clusterConfig (pure (targetEndpoint (at host port))))))
               (newWorkload OperationMixed (brief 0.5 closedLoop))
               (brief 0.5 closedLoop)
           runProblems run `shouldBe` []

@@ -8,8 +8,7 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (isNothing)
 import Data.Text qualified as Text
 import Every (every)
-import OnServer (hasty)
-import Redis.Config (toSecret)
+import OnServer (asGuest, hasty)
 import Redis.TestKit.Server
 import Redis.TestKit.Wait (eventually)
 import System.Directory (listDirectory)
@@ -23,7 +22,7 @@ import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Sampler
 import Tool.Bench.ServerFacts
 import Tool.Bench.Time (monotonic)
-import Tool.Connect (Target (..), plainTarget)
+import Tool.Connect (Target, plainTarget)
 
 to :: Server -> Target
 to server = plainTarget (Char8.pack (serverHost server)) (fromIntegral (serverPort server))
@@ -60,7 +59,7 @@ spec = describe "what servers say of themselves" $ do
 
   it "is told in words where the server refuses to" $
     withServer serverDefaults {optionsUsers = [guest]} $ \server -> do
-      found <- serverFacts True (to server) {targetUser = Just "guest", targetPassword = Just (toSecret "pw")}
+      found <- serverFacts True (asGuest (to server))
       serverName (foundFacts found) `shouldBe` "unknown"
       foundPersistence found `shouldBe` Nothing
       map (Text.takeWhile (/= ':')) (serverRefused (foundFacts found)) `shouldBe` ["INFO", "CONFIG"]
@@ -93,7 +92,7 @@ spec = describe "what servers say of themselves" $ do
 
   it "is not sampled where it refuses, which is said" $
     withServer serverDefaults {optionsUsers = [guest]} $ \server ->
-      withSampler (to server) {targetUser = Just "guest", targetPassword = Just (toSecret "pw")} 0.02 $ \sampler -> do
+      withSampler (asGuest (to server)) 0.02 $ \sampler -> do
         eventually 10 "a refusal" (not . null <$> refusals sampler)
         found <- refusals sampler
         found `shouldSatisfy` every ("NOPERM" `Text.isInfixOf`)

@@ -1,7 +1,7 @@
 module Tool.Bench.SteadySpec (spec) where
 
 import Test.Hspec
-import Tool.Bench.Steady
+import Tool.Bench.Trust
 
 spec :: Spec
 spec = describe "steadiness" $ do

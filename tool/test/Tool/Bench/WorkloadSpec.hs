@@ -17,7 +17,6 @@ import Test.QuickCheck
 import Tool.Bench.Arrivals (Arrivals (Constant))
 import Tool.Bench.Driver (senderCount)
 import Tool.Bench.Workload
-import Tool.Bench.Workload.Chosen (chosenWorkloads, newWorkload)
 import Tool.Bench.Workload.Dataset (Shape (..), defaultShape)
 import Tool.Bench.Workload.Distribution (Distribution (Disjoint))
 import Tool.Bench.Workload.Syntax (parse)

@@ -13,7 +13,7 @@ axes =
   Axes
     { axesServers = Named "redis-server" "redis-server" :| [Named "other" "/opt/other"],
       axesPersistence = PersistAofEverysec :| [PersistNone, PersistAofAlways],
-      axesPlaces = Place "disk" "/tmp" :| [Place "memory" "/dev/shm"],
+      axesPlaces = Named "disk" "/tmp" :| [Named "memory" "/dev/shm"],
       axesWorkloads = "set" :| ["get", "ping_inline"],
       axesPayloads = 3 :| [3000],
       axesClients = 50 :| [1],
@@ -27,7 +27,7 @@ costs :: Costs
 costs = Costs {costsWarmup = 1, costsDuration = 5, costsOverhead = 1, costsReference = 0, costsDurability = 3}
 
 baselineCell :: Cell
-baselineCell = Cell (Named "redis-server" "redis-server") PersistAofEverysec (Place "disk" "/tmp") "set" 3 50 NetLocal
+baselineCell = Cell (Named "redis-server" "redis-server") PersistAofEverysec (Named "disk" "/tmp") "set" 3 50 NetLocal
 
 newtype Some = Some [(Reason, Cell)]
   deriving stock (Show)
@@ -47,7 +47,7 @@ spec = do
       alone "payload" `shouldBe` [baselineCell {cellPayload = 3000}]
       alone "clients" `shouldBe` [baselineCell {cellClients = 1}]
       alone "net" `shouldBe` [baselineCell {cellNet = NetRoundTrip 124000}]
-      alone "place" `shouldBe` [baselineCell {cellPlace = Place "memory" "/dev/shm"}]
+      alone "place" `shouldBe` [baselineCell {cellPlace = Named "memory" "/dev/shm"}]
       alone "server" `shouldBe` [baselineCell {cellServer = Named "other" "/opt/other"}]
       alone "workload" `shouldBe` [baselineCell {cellWorkload = each} | each <- ["get", "ping_inline"]]
 
@@ -57,7 +57,7 @@ spec = do
       cells `shouldContain` [always {cellClients = 1}]
       cells `shouldContain` [always {cellClients = 1, cellNet = NetRoundTrip 124000}]
       cells `shouldContain` [always {cellPayload = 3000}]
-      cells `shouldContain` [always {cellPlace = Place "memory" "/dev/shm"}]
+      cells `shouldContain` [always {cellPlace = Named "memory" "/dev/shm"}]
 
     it "has no cell twice, and each of them in the full product" $ do
       let some = map snd (star carriesValue axes)

@@ -17,7 +17,6 @@ import System.Process (readProcess, readProcessWithExitCode)
 import Test.Hspec
 import Tool.Campaign.Design
 import Tool.Campaign.Durability
-import Tool.Campaign.Namespace
 import Tool.Campaign.Server
 import Tool.Failure (Failure (failureText))
 
@@ -26,7 +25,7 @@ cellIn folder =
   Cell
     { cellServer = Named "redis-server" "redis-server",
       cellPersistence = PersistNone,
-      cellPlace = Place "temporary" folder,
+      cellPlace = Named "temporary" folder,
       cellWorkload = "set",
       cellPayload = 3,
       cellClients = 50,
@@ -121,7 +120,7 @@ spec = do
                 startedNetwork started `shouldBe` "netem rtt=2ms"
                 startedPing started `shouldSatisfy` (>= 2000000)
 
-  describe "Tool.Campaign.Namespace" $ do
+  describe "withNamespace" $ do
     it "takes another name and other addresses while some are taken, and gives all back" $
       withStandIns [] $ \place said -> do
         (one, other) <- withNamespaceBy place Nothing "redis-server" $ \one ->

@@ -28,7 +28,7 @@ at cell =
               Map.fromList
                 [ ("workload", Text.pack (cellWorkload cell)),
                   ("persistence", Text.pack (persistenceName (cellPersistence cell))),
-                  ("place", Text.pack (placeLabel (cellPlace cell))),
+                  ("place", Text.pack (namedLabel (cellPlace cell))),
                   ("payload", Text.pack (show (cellPayload cell))),
                   ("clients", Text.pack (show (cellClients cell))),
                   ("net", Text.pack (netName (cellNet cell))),
@@ -44,7 +44,7 @@ cells =
     Axes
       { axesServers = Named "redis-server" "redis-server" :| [],
         axesPersistence = PersistAofEverysec :| [PersistNone, PersistAofAlways],
-        axesPlaces = Place "disk" "/tmp" :| [],
+        axesPlaces = Named "disk" "/tmp" :| [],
         axesWorkloads = "set" :| ["get"],
         axesPayloads = 3 :| [300, 30],
         axesClients = 50 :| [1],
@@ -112,7 +112,7 @@ spec = do
       marked (Text.decodeUtf8 (Lazy.toStrict (reportPage planned (documentOf measured)))) `shouldBe` 0
 
     it "does not count soaks as cells" $ do
-      let soak = (at (Cell (Named "redis-server" "redis-server") PersistNone (Place "disk" "/tmp") "set" 3 50 NetLocal)) {runName = "soak 1"}
+      let soak = (at (Cell (Named "redis-server" "redis-server") PersistNone (Named "disk" "/tmp") "set" 3 50 NetLocal)) {runName = "soak 1"}
       reportText planned (documentOf (measured <> [soak]))
         `shouldSatisfy` Text.isInfixOf (Text.pack (show (length cells)) <> " cells, 3 iterations")
 

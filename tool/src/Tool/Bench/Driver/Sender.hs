@@ -34,7 +34,6 @@ import Redis.Error (Error)
 import Tool.Bench.Counters
 import Tool.Bench.Nodes (Nodes, nodeCount, nodeFor)
 import Tool.Bench.Time (Nanos, monotonic, sleepUntilExactly)
-import Tool.Bench.Window (Window, windowEnd)
 import Tool.Bench.Workload (Drawn (..), Outcome (..), Stream, Workload, next, verdict)
 
 -- | All senders share everything but their streams and their counters. Those of one capability

@@ -56,7 +56,6 @@ data Shape = Shape
     -- | The number of subscribers to published messages.
     shapeSubscribers :: Int
   }
-  deriving stock (Eq, Show)
 
 -- | A hundred thousand keys, named as by redis-benchmark, drawn evenly, with values of 512 bytes.
 defaultShape :: Shape
@@ -208,7 +207,6 @@ data StepPlace
     StepInTurn
   | -- | On every primary, one after the other.
     StepEverywhere
-  deriving stock (Eq, Show)
 
 -- | Each step once, in the order in which they first occur.
 mergeSteps :: [Step] -> [Step]

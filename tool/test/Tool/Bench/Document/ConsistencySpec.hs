@@ -11,8 +11,7 @@ import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck hiding (sample)
 import Tool.Bench.Document hiding (Spec)
-import Tool.Bench.Document.Consistency
-import Tool.Bench.Document.Json (documentValue)
+import Tool.Bench.Document.Json (checked, contradictions, documentValue)
 
 -- | The problems found in a document in which one field was changed after it was written.
 found :: [Text] -> (Value -> Value) -> Document -> [Text]

@@ -10,7 +10,7 @@ import Test.Hspec
 import Tool.Bench.Document hiding (Spec)
 import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram qualified as Histogram
-import Tool.Bench.Private (PrivateOptions (..), withPrivate)
+import Tool.Bench.Private (withPrivate)
 import Tool.Bench.Progress (silent)
 import Tool.Bench.Run (measure)
 import Tool.Bench.Workload
@@ -48,8 +48,8 @@ good run = do
   filter ("GETs" `Text.isInfixOf`) (runProblems run) `shouldBe` []
 
 standalone, cluster :: (Target -> IO ()) -> IO ()
-standalone = withPrivate PrivateOptions {privateKind = TargetStandalone, privateTls = False, privateCores = []}
-cluster = withPrivate PrivateOptions {privateKind = TargetCluster, privateTls = False, privateCores = []}
+standalone = withPrivate TargetStandalone False []
+cluster = withPrivate TargetCluster False []
 
 spec :: Spec
 spec = describe "workloads, against real servers" $ do
