@@ -192,7 +192,7 @@ setProtocol new config = config {configProtocol = new}
 setConnectTimeout :: Duration -> Config -> Config
 setConnectTimeout new config = config {configConnectTimeout = inSeconds new}
 
--- | How long a command may take, up to its reply. 'Nothing' waits for ever. Default: 5 s.
+-- | How long a command may take, from submitting it to its reply. 'Nothing' waits for ever. Default: 5 s.
 setCommandTimeout :: Maybe Duration -> Config -> Config
 setCommandTimeout new config = config {configCommandTimeout = inSeconds <$> new}
 
@@ -283,7 +283,8 @@ setCaching new config = config {configCaching = new}
 -- | Whether a single server may send this client's commands to another server: a replica of Valkey 8
 -- or later answers reads and writes with the address of its primary (@CLIENT CAPA redirect@), and
 -- the client goes there from then on. Default: 'False', for programs that read from a replica on
--- purpose. Clients of 'groupConfig' and 'sentinelConfig' always follow.
+-- purpose. A server that does not know this is used as before. Clients of 'groupConfig' and
+-- 'sentinelConfig' always follow.
 setFollowRedirects :: Bool -> Config -> Config
 setFollowRedirects new config = config {configFollowsRedirects = new}
 

@@ -219,8 +219,8 @@ data RoutingCause
     UncoveredSlot Int
   | -- | No node can be used. Each server that was asked for the nodes, with the reason.
     NoReachableNode [(Endpoint, Error)]
-  | -- | The command was given up: too many redirects or retries, or no time for another, which may also
-    -- be the first. The nodes in the order in which they were tried, and how each failed.
+  | -- | The command was given up: too many redirects or retries, or no time left for one, even for the
+    -- first redirect. The nodes in the order in which they were tried, and how each failed.
     AttemptsExhausted [(Endpoint, Error)]
   | -- | Some parts failed of a command that was split over several slots.
     PartsFailed FailedParts
@@ -280,7 +280,7 @@ data Refusal
   | -- | The command (its name) has a word longer than 'Redis.Config.limitBulkBytes', at which a server would
     -- end the connection.
     ArgumentTooLong ByteString
-  | -- | The server is too old for this (what it is). Then the server and its version, such as
+  | -- | The server is too old for this (what it is), so nothing was sent. Then the server and its version, such as
     -- @Redis 7.0.15@; empty if the server does not say.
     Unsupported ByteString ByteString
   | -- | The text to be sent as one line ('Redis.Command.Build.inline') is not one line: it has a

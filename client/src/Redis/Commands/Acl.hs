@@ -291,8 +291,8 @@ aclLogReset = command "ACL LOG" [arg "RESET"] Decode.okay
 
 -- | @ACL LOAD@, @ACL SAVE@: replace all users by those in the file (@aclfile@), or write all users
 -- to it. If a line of the file is wrong, nothing changes. An error if a server has no such file.
--- \(O(n)\), since 6.0.0 ([ACL LOAD](https://valkey.io/commands/acl-load/),
--- [ACL SAVE](https://valkey.io/commands/acl-save/)).
+-- In a cluster, name the node for ACL LOAD; ACL SAVE runs on every node. \(O(n)\), since 6.0.0
+-- ([ACL LOAD](https://valkey.io/commands/acl-load/), [ACL SAVE](https://valkey.io/commands/acl-save/)).
 aclLoad, aclSave :: Command ()
 aclLoad = command "ACL LOAD" [] Decode.okay
 aclSave = command "ACL SAVE" [] Decode.okay

@@ -50,7 +50,8 @@ import Redis.Internal.Command.Record
 clientInfo :: Command ClientInfo
 clientInfo = command "CLIENT INFO" [] (\reply -> Decode.bytes reply >>= clientDescription)
 
--- | @CLIENT LIST@: all of them. \(O(n)\), [since 2.4.0](https://valkey.io/commands/client-list/).
+-- | @CLIENT LIST@: all connections. \(O(n)\),
+-- [since 2.4.0](https://valkey.io/commands/client-list/).
 clientList :: Command [ClientInfo]
 clientList = command "CLIENT LIST" [] clientInfos
 

@@ -21,8 +21,8 @@ import Redis.Internal.Command.Common
 configGet :: NonEmpty ByteString -> Command [(ByteString, ByteString)]
 configGet patterns = command "CONFIG GET" (args patterns) (Decode.pairs Decode.bytes Decode.bytes)
 
--- | @CONFIG SET name value …@: changes all settings, or none. In a cluster it runs on every node.
--- \(O(n)\), [since 2.0.0](https://valkey.io/commands/config-set/); several settings since 7.0.0.
+-- | @CONFIG SET name value …@: changes these settings: all of them, or none. In a cluster it runs
+-- on every node. \(O(n)\), [since 2.0.0](https://valkey.io/commands/config-set/); several settings since 7.0.0.
 configSet :: NonEmpty (ByteString, ByteString) -> Command ()
 configSet settings = command "CONFIG SET" (fieldsWithValues settings) Decode.okay
 

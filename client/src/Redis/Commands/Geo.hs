@@ -329,7 +329,8 @@ geosearchstoreDefaults :: GeosearchstoreOptions
 geosearchstoreDefaults =
   GeosearchstoreOptions {geosearchstoreOrder = Nothing, geosearchstoreCount = Nothing, geosearchstoreStoredist = False}
 
--- | @GEOSEARCHSTORE destination source … [ASC|DESC] [COUNT n [ANY]] [STOREDIST]@: with options.
+-- | @GEOSEARCHSTORE destination source … [ASC|DESC] [COUNT n [ANY]] [STOREDIST]@: like
+-- 'geosearchstore', with options.
 geosearchstoreWith :: GeosearchstoreOptions -> ByteString -> ByteString -> GeoArea -> Command Int64
 geosearchstoreWith options destination source within =
   command

@@ -130,9 +130,9 @@ lpop, rpop :: ByteString -> Command (Maybe ByteString)
 lpop name = command "LPOP" [key name] (Decode.nullable Decode.bytes)
 rpop name = command "RPOP" [key name] (Decode.nullable Decode.bytes)
 
--- | @LPOP key count@, @RPOP key count@: remove this many elements from the left or the right end
--- and return them in this order, or all if there are fewer; none if there is no list. A negative
--- count is refused before it is sent. \(O(n)\) in the number of elements removed, since 6.2.0.
+-- | @LPOP key count@, @RPOP key count@: remove this many elements from the left or the right
+-- end, or all if there are fewer, and return them in the order of removal: RPOP returns the last
+-- element of the list first; none if there is no list. A negative count is refused before it is sent. \(O(n)\) in the number of elements removed, since 6.2.0.
 lpopCount, rpopCount :: ByteString -> Int64 -> Command [ByteString]
 lpopCount name count = command "LPOP" [key name, natural count] elementsOrNone
 rpopCount name count = command "RPOP" [key name, natural count] elementsOrNone

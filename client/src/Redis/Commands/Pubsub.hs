@@ -3,8 +3,8 @@
 -- > run client (Redis.publish "example:publish" "it rains")
 -- > run client (onNode node (Redis.pubsubNumsub ("example:publish" :| [])))
 --
--- To subscribe, use "Redis.Subscription"; SUBSCRIBE and its variants are not in this module. Looking
--- up concerns one node; in a cluster, name it.
+-- To subscribe, use "Redis.Subscription"; SUBSCRIBE and its variants are not in this module. The
+-- PUBSUB commands, except 'pubsubHelp', concern one node; in a cluster, name it.
 -- The server's documentation: <https://valkey.io/topics/pubsub/>.
 module Redis.Commands.Pubsub
   ( -- * Publishing

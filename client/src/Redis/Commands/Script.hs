@@ -55,8 +55,8 @@ evalshaRo = program "EVALSHA_RO"
 scriptLoad :: ByteString -> Command ByteString
 scriptLoad script = command "SCRIPT LOAD" [arg script] Decode.bytes
 
--- | @SCRIPT EXISTS digest …@: for each digest whether the server knows the script; in a cluster,
--- whether every primary does. \(O(n)\), [since 2.6.0](https://valkey.io/commands/script-exists/).
+-- | @SCRIPT EXISTS digest …@: for each digest, in order, whether the server knows the script;
+-- in a cluster, whether every primary does. \(O(n)\), [since 2.6.0](https://valkey.io/commands/script-exists/).
 scriptExists :: NonEmpty ByteString -> Command [Bool]
 scriptExists digests =
   command "SCRIPT EXISTS" (args digests) (Decode.listOf (length digests) Decode.boolean)

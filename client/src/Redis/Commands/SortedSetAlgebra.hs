@@ -144,8 +144,8 @@ zinterstoreWith :: ZinterOptions -> ByteString -> NonEmpty (ByteString, Double) 
 zinterstoreWith ZinterOptions {zinterAggregate} destination names =
   command "ZINTERSTORE" (key destination : weighted zinterAggregate names) Decode.integer
 
--- | @ZINTERCARD n key …@: the number of members that 'zinter' would return. \(O(n k)\) for n members of the smallest of k sorted sets,
--- [since 7.0.0](https://valkey.io/commands/zintercard/).
+-- | @ZINTERCARD n key …@: the number of members that 'zinter' would return. \(O(n k)\) for n
+-- members of the smallest of k sorted sets, [since 7.0.0](https://valkey.io/commands/zintercard/).
 zintercard :: NonEmpty ByteString -> Command Int64
 zintercard = zintercardWith zintercardDefaults
 

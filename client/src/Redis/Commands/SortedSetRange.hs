@@ -164,7 +164,8 @@ zrangeWithscoresWith options name range =
 zrangeXx :: ByteString -> Int64 -> Int64 -> Command (Maybe [ByteString])
 zrangeXx name start stop = zrangeXxWith zrangeDefaults name (ByRank start stop)
 
--- | @ZRANGE key start stop [BYSCORE|BYLEX] [REV] [LIMIT offset count] XX@: of any range.
+-- | @ZRANGE key start stop [BYSCORE|BYLEX] [REV] [LIMIT offset count] XX@: like 'zrangeXx', for any
+-- range.
 zrangeXxWith :: ZrangeOptions -> ByteString -> SortedRange LexRange -> Command (Maybe [ByteString])
 zrangeXxWith options name range =
   command "ZRANGE" (key name : rangeArguments lexRange options range <> [arg "XX"]) (Decode.nullable (Decode.list Decode.bytes))
@@ -236,7 +237,8 @@ zremrangebylex name from to = command "ZREMRANGEBYLEX" [key name, lexBound from,
 -- the bounds, from the lowest score up, or from the highest down: then the upper bound comes first.
 -- [Since 1.0.5](https://valkey.io/commands/zrangebyscore/) and
 -- [since 2.2.0](https://valkey.io/commands/zrevrangebyscore/); deprecated in Redis since 6.2.0 in
--- favour of 'zrangeWith' with 'ByScore'. \(O(\log n + m)\) for m members of n.
+-- favour of 'zrangeWith' with 'ByScore', for ZREVRANGEBYSCORE also with 'zrangeRev'.
+-- \(O(\log n + m)\) for m members of n.
 zrangebyscore, zrevrangebyscore :: ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
 zrangebyscore = zrangebyscoreWith zrangebyscoreDefaults
 zrevrangebyscore = zrevrangebyscoreWith zrangebyscoreDefaults
@@ -279,7 +281,8 @@ zrevrangebyscoreWithscoresWith ZrangebyscoreOptions {zrangebyscoreLimit} name fr
 -- the lowest up, or from the highest down: then the upper bound comes first. Since 2.8.9
 -- ([ZRANGEBYLEX](https://valkey.io/commands/zrangebylex/),
 -- [ZREVRANGEBYLEX](https://valkey.io/commands/zrevrangebylex/)); deprecated in Redis since 6.2.0 in
--- favour of 'zrangeWith' with 'ByLex'. \(O(\log n + m)\) for m members of n.
+-- favour of 'zrangeWith' with 'ByLex', for ZREVRANGEBYLEX also with 'zrangeRev'. \(O(\log n + m)\)
+-- for m members of n.
 zrangebylex, zrevrangebylex :: ByteString -> LexBound -> LexBound -> Command [ByteString]
 zrangebylex = zrangebylexWith zrangebylexDefaults
 zrevrangebylex = zrevrangebylexWith zrangebylexDefaults

@@ -453,7 +453,8 @@ newtype XautoclaimOptions = XautoclaimOptions
 xautoclaimDefaults :: XautoclaimOptions
 xautoclaimDefaults = XautoclaimOptions {xautoclaimCount = Nothing}
 
--- | @XAUTOCLAIM key group consumer milliseconds start [COUNT n]@: with another count.
+-- | @XAUTOCLAIM key group consumer milliseconds start [COUNT n]@: like 'xautoclaim', with another
+-- count.
 xautoclaimWith ::
   XautoclaimOptions -> ByteString -> Consumer -> Duration -> StreamId -> Command (Autoclaimed StreamEntry)
 xautoclaimWith options name claimer idle start =

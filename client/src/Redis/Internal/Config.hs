@@ -247,7 +247,7 @@ data Tracking
     -- of those (@CLIENT TRACKING ON OPTIN@). That takes memory of the server, up to a limit
     -- (@tracking-table-max-keys@).
     TrackReads
-  | -- | The server reports to every connection every change of a key that has one of these prefixes
+  | -- | The server remembers nothing, and reports to every connection every change of a key that has one of these prefixes
     -- (@CLIENT TRACKING ON BCAST@). The cache keeps no other keys.
     TrackPrefixes (NonEmpty ByteString)
   deriving stock (Eq, Show)

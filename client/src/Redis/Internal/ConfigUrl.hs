@@ -11,8 +11,8 @@
 -- In user, password, host, path and values, write a character that has a meaning in a URL
 -- (@% \/ ? # \@ : , & =@) as @%@ and two hexadecimal digits; a plus sign is a plus sign.
 --
--- An error names the part that is wrong and never repeats its text, except the name of an option: if a
--- password has an unescaped character, the rest of it may count as any other part of the URL.
+-- An error names the part that is wrong and never repeats its text: if a password has an unescaped
+-- character, its rest may count as almost any part of the URL, but not as the name of an option, which alone is repeated.
 module Redis.Internal.ConfigUrl (configFromUrl) where
 
 import Control.Applicative ((<|>))

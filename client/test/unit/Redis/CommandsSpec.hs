@@ -105,7 +105,7 @@ exportedCommands = List.sort . concat <$> (traverse (fmap commandsOf . source) =
 -- | The files of the modules that "Redis.Commands" exports.
 commandModules :: IO [FilePath]
 commandModules =
-  mapMaybe (fmap (pathOf . takeWhile (/= ' ')) . stripPrefix "import ") . lines <$> source "Redis/Commands.hs"
+  mapMaybe (fmap (pathOf . takeWhile (/= ' ')) . stripPrefix "import ") . filter (" as Commands" `List.isSuffixOf`) . lines <$> source "Redis/Commands.hs"
   where
     pathOf name = map (\char -> if char == '.' then '/' else char) name <> ".hs"
 

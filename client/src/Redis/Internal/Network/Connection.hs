@@ -176,7 +176,7 @@ newMuxState muxSettings muxTransport muxOrder = do
   writeWord mux WordCountedFrom maxBound
   pure mux
 
--- | Runs a short action under the lock, which must not throw. Only the wait for the lock is interruptible.
+-- | Runs a short action, which must not throw, under the lock. Only the wait for the lock is interruptible.
 withLock :: Multiplexer -> IO a -> IO a
 withLock mux action = mask_ $ do
   takeMVar (muxLock mux)

@@ -118,7 +118,7 @@ pause mux = do
   where
     settings = muxSettings mux
 
--- | The longest time limit in flight but for ever, and no less than the command timeout. Zero if there is none.
+-- | The longest time limit in flight that is not for ever, and no less than the command timeout. Zero if there is none.
 longestLimit :: Multiplexer -> IO Nanos
 longestLimit mux = withLock mux $ do
   own <- longestOwn mux

@@ -191,7 +191,8 @@ submitRunToNode pool deadline run =
 usualDeadline :: MultiplexPool -> IO Deadline
 usualDeadline pool = deadlineAfter (commandLimit (setupConfig (poolSetup pool))) <$> coarseNanos
 
--- | Makes sure that the calling thread's connection is open. Blocks for at most the connect timeout.
+-- | Makes sure that the calling thread's connection is open. Blocks while it is opened: each attempt has the
+-- connect timeout, and those for other connections of the node may come first.
 connectNode :: MultiplexPool -> IO (Either Error ())
 connectNode pool =
   muxOf Waits pool noDeadline <&> \case

@@ -102,8 +102,8 @@ data Transport = Transport
     transportWaitReadable :: IO (),
     -- | Blocks until the socket is writable, or shut down.
     transportWaitWritable :: IO (),
-    -- | Runs an action, which must not block and not throw, once the socket is readable, or shut down. Returns
-    -- an action that withdraws the request.
+    -- | Runs an action, which must not block and not throw, once the socket is readable, or shut down; at
+    -- once if it is already. Returns an action that withdraws the request, and does nothing once the first has run.
     transportWatchReadable :: IO () -> IO (IO ()),
     -- | Whether the peer is known to have ended the connection, whatever can still be read. Called by the
     -- thread that may write; never blocks, never throws.

@@ -34,7 +34,7 @@ import Redis.Internal.Protocol.KeySpec (StreamOptions (blockMillisAt), streamOpt
 import Text.Read (readMaybe)
 
 -- | Whether a command changes what later commands on its connection mean, or depends on the earlier ones
--- (WAIT), so that it must not run on a connection that others share. So is every command of the categories
+-- (WAIT), so that it must not run on a connection that others share. This also holds for every command of the categories
 -- @connection@, @pubsub@ and @transaction@ that is not known to be harmless, and every command whose
 -- categories no server tells.
 changesConnection :: CommandEntry -> Bool

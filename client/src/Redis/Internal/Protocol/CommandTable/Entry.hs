@@ -57,7 +57,7 @@ data CommandEntry = CommandEntry
     entryContainer :: Bool,
     -- | The categories of the access control lists, without the @\@@. Servers tell them since 6.0.
     entryCategories :: Maybe [ByteString],
-    -- | 'Nothing' if the server has none: any node that serves the keys may run it.
+    -- | 'Nothing' if the server has none: a node that serves the keys runs it, or any node if it has no keys.
     entryRequestPolicy :: Maybe RequestPolicy,
     -- | 'Nothing' if the server has none: the aggregated reply has the elements of all replies.
     entryResponsePolicy :: Maybe ResponsePolicy,
@@ -161,7 +161,8 @@ parseSpec word = do
 entryFromReply :: Value -> Maybe CommandEntry
 entryFromReply = either (const Nothing) Just . description
 
--- | The entry of a subcommand with this name, from the description of its command, which servers give since 7.0.
+-- | The entry of a subcommand with this name, from the description of its command. 'Nothing' if there is none, or the
+-- server is older than 7.0.
 subcommandFromReply :: ByteString -> Value -> Maybe CommandEntry
 subcommandFromReply name reply =
   find ((== upper name) . subcommandName) (mapMaybe entryFromReply subcommands)
