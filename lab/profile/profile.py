@@ -4,7 +4,8 @@
 Each program runs on core 1 under the load of the comparison (compare/), its server on core 0.
 While it runs, perf looks 997 times a second which function has the processor. The share of a part
 times the processor time per command (or per request), which the kernel counts in the same seconds,
-is the time of that part. Programs take turns, and the table has the medians of the rounds.
+is the time of that part. Programs take turns, and the table has the medians of the rounds. .NET runs with its
+collector as a library of its own, with maps for perf and without W^X, so its totals are not those of the comparison.
 
     lab/profile/profile.py [--rounds 3] [--seconds 5] [--only get|rest] [--out FILE]
 
@@ -57,8 +58,8 @@ RESTS = {"REST, one user, 100 connections": "single", "REST, list, 100 connectio
 # Haskell program does between two names that its linker kept is "[unknown]": the client, HTTP and the
 # load cannot be told apart there, so they are one part of all programs.
 PARTS = [
-    ("kernel: sockets", r"^\[k", r"tcp|sock|skb|inet|ip_|sendto|recvfrom|send|recv|msg|net_|netif|loopback|dev_|eth_|copy_user|copy_to_iter|copy_from_iter|csum|slab|kmem|bbr|local_deliver"),
-    ("kernel: threads, waiting, the way in and out", r"^\[", r""),
+    ("kernel: sockets", r"^\[kernel", r"tcp|sock|skb|inet|ip_|sendto|recvfrom|send|recv|msg|net_|netif|loopback|dev_|eth_|copy_user|copy_to_iter|copy_from_iter|csum|slab|kmem|bbr|local_deliver"),
+    ("kernel: threads, waiting, the way in and out", r"^\[(?!vdso|unknown)", r""),
     ("collector", r"libclrgc", r""),
     ("collector", r"redis-client-peer|rest-service", r"^(evacuate|scavenge|Garbage|gc_|alloc_todo|todo_block|copy|markCAF|isAlive|traverseWeak|tidyThread|sweep|freeChain|freeGroup|alloc(Group|LargeChunk|Nursery|ate_?Mut)|resetNurs|clear_nurs|mark|collect|eval_|stat_|resize)"),
     ("compiling while it runs", r"libclrjit", r""),
@@ -67,6 +68,7 @@ PARTS = [
     ("runtime and standard library", r"redis-client-peer|rest-service", r"^(stg_|schedule|threadPaused|dirty_|allocate|itimer|base_|ghczm|updateRemembered|recordMutable|lockClosure|append|wake|try|raise|awaken|pause|resume|suspend|acquire|release|yield|new|run|await|push|pop|maybe|throw|bytestring)"),
     ("client, HTTP, the service or the load", r"redis-client-peer|rest-service|/(peer|async)$", r""),
     ("client, HTTP, the service or the load", r"perf-", r"\[(StackExchange|RESPite|Pipelines|client|rest-service|Microsoft\.AspNetCore)"),
+    ("client, HTTP, the service or the load", r"libhiredis", r""),
     ("client, HTTP, the service or the load", r"", r"^(sds|redis|createStringObject|freeReplyObject)"),
     ("runtime and standard library", r"", r""),
 ]
@@ -155,7 +157,14 @@ def services(build):
     return {"redis-client on warp": ([ours, "+RTS", "-N1", "-RTS"], {}), f"StackExchange.Redis {version} on Kestrel": ([build / version / "rest-service"], {**REST_DOTNET, **NAMED})}
 
 
-def measure_rest(script, service, port, seconds, folder):
+def measure_rest(script, service, seconds, folder):
+    # A cache of its own, which nobody has filled.
+    with contextlib.closing(Server(str(folder))) as server:
+        os.sched_setaffinity(server.process.pid, {0})
+        return measure_service(script, service, server.port, seconds, folder)
+
+
+def measure_service(script, service, port, seconds, folder):
     words, env = service
     seed = run_text("cabal", "list-bin", "-v0", "exe:rest-seed", cwd=ROOT).strip()
     for old in folder.glob("users.db*"):
@@ -173,15 +182,15 @@ def measure_rest(script, service, port, seconds, folder):
                 raise Trouble("the service does not listen: " + (folder / "service.log").read_text()[-300:])
             time.sleep(0.1)
 
-        def load(length):
-            # The scripts read them.
-            drawn = {**os.environ, "SEED": "1", "RUN": "1", "THREADS": "1"}
+        def load(length, run):
+            # The scripts read them. RUN is in the addresses of new users, which differ from run to run.
+            drawn = {**os.environ, "SEED": "1", "RUN": run, "THREADS": "1"}
             words = ["wrk", "-t1", "-c100", f"-d{length}", "-s", ROOT / f"compare/rest/wrk/{script}.lua", f"http://127.0.0.1:{listening}/"]
             return subprocess.Popen([str(word) for word in pinned(0, words)], env=drawn, stdout=subprocess.PIPE, text=True)
 
-        load(WARMUP_REST).communicate()
+        load(WARMUP_REST, "warm").communicate()
         before, begun = ticks(process.pid), time.monotonic()
-        generator = load(seconds)
+        generator = load(seconds, "run")
         time.sleep(0.2)
         parts, functions = sampled(process.pid, seconds - 0.4, folder)
         told = generator.communicate()[0]
@@ -216,9 +225,9 @@ def main():
     reader.add_argument("--only", choices=["get", "rest"])
     reader.add_argument("--out", type=pathlib.Path, default=ROOT / f"results/profile/{datetime.datetime.now():%Y%m%d-%H%M%S}.json")
     chosen = reader.parse_args()
-    for program in ["perf", "wrk", "dotnet", "taskset"]:
+    for program in ["perf", "taskset", *(["wrk", "dotnet"] if chosen.only != "get" else [])]:
         if not shutil.which(program):
-            raise Trouble(f"{program} is not installed (make setup; scripts/setup.sh peers)")
+            raise Trouble(f"{program} is not installed (make setup, scripts/setup.sh profile; .NET SDK 10: https://dotnet.microsoft.com/download)")
     kept = collections.defaultdict(lambda: collections.defaultdict(list))
     with tempfile.TemporaryDirectory(prefix="redis-client-profile") as place:
         folder = pathlib.Path(place)
@@ -234,14 +243,14 @@ def main():
                 cells += [(cell, name, lambda flags=flags, peer=peer: measure_get(flags, peer, server.port, chosen.seconds, folder)) for cell, flags in GETS.items() for name, peer in programs.items()]
             if chosen.only != "get":
                 programs = services(ROOT / "build/rest-profile")
-                cells += [(cell, name, lambda script=script, service=service: measure_rest(script, service, server.port, chosen.seconds, folder)) for cell, script in RESTS.items() for name, service in programs.items()]
+                cells += [(cell, name, lambda script=script, service=service: measure_rest(script, service, chosen.seconds, folder)) for cell, script in RESTS.items() for name, service in programs.items()]
             for turn in range(chosen.rounds):
                 for cell, name, measure in cells if turn % 2 == 0 else reversed(cells):
                     micros, rate, parts, functions = measure()
                     kept[cell][name].append({"micros": micros, "rate": rate, "parts": dict(parts), "functions": dict(functions.most_common(40))})
                     print(f"{turn + 1}/{chosen.rounds} {cell}, {name}: {micros:.2f} µs", file=sys.stderr, flush=True)
             version = server.version()
-    said = {"date": f"{datetime.datetime.now():%F %T}", "server": version, "seconds": chosen.seconds, "revision": run_text("git", "rev-parse", "HEAD", cwd=ROOT).strip(), "cells": kept}
+    said = {"date": f"{datetime.datetime.now():%F %T}", "server": version, "seconds": chosen.seconds, "revision": run_text("git", "rev-parse", "HEAD", cwd=ROOT).strip(), "dotnet": {**REST_DOTNET, **NAMED}, "cells": kept}
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
     chosen.out.write_text(json.dumps(said, indent=1) + "\n")
     print("\n".join(summary(cell, kept[cell]) for cell in kept))

@@ -166,7 +166,8 @@ closeClient (Client core) = void (closeCore (usualGrace core) core) <* keepOpen 
 
 -- | Closes a client: takes no more commands, waits for the commands in flight for at most this long,
 -- and closes every connection. A command that is still in flight when the time is over fails, and
--- its error says whether the command was sent.
+-- its error says whether the command was sent. So every caller has a result or an error when this function
+-- returns, or soon after.
 --
 -- Commands that wait for room or for a connection, and commands that would have to be sent again, fail
 -- at once, as do all later commands: with 'ClientClosed' if they were not sent. Subscriptions end. A

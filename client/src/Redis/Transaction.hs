@@ -156,7 +156,7 @@ watching = watchingWith watchDefaults
 
 -- | How often 'watching' tries.
 newtype WatchOptions = WatchOptions
-  { -- | How often the action runs at most. At least 1.
+  { -- | How often the action runs at most, whatever made 'watching' begin again. At least 1.
     watchAttempts :: Int
   }
   deriving stock (Eq, Show)

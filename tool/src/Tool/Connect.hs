@@ -109,6 +109,7 @@ asSaid options target = target {targetBase = database (protocol (readFrom (targe
   where
     database = maybe id Config.setDatabase (connectionDatabase options)
     protocol = if connectionResp2 options then Config.setProtocol Config.OnlyResp2 else id
+    -- That of the URL, unless an option says another: 'connectionReadFrom' knows both.
     readFrom = Config.setReadFrom (connectionReadFrom options)
 
 targetIsCluster :: Target -> Bool

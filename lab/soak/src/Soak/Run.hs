@@ -119,14 +119,15 @@ run' settings lag around = do
   held <- heldBy around ledger
   broken <- evaluate (forced (verdict held ledger <> unserved <> lost <> stuck <> untrue))
   told <- evaluate (withoutBooks ledger)
-  -- By now the callers' books are garbage, which grow for as long as a soak takes.
+  callers <- evaluate (loadCallers load)
+  -- By now the callers' books are garbage, which grow for as long as a soak takes; so is what they had subscribed to.
   bytes <- liveBytes
   let afterwards = (\holding -> holding {heldBytes = bytes}) <$> after
       summary =
         Summary
           { summarySeed = seed,
             summarySeconds = ended - began,
-            summaryCallers = loadCallers load,
+            summaryCallers = callers,
             summaryLedger = told,
             summaryFaults = done,
             summaryJournal = journal,

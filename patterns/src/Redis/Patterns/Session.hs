@@ -35,8 +35,8 @@
 --
 -- Each step may run again, since new ids are unique and ended ids lead to nothing. An error matters in
 -- two places, where other implementations set a cookie and go on. If 'sessionRotate' throws, the browser
--- has the old session or none, and never a login under an old id. If 'sessionEnd' throws, the session may
--- not have ended, and the application should tell the user, who believes that he is logged out.
+-- has the old session or none, and never a login under an old id. If 'sessionEnd' throws, even with
+-- 'NotSent', the session may not have ended, and the application should tell the user, who believes that he is logged out.
 module Redis.Patterns.Session
   ( -- * Configuration
     Sessions (sessionName, sessionIdle, sessionLifetime, sessionSecure, sessionSameSite, sessionRemembered),

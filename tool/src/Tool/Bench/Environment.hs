@@ -268,7 +268,7 @@ usedSince before after =
         (\late early -> max 0 (late - early)) <$> usageQueued after <*> usageQueued before
     }
 
--- | The number of cores that this process can use; not whole if its container has a limit.
+-- | The cores on which this process can run Haskell at a time; not whole if its container has a limit.
 usableCores :: IO Double
 usableCores = do
   cores <- min <$> getNumCapabilities <*> getNumProcessors

@@ -105,7 +105,6 @@ data Duty = ForMessages | ForKeyEvents
 data Servers = Servers
   { -- | At least one endpoint.
     serversPrimaries :: [Endpoint],
-    serversMembers :: Set Endpoint,
     serversOwner :: Slot -> Maybe Endpoint,
     serversClustered :: Bool
   }
@@ -468,8 +467,10 @@ onLive :: PubSubConnection -> Int -> (Live -> State -> State) -> State -> State
 onLive pubSub number act state = maybe state (`act` state) (liveAt state pubSub number)
 
 lose :: Nanos -> PubSubConnection -> Live -> ConnectionCause -> State -> State
-lose now pubSub live cause state = settleAt now pubSub (elsewhere pubSub (emit (Tell (LostNode (pubSubEndpoint pubSub))) fallen))
+lose now pubSub live cause state = foldl' (flip (settle now)) (elsewhere pubSub (emit (Tell (LostNode (pubSubEndpoint pubSub))) fallen)) known
   where
+    -- Those that were being left, too: they may be wanted again.
+    known = topicsAt pubSub drawn
     -- A pub/sub connection that was well may be opened again at once, but not in an endless loop.
     (failures, pause, drawn)
       | liveAnswered live, now - liveSince live > settingsBeat (stateSettings state) = (0, 0, state)
@@ -478,7 +479,7 @@ lose now pubSub live cause state = settleAt now pubSub (elsewhere pubSub (emit (
             (delay, state') = delayAfter count state
          in (count, delay, state')
     link = Link {linkStage = Idle (now + pause), linkFailures = failures, linkTrouble = Just cause}
-    fallen = foldl' fall (putLink pubSub link drawn) (topicsAt pubSub drawn)
+    fallen = foldl' fall (putLink pubSub link drawn) known
     fall st name = case stageAt pubSub name st of
       Just (Asked pending) -> putStage name pubSub (Waiting pending now) st
       Just (Confirmed _) -> putStage name pubSub (Waiting (Just (liveProven live)) now) st
@@ -496,7 +497,8 @@ elsewhere pubSub state
 rehome :: (Endpoint -> Bool) -> State -> State
 rehome avoided state = case (stateServers state, stateHome state) of
   (Nothing, _) -> state
-  (Just servers, Just home) | home `Set.member` serversMembers servers, not (avoided home) -> state
+  -- A node that is a primary no more may have been cut off, and nobody tells what it has missed.
+  (Just servers, Just home) | home `elem` serversPrimaries servers, not (avoided home) -> state
   (Just servers, _) -> case filter (not . avoided) (serversPrimaries servers) of
     [] -> state {stateHome = listToMaybe (serversPrimaries servers)}
     candidates ->
@@ -511,9 +513,16 @@ said now pubSub live answer state = case answer of
     (state', False) -> ended (topicAt pubSub kind name) state'
   Ponged -> fst (answered ((== Probe) . questionAsk))
   Refusal problem -> case liveQuestions live of
-    question :<| others -> refused problem question (withLive (proven question live {liveQuestions = others}) state)
+    -- The refusal of a question to end a shard channel, which the node's own end has answered already.
+    question :<| _ | isOfSlot problem, questionAsk question `notElem` [Subscribe OfShard, Unsubscribe OfShard] -> state
+    -- It proves nothing, because it may be of such a question.
+    question :<| others -> refused problem question (withLive live {liveQuestions = others, liveAnswered = True, liveProbed = if questionAsk question == Probe then Nothing else liveProbed live} state)
     Empty -> state
   where
+    isOfSlot problem = case parseRedirect problem of
+      Just (Moved _ _) -> True
+      Just ClusterDown -> True
+      _ -> False
     isNext what name question = questionAsk question == what && map topicName (take 1 (questionTopics question)) == [name]
 
     -- Takes the answer to the oldest question, if it fits.
@@ -691,8 +700,8 @@ placed now name entry state = settled {stateUnplaced = (if null wanted then Set.
       | everywhere = earliest (Just horizon) owedByThem
       | otherwise = owedByThem
 
--- | The earliest time at which the map in use may have been made. A slot that has left its node
--- has done so since then.
+-- | The earliest time at which the map in use may have been made, as long as refreshes succeed at nodes
+-- that are not cut off. A slot that has left its node has done so since then.
 horizonAt :: Nanos -> State -> Nanos
 horizonAt now state = now - settingsHorizon (stateSettings state)
 

@@ -424,7 +424,6 @@ lookAround subscriptions group known = do
     servers slotMap =
       Servers
         { serversPrimaries = List.nub (map (shardPrimary . snd) (slotMapServing slotMap)),
-          serversMembers = slotMapNodes slotMap,
           serversOwner = slotOwner slotMap,
           serversClustered = isClustered cluster
         }

@@ -56,12 +56,27 @@ spec = describe "subscribing" $ do
         answered = everything (later (publish (ShardChannel "s") owner (movedUnseen owner hearing)))
      in checked (settledDown (look (lostWith (ShardChannel "s") answered)))
 
+  Hspec.it "hears a topic that is wanted again while it is being left, if the connection is lost, before anything else changes" $
+    let name = ShardChannel "s"
+        wanted = event (Want 1 [name]) (event (Unwant 1 [name]) (look hearing))
+        later' = everything . later
+     in isHeard (worldState (later' (later' (lostWith name wanted)))) 1 name `shouldBe` True
+
   Hspec.it "says that key events may be missing that are on their way from a node that is a primary no more" $
     let sent = publish (KeyEvents "k") (TcpEndpoint "n3" 1) hearing
         others = filter (/= TcpEndpoint "n3" 1) (toList nodes)
-        servers = Servers {serversPrimaries = others, serversMembers = Set.fromList others, serversOwner = \_ -> Just (worldOwner sent), serversClustered = True}
+        servers = Servers {serversPrimaries = others, serversOwner = \_ -> Just (worldOwner sent), serversClustered = True}
         told = worldTold (event (ServersChanged servers) sent {worldTold = []})
      in [since | Missed 1 (KeyEvents "k") since <- told, since < worldNow sent] `shouldSatisfy` not . null
+
+  Hspec.it "moves channels from a node that is a primary no more, and says that messages may be missing" $
+    let homes = pubSubsFor (worldState hearing) (Channel "a")
+        others = filter (`notElem` map pubSubEndpoint homes) (toList nodes)
+        servers = Servers {serversPrimaries = others, serversOwner = \_ -> Just (worldOwner hearing), serversClustered = True}
+        moving = everything (everything (event (ServersChanged servers) hearing {worldTold = []}))
+     in do
+          pubSubsFor (worldState moving) (Channel "a") `shouldSatisfy` all (`notElem` homes)
+          [name | Missed 1 name since <- worldTold moving, since < worldNow hearing] `shouldContain` [Channel "a"]
 
   Hspec.it "moves channels and patterns to another node when their node's connection is lost or cannot be opened" $
     let lost = lostWith (Channel "a") hearing
@@ -153,7 +168,7 @@ newWorld seed =
 
 look :: World -> World
 look world =
-  event (ServersChanged Servers {serversPrimaries = toList nodes, serversMembers = Set.fromList (toList nodes), serversOwner = \_ -> Just (worldOwner world), serversClustered = True}) world {worldLooked = worldNow world}
+  event (ServersChanged Servers {serversPrimaries = toList nodes, serversOwner = \_ -> Just (worldOwner world), serversClustered = True}) world {worldLooked = worldNow world}
 
 -- | Steps the machine and performs its actions.
 event :: Event -> World -> World
@@ -268,10 +283,13 @@ answeredBy number conn refusal world = case connAsked conn of
       (Subscribe _, Just text) -> [saying (Refusal (serverErrorFromText text))]
       (Subscribe kind, Nothing)
         | any (`Set.member` worldRefused world) (questionTopics question) -> [saying (Refusal (serverErrorFromText "NOPERM no"))]
-        | kind == OfShard, endpoint /= worldOwner world, endpoint `Set.notMember` worldStale world -> [saying (Refusal (serverErrorFromText ("MOVED " <> Char8.pack (show (slotNumber (keySlot "s"))) <> " " <> Char8.pack (renderEndpoint (worldOwner world)))))]
+        | kind == OfShard, isElsewhere -> [moves]
         | otherwise -> [\it -> saying (Began kind (topicName name)) it {connKnows = Set.insert name (connKnows it)} | name <- questionTopics question]
+      (Unsubscribe OfShard, _) | isElsewhere -> [moves]
       (Unsubscribe kind, _) -> [\it -> saying (Ended kind (topicName name)) it {connKnows = Set.delete name (connKnows it)} | name <- questionTopics question]
       (Probe, _) -> [saying Ponged]
+    isElsewhere = endpoint /= worldOwner world && endpoint `Set.notMember` worldStale world
+    moves = saying (Refusal (serverErrorFromText ("MOVED " <> Char8.pack (show (slotNumber (keySlot "s"))) <> " " <> Char8.pack (renderEndpoint (worldOwner world)))))
     saying answer it = it {connComing = connComing it |> Answer answer}
 
 -- | The client receives one item.
