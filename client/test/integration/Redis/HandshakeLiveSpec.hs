@@ -249,7 +249,16 @@ spec = around_ (within 60) $ do
       it "cannot be used with a cache, and the error says why" $
         withClosingPeer (proxying ["PING", "GET"]) $ \peer ->
           withClient (setCaching (Just cachingDefaults) (peerConfig peer)) $ \client ->
-            tryRun client (Commands.get "key") >>= refusedWith "NOPROTO"
+            tryRun client (Commands.get "key") >>= (`shouldSatisfy` ("caching needs RESP3" `isInfixOf`)) . either displayException show
+
+    it "whose connections were cut during the handshake is not taken for such a proxy for ever" $ do
+      cut <- newTVarIO True
+      let answer words' = (\hostile -> if hostile && take 1 words' == ["HELLO"] then Nothing else Just (tracking words')) <$> readTVarIO cut
+      withPeerBy answer $ \peer -> withClient (setCaching (Just cachingDefaults) (peerConfig peer)) $ \client -> do
+        -- This connection needs no RESP3, so it is made without HELLO.
+        withDedicated client AnyPrimary $ \lent -> runOn lent Commands.ping
+        atomically (writeTVar cut False)
+        tryRun client Commands.ping `shouldReturn` Right ()
 
     it "that closes one connection during the handshake is asked everything on the next" $ do
       begun <- newTVarIO False

@@ -57,7 +57,7 @@ import Network.Socket.Address (pokeSocketAddress, sizeOfSocketAddress)
 import Redis.Duration (milliseconds, seconds)
 import Redis.Error (ConnectionCause (..), Delivery (NotSent), Endpoint (..), Error (TimeoutError), Host, Port, TimeoutFailure (..), renderEndpoint)
 import Redis.Internal.Config (Config (..))
-import Redis.Internal.Network.Runtime (coarseNanos, expiry, spawn, supervised)
+import Redis.Internal.Network.Runtime (Nanos, coarseNanos, expiry, nanosFromSeconds, spawn, supervised)
 import Redis.Internal.Network.Tls (TlsContext, newTlsContext, tlsTransport)
 import Redis.Internal.Network.Transport (Transport, socketTransport, tuneTcp)
 
@@ -68,7 +68,7 @@ data Connector = Connector
     -- | 'Nothing' for plain text.
     connectorTls :: Maybe TlsContext,
     -- | How the handshake begins with the peers for which that is not the usual way.
-    connectorApproaches :: IORef (Map Endpoint Approach),
+    connectorApproaches :: IORef (Map Endpoint (Approach, Nanos)),
     -- | The cause of the failure if the present attempt ended now, or of the last one that failed.
     connectorFailures :: IORef (Map Endpoint (IO ConnectionCause))
   }
@@ -93,15 +93,20 @@ data Approach
 
 -- | The approach with which the handshake with a peer begins. \(O(\log n)\).
 approachFor :: Connector -> Endpoint -> IO Approach
-approachFor connector endpoint = Map.findWithDefault Usual endpoint <$> readIORef (connectorApproaches connector)
+approachFor connector endpoint = do
+  now <- coarseNanos
+  known <- Map.lookup endpoint <$> readIORef (connectorApproaches connector)
+  pure (case known of Just (approach, until') | now < until' -> approach; _ -> Usual)
 
--- | Has later handshakes with a peer begin with this approach. \(O(\log n)\).
+-- | Has handshakes with a peer begin with this approach for the next minute: what looks like a proxy may be
+-- a server whose connections were cut. \(O(\log n)\).
 beginWith :: Connector -> Endpoint -> Approach -> IO ()
-beginWith connector endpoint approach = atomicModifyIORef' (connectorApproaches connector) (\known -> (change known, ()))
-  where
-    change
-      | approach == Usual = Map.delete endpoint
-      | otherwise = Map.insert endpoint approach
+beginWith connector endpoint approach = do
+  now <- coarseNanos
+  let change
+        | approach == Usual = Map.delete endpoint
+        | otherwise = Map.insert endpoint (approach, now + nanosFromSeconds 60)
+  atomicModifyIORef' (connectorApproaches connector) (\known -> (change known, ()))
 
 -- | A connection to open.
 data Opening a = Opening

@@ -93,7 +93,7 @@ handshakeBy config credentials use approach exchange = case approach of
       _ -> greet
   Bare
     | null tracking -> speak (password <> required <> [ping])
-    | otherwise -> pure (Left (refused (needsResp3 <> ", and the server closes the connection at commands that it does not know")))
+    | otherwise -> pure (Left (HungUp (BrokenConnection "caching needs RESP3, and the server closed the connection at HELLO, as a proxy does that does not know this command")))
   where
     greet = case configProtocol config of
       OnlyResp2 -> speak resp2

@@ -164,7 +164,7 @@ establish setup Purpose {purposeGone} endpoint openingDispose begin = openWithin
 
 -- | Connects with the client's credentials, and by the approach that this peer needs. A peer that hangs
 -- up during the usual handshake is connected to again, within the same attempt. One that then hung up
--- at commands that it does not know is remembered while the client lives. One that did not even answer
+-- at commands that it does not know is remembered for a minute. One that did not even answer
 -- PING is asked that first until it answers, so that a peer that lets everybody in and hangs up gets one
 -- connection for each attempt.
 greeted :: ConnectionSetup -> Endpoint -> (Issue -> Approach -> IO (Either Unready a)) -> IO (Either ConnectionCause a)
@@ -177,6 +177,8 @@ greeted setup endpoint connectBy = withIssued setup $ \issue -> do
     approaching issue first approach =
       connectBy issue approach >>= \case
         Right connected -> Right connected <$ learn (if approach == Bare then Bare else Usual)
+        -- What was learnt holds no more, or not for this kind of connection.
+        Left (HungUp _) | first == Bare -> beginWith connector endpoint Usual >> approaching issue Usual Usual
         Left (HungUp _) | approach < maxBound -> approaching issue first (succ approach)
         Left (HungUp cause) -> pure (Left cause)
         Left (Refused cause) -> Left cause <$ when (approach == AfterPing) (learn AfterPing)
