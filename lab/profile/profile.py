@@ -7,7 +7,7 @@ times the processor time per command (or per request), which the kernel counts i
 is the time of that part. Programs take turns, and the table has the medians of the rounds. .NET runs with its
 collector as a library of its own, with maps for perf and without W^X, so its totals are not those of the comparison.
 
-    lab/profile/profile.py [--rounds 3] [--seconds 5] [--only get|rest] [--out FILE]
+    lab/profile/profile.py [--rounds 3] [--seconds 5] [--only get|rest]
 
 Status 1: something is not installed, or a program did not run.
 """
@@ -15,7 +15,6 @@ Status 1: something is not installed, or a program did not run.
 import argparse
 import collections
 import contextlib
-import datetime
 import json
 import os
 import pathlib
@@ -32,6 +31,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "lab/pair"))
 
+import builds  # noqa: E402
+import kept  # noqa: E402
 from builds import Trouble  # noqa: E402
 from lone import Server  # noqa: E402
 
@@ -201,17 +202,17 @@ def measure_service(script, service, port, seconds, folder):
     return spent / requests * 1e6, requests / (time.monotonic() - begun), parts, functions
 
 
-def summary(cell, kept):
+def summary(cell, found):
     """A table: a row for each part, a column for each program, µs per command."""
-    names = list(kept)
+    names = list(found)
     rows = [f"\n{cell}\n", "| µs of processor time | " + " | ".join(names) + " |", "|---|" + "--:|" * len(names)]
 
     def line(title, value):
-        rows.append(f"| {title} | " + " | ".join(value(kept[name]) for name in names) + " |")
+        rows.append(f"| {title} | " + " | ".join(value(found[name]) for name in names) + " |")
 
     line("all", lambda rounds: f"**{statistics.median(one['micros'] for one in rounds):.2f}**")
     for part in dict.fromkeys(name for name, _, _ in PARTS):
-        times = {name: statistics.median(one["micros"] * one["parts"].get(part, 0) / max(1, sum(one["parts"].values())) for one in kept[name]) for name in names}
+        times = {name: statistics.median(one["micros"] * one["parts"].get(part, 0) / max(1, sum(one["parts"].values())) for one in found[name]) for name in names}
         if max(times.values()) > 0:
             rows.append(f"| {part} | " + " | ".join(f"{times[name]:.2f}" for name in names) + " |")
     line("thousand per second", lambda rounds: f"{statistics.median(one['rate'] for one in rounds) / 1000:.1f}")
@@ -223,12 +224,11 @@ def main():
     reader.add_argument("--rounds", type=int, default=3)
     reader.add_argument("--seconds", type=int, default=5)
     reader.add_argument("--only", choices=["get", "rest"])
-    reader.add_argument("--out", type=pathlib.Path, default=ROOT / f"results/profile/{datetime.datetime.now():%Y%m%d-%H%M%S}.json")
     chosen = reader.parse_args()
     for program in ["perf", "taskset", *(["wrk", "dotnet"] if chosen.only != "get" else [])]:
         if not shutil.which(program):
             raise Trouble(f"{program} is not installed (make setup, scripts/setup.sh profile; .NET SDK 10: https://dotnet.microsoft.com/download)")
-    kept = collections.defaultdict(lambda: collections.defaultdict(list))
+    found = collections.defaultdict(lambda: collections.defaultdict(list))
     with tempfile.TemporaryDirectory(prefix="redis-client-profile") as place:
         folder = pathlib.Path(place)
         cells = []
@@ -247,14 +247,18 @@ def main():
             for turn in range(chosen.rounds):
                 for cell, name, measure in cells if turn % 2 == 0 else reversed(cells):
                     micros, rate, parts, functions = measure()
-                    kept[cell][name].append({"micros": micros, "rate": rate, "parts": dict(parts), "functions": dict(functions.most_common(40))})
+                    found[cell][name].append({"micros": micros, "rate": rate, "parts": dict(parts), "functions": dict(functions.most_common(40))})
                     print(f"{turn + 1}/{chosen.rounds} {cell}, {name}: {micros:.2f} µs", file=sys.stderr, flush=True)
             version = server.version()
-    said = {"date": f"{datetime.datetime.now():%F %T}", "server": version, "seconds": chosen.seconds, "revision": run_text("git", "rev-parse", "HEAD", cwd=ROOT).strip(), "dotnet": {**REST_DOTNET, **NAMED}, "cells": kept}
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen.out.write_text(json.dumps(said, indent=1) + "\n")
-    print("\n".join(summary(cell, kept[cell]) for cell in kept))
-    print(f"\nwritten: {chosen.out}", file=sys.stderr)
+    document = {
+        **kept.about(),
+        "client": {"commit": builds.commit_of("HEAD")},
+        "server": version,
+        "settings": vars(chosen),
+        "dotnet": {**REST_DOTNET, **NAMED},
+        "raw": found,
+    }
+    kept.keep("profile", document, "\n".join(summary(cell, found[cell]) for cell in found) + "\n")
 
 
 if __name__ == "__main__":

@@ -196,7 +196,8 @@ setConnectTimeout new config = config {configConnectTimeout = inSeconds new}
 setCommandTimeout :: Maybe Duration -> Config -> Config
 setCommandTimeout new config = config {configCommandTimeout = inSeconds <$> new}
 
--- | How many connections per node callers share. Default: 'Nothing', one per capability.
+-- | How many connections per node callers share. Default: 'Nothing', one per capability. A caller uses the one of
+-- its capability, so a number above that of the capabilities changes nothing.
 setMuxCount :: Maybe Int -> Config -> Config
 setMuxCount new config = config {configMuxCount = new}
 
