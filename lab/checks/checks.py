@@ -22,7 +22,6 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "pair"))
 
 import builds  # noqa: E402
@@ -49,14 +48,8 @@ def once(program, server, callers, setting, options, folder):
     return {name: run[field] for name, field in FIGURES.items()}
 
 
-def our_program():
-    if subprocess.run(["cabal", "build", "-v1", "exe:redis-client"], cwd=ROOT, stdout=2).returncode != 0:
-        raise Trouble("our program does not build")
-    return builds.output("cabal", "list-bin", "-v0", "exe:redis-client")
-
-
 def measure(options):
-    program = our_program()
+    program = builds.own_program("redis-client")
     cells = [(callers, setting) for callers in options.callers for setting in SETTINGS]
     found = {str(callers): {setting: [] for setting in SETTINGS} for callers in options.callers}
     order = random.Random(options.seed)

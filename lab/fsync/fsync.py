@@ -6,8 +6,8 @@
 
 Fifty callers, each of whom waits for its reply, share so many connections of "redis-client bench"; beside
 them "redis-benchmark" with fifty. Each run has a new private server, on core 0, with its files in a temporary
-folder (TMPDIR decides the disk); it does not rewrite its log meanwhile. The load is on core 1. The order of a round is random. Said are the medians,
-with the slowest and the fastest. Raw data and table: results/fsync/. The machine should be quiet. --check
+folder (TMPDIR decides the disk); it does not rewrite its log meanwhile. The load is on core 1. The order of a
+round is random. Said are the medians, with the slowest and the fastest. Raw data and table: results/fsync/. The machine should be quiet. --check
 makes one short round, and says no figures. Exit status: 0, or 2 if it could not be measured.
 """
 
@@ -61,9 +61,7 @@ def theirs(server, size, options):
 
 
 def measure(options):
-    if subprocess.run(["cabal", "build", "-v1", "exe:redis-client"], cwd=builds.ROOT, stdout=2).returncode != 0:
-        raise Trouble("our program does not build")
-    program = builds.output("cabal", "list-bin", "-v0", "exe:redis-client")
+    program = builds.own_program("redis-client")
     rows = [*map(str, options.connections), REFERENCE]
     found = {str(size): {row: [] for row in rows} for size in options.sizes}
     cells = [(size, row) for size in options.sizes for row in rows]

@@ -151,26 +151,24 @@ def measure_get(flags, peer, port, seconds, folder):
 
 
 def services(build):
-    run_text("cabal", "build", "-v1", "exe:rest-service", "exe:rest-seed", cwd=ROOT)
-    ours = run_text("cabal", "list-bin", "-v0", "exe:rest-service", cwd=ROOT).strip()
+    ours = builds.own_program("rest-service")
     version = "1.2.6"
     run_text("dotnet", "publish", "compare/rest/dotnet", "-c", "Release", "-o", build / version, "--artifacts-path", build / f"{version}.artifacts", cwd=ROOT, env={**os.environ, "SeRedisVersion": version, "SE_REDIS_DIR": ""})
     return {"redis-client on warp": ([ours, "+RTS", "-N1", "-RTS"], {}), f"StackExchange.Redis {version} on Kestrel": ([build / version / "rest-service"], {**REST_DOTNET, **NAMED})}
 
 
-def measure_rest(script, service, seconds, folder):
+def measure_rest(script, service, seed, seconds, folder):
     # A cache of its own, which nobody has filled.
     with contextlib.closing(Server(str(folder))) as server:
         os.sched_setaffinity(server.process.pid, {0})
+        for old in folder.glob("users.db*"):
+            old.unlink()
+        run_text(seed, ROOT / "compare/rest/shared/statements.sql", folder / "users.db")
         return measure_service(script, service, server.port, seconds, folder)
 
 
 def measure_service(script, service, port, seconds, folder):
     words, env = service
-    seed = run_text("cabal", "list-bin", "-v0", "exe:rest-seed", cwd=ROOT).strip()
-    for old in folder.glob("users.db*"):
-        old.unlink()
-    run_text(seed, ROOT / "compare/rest/shared/statements.sql", folder / "users.db")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         listening = probe.getsockname()[1]
@@ -242,8 +240,8 @@ def main():
                 run_text(*words, *filling, cwd=where, env={**os.environ, **env})
                 cells += [(cell, name, lambda flags=flags, peer=peer: measure_get(flags, peer, server.port, chosen.seconds, folder)) for cell, flags in GETS.items() for name, peer in programs.items()]
             if chosen.only != "get":
-                programs = services(ROOT / "build/rest-profile")
-                cells += [(cell, name, lambda script=script, service=service: measure_rest(script, service, chosen.seconds, folder)) for cell, script in RESTS.items() for name, service in programs.items()]
+                programs, seed = services(ROOT / "build/rest-profile"), builds.own_program("rest-seed")
+                cells += [(cell, name, lambda script=script, service=service: measure_rest(script, service, seed, chosen.seconds, folder)) for cell, script in RESTS.items() for name, service in programs.items()]
             for turn in range(chosen.rounds):
                 for cell, name, measure in cells if turn % 2 == 0 else reversed(cells):
                     micros, rate, parts, functions = measure()

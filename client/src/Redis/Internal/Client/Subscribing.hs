@@ -516,7 +516,7 @@ said now pubSub live answer state = case answer of
     -- The refusal of a question to end a shard channel, which the node's own end has answered already.
     question :<| _ | isOfSlot problem, questionAsk question `notElem` [Subscribe OfShard, Unsubscribe OfShard] -> state
     -- It proves nothing, because it may be of such a question.
-    question :<| others -> refused problem question (withLive live {liveQuestions = others, liveAnswered = True, liveProbed = if questionAsk question == Probe then Nothing else liveProbed live} state)
+    question :<| others -> refused problem question (withLive (proven question live {liveQuestions = others}) {liveProven = liveProven live} state)
     Empty -> state
   where
     isOfSlot problem = case parseRedirect problem of
