@@ -196,8 +196,9 @@ setConnectTimeout new config = config {configConnectTimeout = inSeconds new}
 setCommandTimeout :: Maybe Duration -> Config -> Config
 setCommandTimeout new config = config {configCommandTimeout = inSeconds <$> new}
 
--- | How many connections per node callers share. Default: 'Nothing', one per capability. A caller uses the one of
--- its capability, so a number above that of the capabilities changes nothing.
+-- | How many connections per node callers share, 1 to 1024. Default: 'Nothing', one per capability. A caller uses
+-- one of its capability; if there are several, the capability's threads are spread over them. More than one helps
+-- where each reply waits for a disk and values are large.
 setMuxCount :: Maybe Int -> Config -> Config
 setMuxCount new config = config {configMuxCount = new}
 

@@ -8,11 +8,12 @@ module PoolOrderSpec (spec) where
 
 import Control.Concurrent
 import Control.Exception (SomeException, bracket, bracket_, finally, mask_, throwIO, try, uninterruptibleMask_)
-import Control.Monad (forM_, replicateM, unless, void)
+import Control.Monad (forM, forM_, replicateM, unless, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (isLeft)
 import Data.IORef
+import Data.List (nub)
 import GHC.Clock (getMonotonicTime)
 import Peer (outcomeText, within)
 import Redis.Config
@@ -37,7 +38,7 @@ import Test.QuickCheck hiding (Failure, again, within)
 
 spec :: Spec
 spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities 2) $ do
-  aroundAll withOpenPool . modifyMaxSuccess (const 40) . it "runs what one thread submits in that order, wherever the runtime moves it in between" $ \(server, pool) ->
+  forM_ [2, 4] $ \count -> aroundAll (withOpenPool count) . modifyMaxSuccess (const 40) . it ("runs what one thread submits in that order, wherever the runtime moves it in between, with connections: " <> show count) $ \(server, pool) ->
     forAllShrink anyScript (shrinkList shrinkPart) $ \script -> ioProperty . within 30 $ do
       void (usually submitToNode pool (request ["DEL", listKey]))
       slots <- inThread . bracket_ (freeze server) (thaw server) $ perform server pool script
@@ -49,6 +50,17 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
           [ map outcomeText outcomes === map (Right . Integer . fromIntegral) [1 .. count],
             arrivalText listed === Right (Array (map numbered [1 .. count]))
           ]
+
+  it "spreads the threads of a capability over its connections, and keeps each thread on one" . within 20 $
+    withServer serverDefaults $ \server ->
+      withPoolOf (setMuxCount (Just 5)) server $ \pool -> do
+        -- Each thread asks three times, and its connection is of the capability that it stays on.
+        asked <- forM [0, 1] $ \place -> replicateM 12 . onCapability place . replicateM 3 $
+          arrivalText <$> usually submitToNode pool (request ["CLIENT", "ID"])
+        filter ((> 1) . length . nub) (concat asked) `shouldBe` []
+        let used = map (nub . map (take 1)) asked
+        map length used `shouldBe` [3, 2]
+        length (nub (concat used)) `shouldBe` 5
 
   it "closes what was replaced and still waits for replies, in the time that it has for that" . within 20 $
     withServer serverDefaults $ \server ->
@@ -331,11 +343,11 @@ listKey = "order"
 numbered :: Int -> Value
 numbered = BulkString . Char8.pack . show
 
--- | Runs an action with a server of its own and a pool whose two connections are open.
-withOpenPool :: ((Server, MultiplexPool) -> IO ()) -> IO ()
-withOpenPool action =
+-- | Runs an action with a server of its own and a pool whose connections, so many, are open.
+withOpenPool :: Int -> ((Server, MultiplexPool) -> IO ()) -> IO ()
+withOpenPool count action =
   withServer serverDefaults $ \server ->
-    withPool server $ \pool -> openBoth pool *> action (server, pool)
+    withPoolOf (setMuxCount (Just count)) server $ \pool -> openAll count pool *> action (server, pool)
 
 withPool :: Server -> (MultiplexPool -> IO a) -> IO a
 withPool = withPoolOf id
@@ -357,7 +369,16 @@ usually submit pool asked = usualDeadline pool >>= \deadline -> submit pool dead
 
 -- | Opens both connections beforehand, because a stopped server accepts no new connection.
 openBoth :: MultiplexPool -> IO ()
-openBoth pool = forM_ [0, 1] $ \place -> do
+openBoth = openAll 2
+
+-- | Opens so many connections beforehand: which of its capability's a thread uses depends on its number.
+openAll :: Int -> MultiplexPool -> IO ()
+openAll count pool = waitUntil $ do
+  mapM_ (openOn pool) [0, 1]
+  (== count) . length <$> poolGauges pool
+
+openOn :: MultiplexPool -> Int -> IO ()
+openOn pool place = do
   said <- newEmptyMVar
   void (forkOn place (usually submitToNode pool (request ["PING"]) >>= putMVar said . arrivalText))
   takeMVar said >>= \case

@@ -370,9 +370,9 @@ readerActions dropped world = case doing party of
   ReaderReleases | free -> let (after, next) = locking dropped Sent world in [owing after ReaderWakes next]
   ReaderWakes -> [paid Reads]
   Reads
-    | shutDown world -> [become Dying world]
-    | inbox world > 0 -> [become (if null (queue world) && not (locked world) then Flushes else Settles) world {inbox = inbox world - 1, ring = drop 1 (ring world)}]
-    | hungUp world -> [become Dying world]
+    | shutDown world -> become Dying world : sleepsOn
+    | inbox world > 0 -> become (if null (queue world) && not (locked world) then Flushes else Settles) world {inbox = inbox world - 1, ring = drop 1 (ring world)} : sleepsOn
+    | hungUp world -> become Dying world : sleepsOn
     | otherwise -> become Forgets world : [become Flushes world | wakeupPolls (machine world), not (null (ring world))]
   Settles
     | null (queue world) -> [become Flushes world]
@@ -407,6 +407,8 @@ readerActions dropped world = case doing party of
   where
     party = reader world
     free = not (locked world)
+    -- A reader that was woken to send does not look at the socket. (The model lets it do so at other times, too.)
+    sleepsOn = [become Forgets world | not (wakeupPolls (machine world) && not (null (ring world)))]
     become what next = next {reader = (reader next) {doing = what}}
     paid what = (become what (waking (owes party) world)) {reader = party {doing = what, owes = wakingNobody}}
     owing after what next = next {reader = party {doing = what, units = 0, owes = owes party `with` stepWakes after}}

@@ -88,7 +88,7 @@ data MuxSettings = MuxSettings
     -- before the connection is ended ("Redis.Internal.Network.Deadlines").
     muxSilenceLimit :: Maybe Nanos,
     muxPolling :: Polling,
-    -- | Whether the client has no other connection here, so that the reader may always poll.
+    -- | Whether the client has no other connection on this capability, so that the reader may always poll.
     muxAlone :: Bool,
     -- | How much memory the connection has at rest.
     muxBufferSize :: BufferSize,

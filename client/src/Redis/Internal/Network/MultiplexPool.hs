@@ -1,8 +1,8 @@
 -- | The connections of one node: a fixed number of multiplexers, each opened when it is first needed.
 --
--- A caller gets the multiplexer of the capability that it runs on, so that cores do not contend. A thread
--- with commands in flight on another one, which it submitted without waiting, stays with that one, so that
--- its commands run in order (docs/adr/0005-order-across-connections.md).
+-- A caller gets a multiplexer of the capability that it runs on, so that cores do not contend ('homeCell'). A
+-- thread with commands in flight on another one, which it submitted without waiting, stays with that one, so
+-- that its commands run in order (docs/adr/0005-order-across-connections.md).
 --
 -- At most one attempt to connect is made at a time. It belongs to the pool: a caller that gives up waiting
 -- does not stop it. After a failed attempt, and after a connection that was lost before it had answered any
@@ -56,6 +56,8 @@ data MultiplexPool = MultiplexPool
     poolSetup :: ConnectionSetup,
     -- | One cell per multiplexer: 'Nothing' before it is needed and after it was dropped.
     poolCells :: Array (IORef (Maybe Multiplexer)),
+    -- | The number of capabilities when the pool was made.
+    poolCapabilities :: Int,
     -- | Held for a few instructions; nothing blocks while it is held.
     poolState :: MVar PoolState,
     -- | Set once, while the state is held. Attempts to connect watch it.
@@ -79,8 +81,8 @@ newtype Connecting = Connecting {attemptResult :: TMVar (Either ConnectionCause 
 -- | A pool without connections. Never blocks. The action is called after failed attempts and lost connections.
 newMultiplexPool :: ConnectionSetup -> ConnectionRole -> (ConnectionCause -> IO ()) -> Endpoint -> IO MultiplexPool
 newMultiplexPool poolSetup poolRole poolOnFailure poolEndpoint = do
-  capabilities <- getNumCapabilities
-  let count = max 1 (fromMaybe capabilities (configMuxCount (setupConfig poolSetup)))
+  poolCapabilities <- getNumCapabilities
+  let count = max 1 (fromMaybe poolCapabilities (configMuxCount (setupConfig poolSetup)))
   poolCells <- arrayFromList <$> mapM (const (newIORef Nothing)) [1 .. count]
   poolState <-
     newMVar
@@ -91,7 +93,7 @@ newMultiplexPool poolSetup poolRole poolOnFailure poolEndpoint = do
           stateDraining = []
         }
   poolClosed <- newTVarIO False
-  pure MultiplexPool {poolEndpoint, poolRole, poolSetup, poolCells, poolState, poolClosed, poolOnFailure}
+  pure MultiplexPool {poolEndpoint, poolRole, poolSetup, poolCells, poolCapabilities, poolState, poolClosed, poolOnFailure}
 
 -- | Takes no more commands, waits up to so many seconds for those in flight, and closes every connection, also
 -- dropped ones. A second call with fewer seconds cuts the first one short.
@@ -212,7 +214,7 @@ muxOf submitter pool !deadline
     thread <- myThreadId
     (capability, _) <- threadCapability thread
     let key = orderKeyOf thread
-        mine = capability `rem` count
+        mine = homeCell pool capability key
         counted = if submitter == GoesOn then key else noOrderKey
     elsewhere <- anyElsewhere pool mine key
     if not elsewhere
@@ -229,6 +231,18 @@ muxOf submitter pool !deadline
           if open then pure (Found mux key) else connected index key
         Nothing -> connected index key
     connected index key = either Missing (`Found` key) <$> openCell submitter pool deadline index
+
+-- | The cell of a thread on this capability. A capability has every n-th cell, for n capabilities; if those are several,
+-- its threads share them by their numbers. \(O(1)\).
+homeCell :: MultiplexPool -> Int -> OrderKey -> Int
+homeCell pool capability key
+  | count <= capabilities = capability `rem` count
+  | otherwise = first + capabilities * (key `rem` ((count - 1 - first) `quot` capabilities + 1))
+  where
+    count = sizeofArray (poolCells pool)
+    capabilities = poolCapabilities pool
+    first = capability `rem` capabilities
+{-# INLINE homeCell #-}
 
 -- | Whether the thread may have commands in flight in another cell than this one.
 anyElsewhere :: MultiplexPool -> Int -> OrderKey -> IO Bool
@@ -322,7 +336,12 @@ runAttempt pool index attempt = do
       cell = indexArray (poolCells pool) index
       shared = sharedSettings setup endpoint index
       -- What ends a busy server's work must not wait for a check that it answers with BUSY.
-      settings = shared {muxOnLastWord = untracked, muxReplyChecks = muxReplyChecks shared && poolRole pool /= ForControl}
+      settings =
+        shared
+          { muxOnLastWord = untracked,
+            muxReplyChecks = muxReplyChecks shared && poolRole pool /= ForControl,
+            muxAlone = muxAlone shared && sizeofArray (poolCells pool) <= poolCapabilities pool
+          }
       untracked = if poolRole pool == ForPrimary then ($ endpoint) <$> setupOnUntracked setup else Nothing
       purpose = Purpose {purposeUse = SharedFor (poolRole pool), purposeGone = readTVar (poolClosed pool) >>= check}
   outcome <- try (openConnection setup purpose settings (lost pool) endpoint)

@@ -8,7 +8,8 @@
 -- few replies the reader yields, so that the callers it woke run and submit again while the rest of the
 -- replies waits (docs/adr/0001-multiplexer.md). With nothing to read it polls for a while, then sleeps, as
 -- "Redis.Internal.Network.Wakeup" says. If it would poll when it is woken, it first sleeps without a request
--- to watch the socket (docs/adr/0010-polling-in-a-cluster.md).
+-- to watch the socket (docs/adr/0010-polling-in-a-cluster.md). Otherwise, a reader that a caller wakes only sends,
+-- and sleeps on: the socket wakes it to read.
 --
 -- Only the reader pops from the ring, and only the reader cleans up: whatever ends a connection, the
 -- transport is shut down first, which wakes the reader.
@@ -382,12 +383,15 @@ waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGat
           busy <- withLock mux $ do
             busy <- (> 0) <$> inFlight mux
             busy <$ transition mux (Woken busy)
-          flushQueued mux
           -- If nothing was in flight, the wait for a reply, which may be worth polling for, begins now.
           since' <- case since of
             Nothing | woken && busy -> Just <$> preciseNanos
             _ -> pure since
-          again (if woken && polls && busy then poll else sleep) since' input
+          if
+              | not woken -> flushQueued mux *> again sleep since' input
+              | polls && busy -> flushQueued mux *> again poll since' input
+              -- Woken to send. The socket is watched before it sleeps, and wakes it to read.
+              | otherwise -> gatherUnsent mux *> flushQueued mux *> sleep since' waitsFor input
         _ -> do
           yield
           flushQueued mux
@@ -405,6 +409,16 @@ waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGat
           | attempt > 0 -> pure (Right (input', since))
           | attempt == attemptEnd -> pure (Left ClosedByPeer)
           | otherwise -> otherwiseDo since attempt input'
+
+-- | Lets the callers that can run now queue their commands behind those of the caller that woke the reader, as long
+-- as they do and the send would be small.
+gatherUnsent :: Multiplexer -> IO ()
+gatherUnsent mux = wakeup mux >>= go . wakeupUnsent
+  where
+    go before = when (before < 16) $ do
+      yield
+      unsent <- wakeupUnsent <$> wakeup mux
+      when (unsent > before) (go unsent)
 
 -- | Asks whether the reader may sleep. An earlier wake is forgotten first: everything that it could
 -- have meant is looked at afterwards. Takes whether the reader would poll when it is woken.
