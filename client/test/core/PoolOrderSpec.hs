@@ -55,8 +55,9 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
     withServer serverDefaults $ \server ->
       withPoolOf (setMuxCount (Just 5)) server $ \pool -> do
         -- Each thread asks three times, and its connection is of the capability that it stays on.
-        asked <- forM [0, 1] $ \place -> replicateM 12 . onCapability place . replicateM 3 $
-          arrivalText <$> usually submitToNode pool (request ["CLIENT", "ID"])
+        asked <- forM [0, 1] $ \place ->
+          replicateM 12 . onCapability place . replicateM 3 $
+            arrivalText <$> usually submitToNode pool (request ["CLIENT", "ID"])
         filter ((> 1) . length . nub) (concat asked) `shouldBe` []
         let used = map (nub . map (take 1)) asked
         map length used `shouldBe` [3, 2]
