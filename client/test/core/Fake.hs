@@ -80,6 +80,8 @@ data Fake = Fake
     fakeShutDown :: TVar Bool,
     fakeClosed :: TVar Int,
     fakeWatches :: TVar Int,
+    -- | The number of attempts to read.
+    fakeAttempts :: TVar Int,
     fakeBreaches :: IORef [String]
   }
 
@@ -95,6 +97,7 @@ newFake manners seed = do
   fakeShutDown <- newTVarIO False
   fakeClosed <- newTVarIO 0
   fakeWatches <- newTVarIO 0
+  fakeAttempts <- newTVarIO 0
   fakeBreaches <- newIORef []
   chance <- newIORef (fromIntegral seed * 2654435761 + 88172645463325252 :: Word64)
   reading <- newIORef False
@@ -131,6 +134,7 @@ newFake manners seed = do
       tryRead :: Ptr Word8 -> Int -> IO Attempt
       tryRead memory size = alone reading "read" $ do
         when (size <= 0) (breach "an attempt to read no bytes")
+        atomically (modifyTVar' fakeAttempts (+ 1))
         no <- refused
         if no
           then pure attemptWouldRead
@@ -229,6 +233,7 @@ newFake manners seed = do
         fakeShutDown,
         fakeClosed,
         fakeWatches,
+        fakeAttempts,
         fakeBreaches
       }
 

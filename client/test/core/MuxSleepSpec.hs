@@ -100,6 +100,24 @@ spec = describe "a sleeping connection" $ do
     heardBytes fake >>= (`shouldSatisfy` (> 0))
     isEmptyMVar (muxReaderWake mux) >>= (`shouldBe` False)
 
+  it "that a caller wakes to send does not ask the socket for replies" . within 20 $ do
+    (fake, mux) <- withoutThreads plainSettings
+    void (forkIO (readerLoop mux))
+    -- So many are in flight that a caller leaves sending to the reader.
+    first <- usually submitCommandAsync mux (tokenRequest 1)
+    mapM_ (usually submitCommandAsync mux . tokenRequest) [2 .. 64]
+    sleepsWatched fake mux
+    attempts <- readTVarIO (fakeAttempts fake)
+    forM_ [65 .. 74] $ \n -> do
+      heard <- heardBytes fake
+      void (usually submitCommandAsync mux (tokenRequest n))
+      sleepsWatched fake mux
+      heardBytes fake >>= (`shouldSatisfy` (> heard))
+    readTVarIO (fakeAttempts fake) `shouldReturn` attempts
+    say fake (bulk (token 1))
+    (outcomeText <$> waitSlotResult first) `shouldReturn` Right (BulkString (token 1))
+    abortMultiplexer mux
+
   it "beside others of its capability polls only for few callers" . within 20 $
     withMux polling {muxAlone = False} goodManners echoing $ \_ mux -> do
       ask mux 0
