@@ -1,13 +1,18 @@
 -- | Testing a service that uses Redis: with a server that answers as the test says, and with real
--- servers that the test starts.
+-- servers that the test starts, breaks and kills.
 module Testing (main) where
 
 import Control.Monad (unless, void)
 import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Int (Int64)
 import Redis
+import Redis.Cluster.Slot (keySlot)
 import Redis.Commands qualified as Redis
+import Redis.TestKit.Address (Address (TcpAddress))
+import Redis.TestKit.Cluster
 import Redis.TestKit.Command (Reply (..))
-import Redis.TestKit.Proxy (Direction (ToClient), Ending (Reset), cutAfter, heal, proxyPort, withProxy)
+import Redis.TestKit.Proxy (Direction (ToClient), Ending (Reset), Proxy, cutAfter, heal, proxyPort, withProxy)
 import Redis.TestKit.Scripted
 import Redis.TestKit.Server (serverAddress, serverDefaults, serverPort, withServer)
 
@@ -19,6 +24,27 @@ greet client user =
     Just name -> do
       counted <- tryRun client (Redis.incr ("visits:" <> user))
       pure (either (const ("Hello " <> name <> ", I cannot count.")) (const ("Hello " <> name <> ".")) counted)
+
+-- LOST begins
+replyLost :: Proxy -> Client -> IO (Either Error Int64)
+replyLost proxy client = do
+  _ <- run client Redis.ping -- the connection is open, and its handshake is over
+  cutAfter proxy ToClient 0 Reset -- the next reply is lost, with its connection
+  tryRun client (Redis.incr "visits:eve")
+
+-- LOST ends
+
+-- DRILL begins
+withReplicas :: (Cluster -> IO a) -> IO a
+withReplicas = withCluster clusterDefaults {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1}
+
+primaryDies :: Cluster -> Client -> IO ()
+primaryDies cluster client = do
+  dead <- killPrimary cluster (keySlot "orders")
+  _ <- awaitNewPrimary cluster (keySlot "orders") dead
+  run client (Redis.set "orders" "7")
+
+-- DRILL ends
 
 main :: IO ()
 main = do
@@ -43,12 +69,24 @@ main = do
       void (tryRun client (Redis.get "name:eve"))
       heal proxy
       greet client "eve" `gives` "Hello Eve."
+    -- One shared connection: PING opens the one that carries INCR.
+    withProxy (serverAddress server) $ \proxy -> withClient (setMuxCount (Just 1) (local (proxyPort proxy))) $ \client -> do
+      (either errorDelivery (const NotSent) <$> replyLost proxy client) `gives` MaybeExecuted
+      run client (Redis.get "visits:eve") `gives` Just "3"
+
+  -- A cluster of its own, whose client goes on when a primary dies.
+  withReplicas $ \cluster -> do
+    addresses <- clusterAddresses cluster
+    seeds <- maybe (fail "no nodes") pure (nonEmpty [TcpEndpoint (Char8.pack host) (fromIntegral port) | TcpAddress host port <- addresses])
+    withClient (clusterConfig seeds) $ \client -> do
+      primaryDies cluster client
+      run client (Redis.get "orders") `gives` Just "7"
   putStrLn "all as expected"
 
 local :: Int -> Config
 local port = standaloneConfig "127.0.0.1" (fromIntegral port)
 
-gives :: IO ByteString -> ByteString -> IO ()
+gives :: (Eq a, Show a) => IO a -> a -> IO ()
 gives action expected = do
   result <- action
   unless (result == expected) (fail (show result <> " instead of " <> show expected))
