@@ -4,9 +4,9 @@
 # docs/guide/quickstart.md with examples/Quickstart.hs, the JSON of docs/guide/commands.md with
 # examples/JsonValues.hs, the code of the guides for production and of docs/guide/your-own-types.md
 # with the programs of their names, a lost reply and a dead primary of the guides with
-# examples/Testing.hs. On the page it is the first block of Haskell behind the tag, in the program
-# what stands between the markers. Says how they differ; fails if they do, or if one of them is
-# missing.
+# examples/Testing.hs, a reply with names of docs/guide/scripts.md with examples/Scripts.hs. On the
+# page it is the first block of Haskell behind the tag, in the program what stands between the
+# markers. Says how they differ; fails if they do, or if one of them is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -34,6 +34,7 @@ for tag in newtypes keys reader; do check "$tag" "${tag^^}" examples/OwnTypes.hs
 for tag in tls mtls; do check "$tag" "${tag^^}" examples/Production.hs docs/guide/tls.md; done
 for tag in ready stopping mapping; do check "$tag" "${tag^^}" examples/Production.hs docs/guide/kubernetes.md; done
 check settings SETTINGS examples/Production.hs docs/guide/production.md
+check fields FIELDS examples/Scripts.hs docs/guide/scripts.md
 check lost LOST examples/Testing.hs docs/guide/testing.md
 check drill DRILL examples/Testing.hs docs/guide/production.md
 check tokens TOKENS examples/Production.hs docs/guide/managed.md

@@ -2,6 +2,7 @@
 module Scripts (main) where
 
 import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
 import Redis
 import Redis.Commands qualified as Redis
@@ -23,6 +24,21 @@ takeSome =
 takeFrom :: ByteString -> ByteString -> Command Int64
 takeFrom counter amount = evalScript takeSome [counter] [amount] `decodedBy` Decode.integer
 
+-- FIELDS begins
+look :: Script
+look =
+  script
+    "local left = tonumber(redis.call('GET', KEYS[1]) or '0') \
+    \return {'left', left, 'enough', left >= tonumber(ARGV[1]) and 1 or 0}"
+
+lookAt :: ByteString -> Int64 -> Command (Int64, Bool)
+lookAt counter wanted =
+  evalScriptRo look [counter] [Char8.pack (show wanted)] `decodedBy` \reply -> do
+    fields <- Decode.record reply
+    (,) <$> Decode.field "left" Decode.integer fields <*> Decode.field "enough" Decode.boolean fields
+
+-- FIELDS ends
+
 -- | A function library for the server.
 library :: ByteString
 library =
@@ -42,6 +58,8 @@ main = do
     -- Now it does. This works in a pipeline, too.
     taken <- runPipeline client (traverse (pipelined . uncurry takeFrom) [("{tickets}a", "3"), ("{tickets}b", "3")])
     print taken
+    -- An argument that is a number, and a reply with names.
+    run client (lookAt "{tickets}b" 7) >>= print
 
     -- A function is loaded once, and replicas may run it if it only reads.
     _ <- run client (Redis.functionLoadWith Redis.functionLoadDefaults {Redis.functionLoadReplace = True} library)

@@ -131,7 +131,7 @@ main = hspec . around_ (within 60) $ do
                    ]
     it "scripts go by their digests, and functions by their names" $ \server -> do
       printed <- linesOf Scripts.main [serverUrl server]
-      printed `shouldBe` ["3", "[2,3]", "Just \"6\"", "2"]
+      printed `shouldBe` ["3", "[2,3]", "(6,False)", "Just \"6\"", "2"]
     it "a search among a thousand vectors finds what a comparison with each finds, where the server has vector sets" $ \server -> do
       printed <- linesOf Vectors.main [serverUrl server]
       newEnough <- withServerConnection server (`request` ["COMMAND", "INFO", "VADD"])
