@@ -163,8 +163,8 @@ program =
         progDesc (modeAbout mode) <> (if modeMeasures mode then footer exitCodes else mempty)
     exitCodes =
       "Exit codes: 0 well; 1 a rule of --fail-if was broken; 2 bad options, or a run that"
-        <> " counted errors, misses or other commands than the server; 3 the server"
-        <> " or a program that is needed is not available."
+        <> " counted errors, misses or other commands than the server, or was its own bottleneck;"
+        <> " 3 the server or a program that is needed is not available."
 
 -- A word behind @bench@.
 data Mode = Mode

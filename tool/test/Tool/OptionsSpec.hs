@@ -238,6 +238,7 @@ spec = describe "Tool.Options" $ do
             ("bench --duration -1", "not a number of seconds"),
             ("bench -n 0", "-n must be"),
             ("bench -n x", "x"),
+            ("bench -n 100000", "redis-benchmark's -n is --requests here"),
             ("bench --batch 0", "--batch"),
             ("bench -c 50 -n 1000", "--threads 50 --batch 1 --requests 1000"),
             ("bench --mux-count 0", "--mux-count"),
