@@ -31,8 +31,9 @@ def readme_block(reports: list[Report], services: list[Run]) -> str:
         "",
         *compared(reports, LINES, "GETs of 512 bytes"),
         "",
-        f"Rates, and processor time of the client per command: medians of [{newest.run.date}]({where}/COMPARISON-client.md) ([raw data]({where}/raw.json)). **Bold**: our rate divided by that",
-        f"of the fastest client of the kind in the same turn, the median of all {len(reports)} runs that are kept (their lowest and highest), and the turns in which ours was ahead. *Best* is of {', '.join(names(newest))}.",
+        f"Rates, and processor time of the client per command, are medians of [one run]({where}/COMPARISON-client.md) ([raw data]({where}/raw.json), {newest.run.date}). **Bold** is of all {len(reports)} runs",
+        "that are kept, so it is no quotient of these rates: our rate divided by that of the fastest client of the kind in the same turn (all clients, one after the other),",
+        f"the median of all runs (their lowest and highest), and the turns in which ours was ahead. *Best* is of {', '.join(names(newest))}.",
         f"A REST service answers {in_one_sentence(services)} of one in ASP.NET Core with StackExchange.Redis.",
     ])
 
