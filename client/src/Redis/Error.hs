@@ -369,7 +369,12 @@ renderProblem = \case
 
 -- | The line of an error reply.
 renderSaid :: ServerError -> String
-renderSaid ServerError {serverErrorCode, serverErrorMessage} = fromUtf8 (serverErrorCode <> " " <> serverErrorMessage)
+renderSaid ServerError {serverErrorCode, serverErrorMessage} = fromUtf8 (serverErrorCode <> " " <> serverErrorMessage) <> note
+  where
+    note
+      | "This instance has cluster support disabled" `ByteString.isPrefixOf` serverErrorMessage =
+        " (the server is alone; standaloneConfig or redis:// makes a client for it)"
+      | otherwise = ""
 
 renderRefusal :: Refusal -> String
 renderRefusal = \case

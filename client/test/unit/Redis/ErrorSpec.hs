@@ -50,6 +50,9 @@ spec = describe "Redis.Error, said to people" $ do
       (ReplyError unwritten, "server error: ERR cl\233 inconnue \65533 (it may have run)"),
       (ConnectionError (ConnectionFailure "" NotSent here (HandshakeRefused unwritten)), "db:1: the server refuses: ERR cl\233 inconnue \65533 (not sent)"),
       (RoutingError (RoutingFailure "" NotSent (NoReachableNode [(here, ReplyError unwritten)])), "no node can be reached: db:1: ERR cl\233 inconnue \65533 (not sent)"),
+      ( RoutingError (RoutingFailure "" NotSent (NoReachableNode [(here, ReplyError (serverErrorFromText "ERR This instance has cluster support disabled"))])),
+        "no node can be reached: db:1: ERR This instance has cluster support disabled (the server is alone; standaloneConfig or redis:// makes a client for it) (not sent)"
+      ),
       (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5) Nothing), "no reply within 5.0 s (it may have run)"),
       (TimeoutError (TimeoutFailure "" NotSent (seconds 5) (Just (here, TlsTimedOut (seconds 4)))), "no reply within 5.0 s: db:1: no TLS within 4.0 s: a port that speaks plain text does not answer (that is redis://, without setTls) (not sent)"),
       (RoutingError (RoutingFailure "" NotSent (NoReachableNode [(here, TimeoutError (TimeoutFailure "" NotSent (seconds 2) (Just (here, ConnectTimedOut (seconds 2)))))])), "no node can be reached: db:1: no connection within 2.0 s (not sent)"),
