@@ -2,11 +2,10 @@
 # Compares code in the documentation with the programs that are compiled and run in its place: the
 # first program of README.md with examples/Hello.hs, the quick start of client/README.md and of
 # docs/guide/quickstart.md with examples/Quickstart.hs, the JSON of docs/guide/commands.md with
-# examples/JsonValues.hs, the code of the guides for production and of docs/guide/your-own-types.md
-# with the programs of their names, a lost reply and a dead primary of the guides with
-# examples/Testing.hs, a reply with names of docs/guide/scripts.md with examples/Scripts.hs. On the
-# page it is the first block of Haskell behind the tag, in the program what stands between the
-# markers. Says how they differ; fails if they do, or if one of them is missing.
+# examples/JsonValues.hs, and blocks of other guides with the programs of their names: for production, of
+# one's own types, of errors, pipelining, workers, scripts, tests and others. On the page it is the first
+# block of Haskell behind the tag, in the program what stands between the markers. Says how they
+# differ; fails if they do, or if one of them is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,6 +32,9 @@ check json SHOWN examples/JsonValues.hs docs/guide/commands.md
 for tag in newtypes keys reader; do check "$tag" "${tag^^}" examples/OwnTypes.hs docs/guide/your-own-types.md; done
 for tag in tls mtls; do check "$tag" "${tag^^}" examples/Production.hs docs/guide/tls.md; done
 for tag in ready stopping mapping; do check "$tag" "${tag^^}" examples/Production.hs docs/guide/kubernetes.md; done
+check passing PASSING examples/ErrorsAndRetries.hs docs/guide/errors-and-retries.md
+check load LOAD examples/Pipelining.hs docs/guide/pipelining.md
+check revive REVIVE examples/Worker.hs docs/guide/workers.md
 check settings SETTINGS examples/Production.hs docs/guide/production.md
 check fields FIELDS examples/Scripts.hs docs/guide/scripts.md
 check lost LOST examples/Testing.hs docs/guide/testing.md

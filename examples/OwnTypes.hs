@@ -45,6 +45,9 @@ fetch key = refine (traverse (fromBytes key)) (Redis.get (keyName key))
 store :: Key a -> a -> Command ()
 store key = Redis.set (keyName key) . toBytes key
 
+storeFor :: Duration -> Key a -> a -> Command ()
+storeFor time key = Redis.setex (keyName key) time . toBytes key
+
 jsonKey :: (ToJSON a, FromJSON a) => ByteString -> Key a
 jsonKey name = Key name (Lazy.toStrict . encode) (first Text.pack . eitherDecodeStrict)
 
@@ -82,7 +85,8 @@ main :: IO ()
 main = do
   config <- configFromArguments "redis://127.0.0.1:6379"
   withClient config $ \client -> flip runReaderT (Environment client) $ do
-    redis (store (user 7) User {name = "Ada", age = 36})
+    redis (store (user 7) User {name = "Ada", age = 35})
+    redis (storeFor (seconds 60) (user 7) User {name = "Ada", age = 36})
     redis (fetch (user 7)) >>= liftIO . print
     redis (Redis.set "example:email" "nobody")
     failed <- liftIO (tryRun client (getEmail "example:email"))

@@ -39,11 +39,26 @@ main = do
     found <- concurrently [run client (Redis.strlen key) | key <- keys]
     putStrLn ("threads: " <> show (sum found) <> " bytes")
 
+    -- A bulk load, in pieces.
+    failed <- load client [(key, "loaded") | key <- keys]
+    putStrLn ("load: " <> show (length failed) <> " failed")
+
     removed <- run client (Redis.unlink (pure "example:first"))
     others <- traverse (removal client) keys >>= traverse awaitReply
     putStrLn ("removed: " <> show (removed + sum others))
   where
     removal client key = submit client (Redis.unlink (pure (key :: ByteString)))
+
+-- LOAD begins
+-- Stores pairs, 500 at once. The result has the pairs that failed, each with its error.
+load :: Client -> [(ByteString, ByteString)] -> IO [((ByteString, ByteString), Error)]
+load _ [] = pure []
+load client pairs = do
+  let (piece, rest) = splitAt 500 pairs
+  results <- runPipeline client (traverse (\(key, value) -> tryPipelined (idempotent (Redis.set key value))) piece)
+  ([(pair, failure) | (pair, Left failure) <- zip piece results] <>) <$> load client rest
+
+-- LOAD ends
 
 -- | Runs each action in a thread of its own. The package @async@ has this function, and more.
 concurrently :: [IO a] -> IO [a]

@@ -2,8 +2,9 @@
 module Worker (main) where
 
 import Control.Concurrent.STM
-import Control.Monad (unless)
+import Control.Monad (unless, void)
 import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
 import Data.Foldable (for_)
 import Data.List (sort)
 import Redis
@@ -44,6 +45,18 @@ main = do
     letters <- run client (Redis.xrange "{example:mail}:dead" Redis.LowestId Redis.HighestId)
     for_ letters $ \letter ->
       print [lookup name (Redis.streamEntryFields letter) | name <- ["to", "dead:reason", "dead:deliveries"]]
+    for_ letters $ \letter -> revive client "{example:mail}:dead" "example:mail" letter
+    run client (Redis.xlen "{example:mail}:dead") >>= print
+
+-- REVIVE begins
+-- Adds a dead letter to its stream again, as it was, then deletes it.
+revive :: Client -> ByteString -> ByteString -> Redis.StreamEntry -> IO ()
+revive client letters stream letter =
+  for_ (nonEmpty [field | field <- Redis.streamEntryFields letter, not ("dead:" `ByteString.isPrefixOf` fst field)]) $ \fields -> do
+    _ <- run client (Redis.xadd stream fields)
+    void (run client (Redis.xdel letters (pure (Redis.streamEntryId letter))))
+
+-- REVIVE ends
 
 -- | Sends a mail. It may run again for the same entry, so a real handler would check whether the
 -- mail was sent already.

@@ -56,7 +56,7 @@ main = hspec . around_ (within 60) $ do
                    ]
     it "pipelining runs everything, three ways" $ \server -> do
       printed <- linesOf Pipelining.main [serverUrl server]
-      printed `shouldBe` ["pipeline: 100 values", "submit: 2", "threads: 992 bytes", "removed: 101"]
+      printed `shouldBe` ["pipeline: 100 values", "submit: 2", "threads: 992 bytes", "load: 0 failed", "removed: 101"]
     it "a blocking command waits while others go on, and MULTI needs a connection of its own" $ \server -> do
       printed <- linesOf Blocking.main [serverUrl server]
       printed
@@ -141,7 +141,7 @@ main = hspec . around_ (within 60) $ do
           _ -> ["the server has no vector sets"]
     it "a worker handles what it can, and buries what it cannot" $ \server -> do
       printed <- linesOf Worker.main [serverUrl server]
-      printed `shouldBe` ["[\"ada\",\"grace\"]", "[Just \"nobody\",Just \"user error (no such address)\",Just \"2\"]"]
+      printed `shouldBe` ["[\"ada\",\"grace\"]", "[Just \"nobody\",Just \"user error (no such address)\",Just \"2\"]", "0"]
     it "jobs run at once, later, or fail, and a page tells" $ \server -> do
       printed <- linesOf Jobs.main [serverUrl server]
       printed
