@@ -3,11 +3,13 @@
 module OnServer
   ( at,
     watched,
+    probed,
     hasty,
     asGuest,
   )
 where
 
+import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Redis.Config (Credentials (..), setCommandTimeout, setConnectTimeout, setCredentials, toSecret)
 import Redis.Duration (milliseconds)
@@ -21,9 +23,17 @@ at server = ["-h", serverHost server, "-p", show (serverPort server)]
 
 -- | Whether a client runs MONITOR on the server.
 watched :: Server -> IO Bool
-watched server = do
+watched = lastCommand "monitor"
+
+-- | Whether a client that runs MONITOR on the server has also asked whether it shows everything.
+probed :: Server -> IO Bool
+probed server = (&&) <$> watched server <*> lastCommand "echo" server
+
+-- | Whether this is the last command of a client.
+lastCommand :: ByteString -> Server -> IO Bool
+lastCommand name server = do
   reply <- command server ["CLIENT", "LIST", "TYPE", "normal"]
-  pure (maybe False ("cmd=monitor" `ByteString.isInfixOf`) (replyText reply))
+  pure (maybe False (("cmd=" <> name <> " ") `ByteString.isInfixOf`) (replyText reply))
 
 -- | The same server, whose commands and connections are given up after half a second.
 hasty :: Target -> Target

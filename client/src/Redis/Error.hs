@@ -369,12 +369,7 @@ renderProblem = \case
 
 -- | The line of an error reply.
 renderSaid :: ServerError -> String
-renderSaid ServerError {serverErrorCode, serverErrorMessage} = fromUtf8 (serverErrorCode <> " " <> serverErrorMessage) <> note
-  where
-    note
-      | "This instance has cluster support disabled" `ByteString.isPrefixOf` serverErrorMessage =
-        " (the server is alone; standaloneConfig or redis:// makes a client for it)"
-      | otherwise = ""
+renderSaid ServerError {serverErrorCode, serverErrorMessage} = fromUtf8 (serverErrorCode <> " " <> serverErrorMessage)
 
 renderRefusal :: Refusal -> String
 renderRefusal = \case
@@ -415,7 +410,10 @@ renderRouting = \case
     reason endpoint = \case
       ConnectionError ConnectionFailure {connectionEndpoint, connectionCause} | connectionEndpoint == endpoint -> renderCause connectionCause
       TimeoutError TimeoutFailure {timeoutConnecting = Just (place, cause)} | place == endpoint -> renderCause cause
-      ReplyError said -> renderSaid said
+      ReplyError said
+        | "This instance has cluster support disabled" `ByteString.isPrefixOf` serverErrorMessage said ->
+          renderSaid said <> " (the server is alone; standaloneConfig or redis:// makes a client for it)"
+        | otherwise -> renderSaid said
       other -> renderProblem other
 
     -- A server that is down fails in the same way each time.

@@ -1,7 +1,8 @@
 -- | Scripts that are named by their digests, in a cluster.
 module ScriptsSpec (spec) where
 
-import Control.Monad (forM_)
+import Control.Concurrent.MVar (newEmptyMVar, putMVar, readMVar)
+import Control.Monad (forM_, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Map.Strict qualified as Map
@@ -33,10 +34,13 @@ spec = describe "a script that is named by its digest" $ do
         mapM (countHeard b) [["EVALSHA"], ["EVAL"]] `shouldReturn` [0, 0]
 
   it "has its text already when the client still looks for its node" $
-    limited . settled . withTwoNodes $ \a _ ->
+    limited . settled . withTwoNodes $ \a _ -> do
+      asked <- newEmptyMVar
+      setScript a $ \connection words' -> when (take 1 words' == ["CLUSTER"]) (readMVar asked) *> knowsNone connection words'
       withClient (clusterOf [fakeEndpoint a]) $ \client -> do
-        setScript a knowsNone
-        run client one `shouldReturn` Integer 7
+        waiting <- submit client one
+        putMVar asked ()
+        awaitReply waiting `shouldReturn` Integer 7
         mapM (countHeard a) [["EVALSHA"], ["EVAL"]] `shouldReturn` [0, 1]
 
   it "goes with its text to where it is redirected" $

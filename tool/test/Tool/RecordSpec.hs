@@ -14,7 +14,7 @@ import MonitorLines (renderLine)
 import Network.Socket (Socket)
 import Network.Socket qualified as Socket
 import Network.Socket.ByteString qualified as Socket.ByteString
-import OnServer (at, watched)
+import OnServer (at, probed, watched)
 import Redis.TestKit.Address (Address (TcpAddress), listenOn)
 import Redis.TestKit.Command (takeRequest)
 import Redis.TestKit.Server
@@ -199,7 +199,7 @@ spec = describe "bench record" $ do
       withServer serverDefaults $ \server -> do
         let file = folder </> "recording"
             load = do
-              eventually 30 "somebody watches" (watched server)
+              eventually 30 "somebody watches" (probed server)
               forM_ ["1", "2", "3"] (\value -> command server ["SET", "key", value])
               -- When this has been answered, the watching clients have been sent everything before
               -- it.
