@@ -143,7 +143,7 @@ loadProblem load =
       between "-n" 1 1000000 (loadThreads load),
       between "--mux-count" 1 1024 =<< loadMuxCount load,
       between "--batch" 1 1000000 (loadBatch load),
-      refused (loadThreads load * loadBatch load > 1000000) . unwords $
+      refused (planSending (loadPlan load) == WhenAnswered && loadThreads load * loadBatch load > 1000000) . unwords $
         ["-n", show (loadThreads load), "threads with --batch", show (loadBatch load), "are more than 1000000 commands in flight"]
           <> ["(redis-benchmark's -n is --requests here)"],
       between "--keys" 1 100000000 (loadKeys load),
