@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Compares lists in guides with the code that they are about: the rights of docs/guide/acl.md with those that
 the test of them gives its users, and the errors of docs/guide/troubleshooting.md with the constructors of
-Redis.Error. Says what is on one side only; fails if there is something, or if a list is empty."""
+Redis.Error. Says what is on one side only; fails if there is something, or if a list is empty. Also compares
+the number of commands, wherever a page states it, with docs/commands.md."""
 import re
 import sys
 
 from pages import ROOT
 
+COUNTED = ["README.md", "client/README.md", "client/redis-client.cabal", "docs/features.md"]
 ERRORS = ["Error", "ConnectionCause", "RoutingCause", "Refusal", "Delivery"]
 
 
@@ -44,8 +46,21 @@ def errors() -> list[str]:
     return problems + [f"{page.name} has {one}, which Redis.Error has not" for one in sorted(listed - everything)]
 
 
+def commands() -> list[str]:
+    """The pages that state another number of commands than docs/commands.md lists, and those that state none."""
+    _, *sections = (ROOT / "docs/commands.md").read_text().split("\n## ")
+    rows = re.findall(r"^\| (?!Command \|)[A-Z].*$", "\n".join(sections), flags=re.MULTILINE)
+    counted = (str(sum("| *refused.*" not in row for row in rows)), str(len(rows)))
+    stated = {name: re.findall(r"\b(\d+) of (?:the )?(\d+)\b(?! turns)", (ROOT / name).read_text()) for name in COUNTED}
+    return [f"{name} states no number of commands" for name, found in stated.items() if not found] + [
+        f"{name} states {' of '.join(one)} commands; docs/commands.md lists {' of '.join(counted)}"
+        for name, found in stated.items()
+        for one in sorted(set(found) - {counted})
+    ]
+
+
 def main() -> int:
-    problems = rights() + errors()
+    problems = rights() + errors() + commands()
     for problem in problems:
         print(problem)
     return 1 if problems else 0

@@ -3,7 +3,7 @@
 -- After a failure a caller wants to know whether the command ran, more than what broke. So every 'Error'
 -- tells: see 'errorDelivery'. Retries follow from that answer and from the command's own facts. This library
 -- never sends a write again that may already have run, unless its caller allows that
--- ('Redis.Command.repeatable'). An error names its command, and the key, from when its caller gets it
+-- ('Redis.Command.idempotent'). An error names its command, and the key, from when its caller gets it
 -- ('errorCommand').
 module Redis.Error
   ( -- * Delivery

@@ -78,7 +78,7 @@ import System.Random (randomRIO)
 -- If the connection is lost before EXEC was sent, nothing has run, and the transaction is sent again.
 -- If EXEC was sent and not answered, nobody knows whether it ran: the error is 'MaybeExecuted', and
 -- the transaction is not sent again, unless each of its commands may be
--- ('Redis.Command.repeatable').
+-- ('Redis.Command.idempotent').
 runTransaction :: Client -> Transaction a -> IO a
 runTransaction client transaction = tryRunTransaction client transaction >>= either throwIO pure
 

@@ -132,9 +132,9 @@ setWith options name new =
 setGet :: ByteString -> ByteString -> Command (Maybe ByteString)
 setGet = setGetWith setDefaults
 
--- | @SET key value … GET@: like 'setGet', with options. The result is the value before: with a
--- condition it tells whether the new value was set only as far as that follows from the value
--- before. [Since 6.2.0](https://valkey.io/commands/set/); together with NX since 7.0.0.
+-- | @SET key value … GET@: like 'setGet', with options. The result is the old value. It tells you whether
+-- the new one was set only if you can infer it: with NX, 'Nothing' means that it was.
+-- [Since 6.2.0](https://valkey.io/commands/set/); together with NX since 7.0.0.
 setGetWith :: SetOptions -> ByteString -> ByteString -> Command (Maybe ByteString)
 setGetWith options name new =
   command "SET" (key name : arg new : setArguments options <> [arg "GET"]) (Decode.nullable Decode.bytes)

@@ -1,6 +1,6 @@
 -- | A cache of values that are computed once, and stored on the server for a while.
 --
--- > cache <- newCache client (keeping "user" codec)
+-- > cache <- newCache client (keeping "cache:user" codec)
 -- > user <- cached cache "7" (loadUser 7)
 -- > …
 -- > saveUser 7 changed
@@ -104,7 +104,7 @@ data Keeping a = Keeping
     -- | How long to wait while another process computes the same value; after that the caller
     -- computes it, and does not store it. 'mempty': do not wait. Default: 10 s.
     keepingWait :: Duration,
-    -- | How long to wait for each of the server's replies. Default: 1 s.
+    -- | How long 'cached' waits for each of the server's replies. Default: 1 s.
     keepingTimeout :: Duration,
     -- | Whether to compute the value if the server does not answer ('True', the default), or to
     -- throw the server's 'Error'. With 'True', the source of the values must be able to bear all
@@ -254,8 +254,8 @@ unpack Keeping {keepingCodec} bytes = case Char8.uncons bytes of
 
 -- | Deletes the value of a key, so that the next call of 'cached' computes it anew, and keeps
 -- running computations of it from being stored. Call it after the change of the value's source. One
--- round trip. Throws 'Error': then the old value may still be returned, until another call
--- succeeds, or the value's time is over.
+-- round trip, which may take the command timeout of the client: 'keepingTimeout' does not limit it. Throws
+-- 'Error': then the old value may still be returned, until another call succeeds, or the value's time is over.
 invalidate :: Cache a -> ByteString -> IO ()
 invalidate Cache {cacheClient, cacheKeeping} key = void (run cacheClient (idempotent (Commands.unlink (pure (keyOf cacheKeeping key)))))
 
@@ -335,6 +335,6 @@ giveBackScript =
     \if not lease or lease ~= ARGV[1] and string.sub(lease, 1, #ARGV[1] + 1) ~= ARGV[1] .. ':' then return 0 end\n\
     \return redis.call('HDEL', KEYS[1], 'l', 'e')"
 
--- | Adds the time limit, and marks the command as repeatable: each of the scripts may run twice.
+-- | Adds the time limit, and marks the command as idempotent: each of the scripts may run twice.
 patient :: Keeping a -> Command b -> Command b
 patient Keeping {keepingTimeout} = timeLimit keepingTimeout . idempotent

@@ -1,6 +1,6 @@
 -- | Rate limiters: one command and one round trip for each question.
 --
--- > answer <- run client (attempt (gcra 100 (seconds 60)) "user:7" 1)
+-- > answer <- run client (attempt (gcra 100 (seconds 60)) "limit:user:7" 1)
 -- > if allowed answer then serve else refuse (retryAfter answer)
 --
 -- There are two ways of counting:
