@@ -2,7 +2,7 @@
 module Worker (main) where
 
 import Control.Concurrent.STM
-import Control.Monad (unless, void)
+import Control.Monad (unless)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.Foldable (for_)
@@ -10,6 +10,7 @@ import Data.List (sort)
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Patterns.Worker
+import Redis.Transaction
 import Settings (configFromArguments)
 
 main :: IO ()
@@ -49,12 +50,12 @@ main = do
     run client (Redis.xlen "{example:mail}:dead") >>= print
 
 -- REVIVE begins
--- Adds a dead letter to its stream again, as it was, then deletes it.
+-- Adds a dead letter to its stream again, as it was, and deletes it.
 revive :: Client -> ByteString -> ByteString -> Redis.StreamEntry -> IO ()
 revive client letters stream letter =
-  for_ (nonEmpty [field | field <- Redis.streamEntryFields letter, not ("dead:" `ByteString.isPrefixOf` fst field)]) $ \fields -> do
-    _ <- run client (Redis.xadd stream fields)
-    void (run client (Redis.xdel letters (pure (Redis.streamEntryId letter))))
+  for_ (nonEmpty [field | field <- Redis.streamEntryFields letter, not ("dead:" `ByteString.isPrefixOf` fst field)]) $ \fields ->
+    runTransaction client $
+      queued (Redis.xadd stream fields) *> queued (Redis.xdel letters (pure (Redis.streamEntryId letter)))
 
 -- REVIVE ends
 
