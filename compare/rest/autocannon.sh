@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every scenario by autocannon (npm), for who compares with numbers that were taken
+# Every scenario by autocannon (npm), for those who have older numbers that were taken
 # with it: autocannon.sh FOLDER WARMUP SECONDS ROUNDS NAME=PROGRAM... Services take
 # turns; every second round goes backwards; each measurement has a fresh database
 # and a fresh Redis. A line for each in FOLDER/autocannon.jsonl, which the report

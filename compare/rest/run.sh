@@ -12,7 +12,7 @@
 #   free         the same goals with both cores for all
 #   cluster      a cluster of five (run-cluster.sh)
 #   study        the runtime, the HTTP layer, JSON (run-gc-tuning.sh)
-#   autocannon   each service and scenario by autocannon, for who compares with old numbers
+#   autocannon   each service and scenario by autocannon, for those who have old numbers
 #   all          all but autocannon, one after the other; the study in a folder study of its own
 #
 # Flags follow the part: --plan only says what would be measured and how long that
@@ -25,7 +25,7 @@
 # seconds than what it has of the same group.
 # SE_REDIS_DIR=FOLDER (several, with colons between) holds the assemblies of a
 # version of StackExchange.Redis: each is a row more where Redis is asked.
-# CONFORMANCE=0 leaves out the contract, for who has just held the services to it.
+# CONFORMANCE=0 leaves out the contract, for those who have just held the services to it.
 #
 # Ends with the goals as ratios. Exit codes: 0 all met or none judged, 1 some missed, 2 the run
 # or a service broke its rules, 3 something is not installed.

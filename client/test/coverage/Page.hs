@@ -51,7 +51,7 @@ introduction covers =
     "tests' cases and from what the servers say of their commands.",
     "",
     "There are " <> show (length beyond) <> " more, of Redis 8.8 and 8.10. They are made from the documentation of these servers, and were",
-    "*not run on a server*: the tests compare their words and the documented replies. So it is with the options that",
+    "*not run on a server*: the tests compare their words and the documented replies. The same holds for the options that",
     "these servers, and Valkey 9.2, added to older commands.",
     "",
     "- *Since* is the first version of the server that has the command. One version is that of both",

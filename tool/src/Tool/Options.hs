@@ -145,11 +145,11 @@ program :: ParserInfo BenchMode
 program =
   info
     (subparser (metavar "MODE" <> command "bench" benchInfo) <**> helpOption <**> infoOption versionLine says)
-    ( fullDesc <> header "redis-client - a client for Redis and Valkey, and what it can do"
+    ( fullDesc <> header "redis-client - load tests for Redis and Valkey servers"
         <> footer exitCodes
     )
   where
-    says = long "version" <> help "Say which version this is"
+    says = long "version" <> help "Print the version"
     benchInfo =
       info
         ((parts <|> (BenchOnce <$> benchOptions)) <**> helpOption)
@@ -162,8 +162,8 @@ program =
       info (modeParser mode <**> helpOption) $
         progDesc (modeAbout mode) <> (if modeMeasures mode then footer exitCodes else mempty)
     exitCodes =
-      "Exit codes: 0 well; 1 a rule of --fail-if was broken; 2 bad options, or a run that"
-        <> " counted errors, misses or other commands than the server, or was its own bottleneck;"
+      "Exit codes: 0 success; 1 a rule of --fail-if was broken; 2 bad options, or an invalid run:"
+        <> " errors, misses, counts that differ from the server's, or a generator that was the bottleneck;"
         <> " 3 the server or a program that is needed is not available."
 
 -- A word behind @bench@.
@@ -186,11 +186,11 @@ modes =
     Mode "schema" (pure BenchSchema) "Print the JSON schema of results" False
   ]
   where
-    campaigns = "Servers of its own: persistence, directories, workloads, sizes, clients, round trips"
-    records = "Record the commands that a server runs, and when (MONITOR: costs the server much)"
+    campaigns = "Measure servers of its own by persistence, directory, workload, size, clients and round trip"
+    records = "Record the commands of a server, with their times (by MONITOR, which slows the server)"
     replays = "Send the commands of a recording again, at their recorded times"
     reports = "Show results again, and write them in other formats"
-    compares = "Compare results with earlier ones: what changed, and whether by more than chance"
+    compares = "Compare results with earlier ones, and say which differences are beyond chance"
     merges = "Add up the results of generators that were started together on several machines"
 
 helpOption :: Parser (a -> a)

@@ -102,14 +102,14 @@ benchOptions = together <$> connectionOptions <*> workloadOptions <*> loadOption
 loadOptions :: Parser LoadOptions
 loadOptions =
   LoadOptions
-    <$> seconds "duration" (loadDuration defaultLoad) "Seconds to measure, where no --requests ends it"
+    <$> seconds "duration" (loadDuration defaultLoad) "Seconds to measure, unless --requests is given"
     <*> option
       wholeNumber
       (short 'n' <> described "threads" "N" threads <> usually show (loadThreads defaultLoad))
     <*> optionalOption wholeNumber "mux-count" "N" "Connections per node (default: one per capability)"
     <*> numberOption "batch" (loadBatch defaultLoad) batch
     <*> numberOption "keys" (loadKeys defaultLoad) "Different keys, all preloaded"
-    <*> numberOption "key-size" (loadKeySize defaultLoad) "Bytes of a key, where no --key-template says it"
+    <*> numberOption "key-size" (loadKeySize defaultLoad) "Bytes of a key, unless --key-template is given"
     <*> pure (loadValueSize defaultLoad)
     <*> numberOption "seed" (loadSeed defaultLoad) "Seed of the sequence of commands"
     <*> (not <$> switch (long "no-poll" <> help "Connections never poll for replies"))

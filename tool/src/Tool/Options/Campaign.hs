@@ -53,30 +53,30 @@ campaignOptions =
     <*> labelled "dir" "DIRECTORY" places
     <*> axis "workloads" "NAME,…" ("What is sent: " <> workloadNames) (workload, id) usualWorkloads
     <*> axis "payload" "BYTES,…" "Sizes of values" bytes [3, 30, 300, 3000]
-    <*> axis "clients" "N,…" "Callers, each with one command on its way" callers [50, 1]
+    <*> axis "clients" "N,…" "Callers, each with one command in flight" callers [50, 1]
     <*> axis "net" "local|rtt=SPAN,…" distance (net, netName) distances
-    <*> switch (long "full" <> help "Every combination, not only the star around the first value of each")
+    <*> switch (long "full" <> help "Measure every combination of the axes, not only one or two axes at a time")
     <*> numberOption "iterations" 5 iterations
     <*> measuringOptions
     <*> many (option (eitherReader soak) (described "soak" "WORKLOAD:PERSISTENCE:SPAN" soaks))
     <*> optionalOption (eitherReader parseSpan) "budget" "SPAN" budget
     <*> switch (long "plan" <> help plans)
-    <*> switch (long "resume" <> help "Go on with a campaign in --out: measure what is missing")
-    <*> strOption (described "out" "DIRECTORY" "Where results and reports go" <> usually show "campaign")
+    <*> switch (long "resume" <> help "Continue the campaign in --out: measure what is missing")
+    <*> strOption (described "out" "DIRECTORY" "Directory for results and reports" <> usually show "campaign")
   where
     programs = "Server programs to start (default: redis-server or valkey-server of the search path)"
     keeping = "How servers keep their data"
     kept = (persistence, persistenceName)
     persistences = [PersistAofEverysec, PersistNone, PersistRdb, PersistAofNo, PersistAofAlways]
-    places = "Where servers keep it (default: the directory for temporary files)"
+    places = "Where servers keep their files (default: the directory for temporary files)"
     bytes = (whole "a number of bytes" 1 (64 * 1024 * 1024), show)
     callers = (whole "a number of clients" 1 100000, show)
     distances = [NetLocal, NetRoundTrip 124000, NetRoundTrip 1000000]
     distance = "Round trips to add: by the kernel (netem) where it can, else by a relay of this program"
-    soaks = "One long run besides, whose changes of level are looked for; may be repeated"
+    soaks = "Add one long run, and look for changes of its level; may be repeated"
     iterations = "Measurements per cell, each with a fresh server, in turns with all others"
     plans = "Print what would be measured and how long it would take, and do nothing"
-    budget = "Leave out iterations, then cells, until the estimate fits; says what"
+    budget = "Leave out iterations, then cells, until the estimate fits; the report names them"
     labelled name what text =
       option (list named) (described name ("[LABEL=]" <> what <> ",…") text <> value [])
     axis name meta text (parse, render) standard =
@@ -98,11 +98,11 @@ measuringOptions =
     <*> (nub <$> allowOptions)
     <*> spanOption "durability" 1 durability
   where
-    keys = "Form of keys, such as participant_{uuid:10000} (default: as redis-benchmark names them)"
+    keys = "Form of keys, such as participant_{uuid:10000} (default: the names of redis-benchmark)"
     durability =
-      "Write for this time after a cell with aof-always, kill -9 the server, start it, and look for \
-      \every acknowledged key; and once more, with a disk that forgets what was not synchronised; \
-      \0: do not"
+      "After a cell with aof-always: write for this time, kill -9 the server, start it, and look for \
+      \every acknowledged key; then the same with a simulated disk that loses unsynced data; \
+      \0: neither"
     cores name text = option (eitherReader parseCores) (described name "LIST" text <> value [])
 
 -- Reads parts between commas. Each part is read on its own; none may be empty.

@@ -83,7 +83,7 @@ connectionOptions =
     port = number "a port is a number from 1 to 65535, not " 1 65535
     database = number "a database is a number from 0, not " 0 0x7fffffff
     urls =
-      "All of it in one: redis://user:password@host:port/database, rediss://, redis+cluster://, \
+      "All of these in one: redis://user:password@host:port/database, rediss://, redis+cluster://, \
       \unix:///path (valkey as redis)"
     password = "Password; else the environment variable REDISCLI_AUTH"
 

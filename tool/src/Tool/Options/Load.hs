@@ -152,7 +152,7 @@ planOptions =
       WarmupUntilSteady _ -> "auto"
     before = "Load before the window, not measured; auto: until the rate is steady, 30 s at most"
     briefly =
-      "Leave out what takes time beside the run: fsync probe, the server's defaults and hash"
+      "Skip the slow facts about the machine: fsync probe, the server's defaults and hash"
 
 -- A sweep: one rate after the other, each measured once and for a duration.
 sweeping :: Parser (Plan -> Plan)
@@ -177,7 +177,7 @@ measuring =
 
 samplingOptions :: Parser (Maybe Double)
 samplingOptions =
-  flag' Nothing (long "no-sampling" <> help "Ask the server nothing while it is measured")
+  flag' Nothing (long "no-sampling" <> help "Do not ask the server for INFO during the run")
     <|> option
       (Just <$> positive "a number of seconds")
       (described "sample" "SECONDS" interval <> usually (maybe "" show) (planSample defaultPlan))
@@ -190,14 +190,14 @@ allowOptions =
     <$> (concat <$> many (option readChecks allow))
     <*> flag [] [Saturation] (long "allow-saturation" <> help saturation)
   where
-    saturation = "The client itself is what is measured: --allow saturation"
+    saturation = "The same as --allow saturation, for measuring the client itself"
     allow =
       described
         "allow"
         "CHECK,…"
-        "Only note it, and call no run invalid, if this check of the generator fails: \
+        "Keep the run valid, with a note, if this check of the generator fails: \
         \saturation (it used more than 80 % of its cores), \
-        \little (Little's law: on a busy machine threads are kept from running), \
+        \little (Little's law, which fails if threads wait for a busy core), \
         \rate (an open loop fell behind)"
 
 readChecks :: ReadM [Check]
@@ -213,7 +213,7 @@ arrivalOptions =
       (described "rate" "PER-SECOND" "Open loop: send this many commands a second, without waiting")
     <*> (poisson <|> (rising <$> ramp) <|> pure Constant)
   where
-    poisson = flag' Poisson (long "poisson" <> help "With --rate: at independent times, as of many users")
+    poisson = flag' Poisson (long "poisson" <> help "With --rate: at random times, like the commands of many independent users")
     ramp =
       option readRamp . described "ramp-to" "PER-SECOND/SECONDS" $
         "With --rate: rise or fall to this rate over this time"
@@ -222,8 +222,8 @@ arrivalOptions =
 sweepOptions :: Parser Sweep
 sweepOptions =
   option readRates . described "sweep" "STEPS|RATE,RATE,…" $
-    "Open loop at one rate after the other: \
-    \these, or this number of steps up to what a closed loop reaches; finds the knee"
+    "Open loop at one rate after the other, to find the knee: \
+    \these rates, or this number of steps up to the rate of a closed loop"
 
 readWarmup :: ReadM Warmup
 readWarmup = eitherReader $ \case

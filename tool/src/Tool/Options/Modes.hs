@@ -61,11 +61,11 @@ recordOptions =
   RecordOptions
     <$> connectionOptions
     <*> optionalOption (eitherReader parseSpan) "for" "SPAN" span'
-    <*> optionalOption wholeNumber "count" "N" "Record so many commands"
+    <*> optionalOption wholeNumber "count" "N" "Record this number of commands"
     <*> strOption (described "out" "FILE" out)
   where
-    span' = "Record for so long, such as 30s (default: until --count, or Ctrl-C)"
-    out = "Where the recording goes: the lines of MONITOR (-: to the standard output)"
+    span' = "Record for this time, such as 30s (default: until --count, or Ctrl-C)"
+    out = "File to write the lines of MONITOR to (-: the standard output)"
 
 replayOptions :: Parser ReplayOptions
 replayOptions =
@@ -77,7 +77,7 @@ replayOptions =
   where
     unpaced = "Send as fast as replies allow, without regard to the recorded times"
     speed =
-      described "speed" "TIMES" "So many times as fast as it was recorded"
+      described "speed" "TIMES" "Send this many times as fast as recorded"
         <> usually (const "1") (PaceTimes 1)
     pace =
       readWith ("--speed is a number above 0, not " <>) $
@@ -134,7 +134,7 @@ compareOptions :: Parser CompareOptions
 compareOptions =
   CompareOptions
     <$> strArgument (metavar "BEFORE" <> help "Results as JSON")
-    <*> strArgument (metavar "AFTER" <> help "Results as JSON, to hold against them")
+    <*> strArgument (metavar "AFTER" <> help "Results as JSON, to compare with")
     <*> many
       ( strOption . described "fail-if" "RULE" $
           "Exit with 1 if this holds for any run, \
@@ -144,7 +144,7 @@ compareOptions =
     <*> optionalOption str "html" "FILE" "Write both, side by side, as a page of HTML"
     <*> optionalOption str "json" "FILE" "Write the comparison as JSON (-: to the standard output)"
   where
-    significant = "Rules with % fail only where the difference is more than chance"
+    significant = "Rules with % fail only for a difference beyond chance"
 
 compareProblem :: CompareOptions -> Maybe String
 compareProblem options =

@@ -57,7 +57,7 @@ outputOptions =
     <$> traverse file formats
     <*> many (option compat (described "compat" "KIND=FILE" kinds))
   where
-    kinds = "Write as others do; KIND: seed (four keys), rb-csv (redis-benchmark) or memtier"
+    kinds = "Write the format of another tool; KIND: seed (four keys), rb-csv (redis-benchmark) or memtier"
     file (format, name, what, about) =
       map ((,) format) . maybeToList <$> optionalOption str name what about
 

@@ -109,7 +109,7 @@ workloadOptions =
     <*> optionalOption (syntax ratio) "compress-ratio" "SHARE" compressible
     <*> optionalOption (syntax lifetimes) "expiry" "SECONDS|FROM-TO" expiry
     <*> optionalOption (syntax ratio) "hit-ratio" "SHARE" hits
-    <*> numberOption "subscribers" 10 "Number of subscribers to what the test publish sends"
+    <*> numberOption "subscribers" 10 "Number of subscribers of the test publish"
   where
     keys =
       "Form of keys: text with {n}, {n:DIGITS}, {uuid:COUNT}, {hex:DIGITS} or {tag:TAG,TAG} in it \
@@ -118,8 +118,8 @@ workloadOptions =
       "How keys are drawn: uniform, sequential, disjoint, \
       \zipf[:EXPONENT], gaussian[:SHARE], hot:KEYS:DRAWS, latest[:EXPONENT]"
     sizes = "Bytes of a value: 512, 100-2000 or 32:5,1k:3"
-    expiry = "Seconds that a key lives once it was set (setex, getex: 60)"
-    hits = "Share of GETs that are to find something (default: all)"
+    expiry = "Time to live of a key that is set, in seconds (setex, getex: 60)"
+    hits = "Share of GETs that find their key (default: all)"
     compressible =
       "Share of each value that compresses to nothing; the rest does not compress (default: letters)"
 
@@ -128,7 +128,7 @@ selectionOptions = tests <|> mixture <|> commands <|> common
   where
     tests =
       fmap SelectTests . option (syntax (taskList >>= orNone)) . described "test" "NAME,NAME,…" $
-        "A run for each of these tests, named as redis-benchmark names its own, or all: "
+        "A run for each of these tests, by the names of redis-benchmark, or all: "
           <> intercalate ", " (map fst namedTests)
     mixture =
       fmap SelectMix . option (syntax mix) . (short 'm' <>) . described "mix" "WEIGHT:TEST,…" $

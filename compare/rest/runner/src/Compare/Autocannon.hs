@@ -65,7 +65,7 @@ sampleTables samples =
 
 -- | The text about these numbers. The function marks a term.
 aboutSamples :: (Text -> Text) -> Text
-aboutSamples marked = "For who has other numbers that were taken with it; no goal is about these. It runs on one thread, and shares its core with Redis. So that core was the limit well below 100 % of " <> marked "generator busy" <> ", and rows near it cannot be told apart. Times are of a closed loop at saturation (ms): they say how long the queue was. Means of the rounds; medians of their times; sums of their answers."
+aboutSamples marked = "For those who have other numbers that were taken with it; no goal is about these. It runs on one thread, and shares its core with Redis. So that core was the limit well below 100 % of " <> marked "generator busy" <> ", and rows near it cannot be told apart. Times are of a closed loop at saturation (ms): they say how long the queue was. Means of the rounds; medians of their times; sums of their answers."
 
 -- | The columns of 'sampleGroups'.
 sampleHeader :: [Text]
