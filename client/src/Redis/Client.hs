@@ -171,7 +171,7 @@ closeClient (Client core) = void (closeCore (usualGrace core) core) <* keepOpen 
 --
 -- Commands that wait for room or for a connection, and commands that would have to be sent again, fail
 -- at once, as do all later commands: with 'ClientClosed' if they were not sent. Subscriptions end. A
--- command that the server keeps waiting (BLPOP) and a connection that is lent are waited for like any
+-- command that the server keeps waiting (BLPOP) and a dedicated connection in use are waited for like any
 -- command in flight. The hooks have one more second for the events that still wait for them. Closing a
 -- client a second time does nothing.
 closeClientWithin :: Duration -> Client -> IO CloseReport
@@ -208,7 +208,7 @@ closeCore grace core = do
 
 -- | Runs the action of 'Redis.Config.setCredentialsFrom' now, for a password that was replaced. The
 -- open shared connections authenticate again, in line with the commands on them, and connections
--- that are opened later use the new credentials; a lent one keeps its own. Returns the nodes at which a
+-- that are opened later use the new credentials; a dedicated one keeps its own. Returns the nodes at which a
 -- shared connection keeps its old credentials, and why; none if the credentials come from no action.
 --
 -- Blocks until each shared connection has answered or ended: at most about the connect timeout plus

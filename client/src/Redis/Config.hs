@@ -151,7 +151,7 @@ setCredentials new config = config {configCredentials = maybe NoCredentials Fixe
 -- connections authenticate again, in line with the commands on them. If that fails, the connection keeps
 -- its old credentials, 'hookConnection' is called with 'CredentialsNotRenewed', and the client tries again
 -- after a backoff whose longest pause is a twentieth of the validity. 'Redis.Client.reauthenticate' renews
--- credentials on demand. A lent connection keeps the credentials that it was opened with, and is not lent
+-- credentials on demand. A dedicated connection keeps the credentials that it was opened with, and is not lent
 -- again once they have been renewed, or are due for it.
 setCredentialsFrom :: IO IssuedCredentials -> Config -> Config
 setCredentialsFrom action config = config {configCredentials = CredentialsFrom action}

@@ -262,8 +262,7 @@ data Refusal
     NeedsWire ByteString
   | -- | In a cluster each node has its own answer to the command (its name), and no node was named.
     NeedsNode ByteString
-  | -- | The command (its name) is for several nodes, and a lent connection leads to
-    -- one.
+  | -- | The command (its name) is for several nodes, and a dedicated connection leads to one.
     NeedsSeveralNodes ByteString
   | -- | The client knows no node at this endpoint.
     NoSuchNode Endpoint

@@ -306,7 +306,7 @@ startConcluding core transaction final
 boundsOf :: Core -> Bounds
 boundsOf core = Bounds {boundsSeveralNodes = isClustered (coreCluster core), boundsArgument = longestArgument core}
 
--- | Runs a transaction on a lent connection, after the WATCHes there. 'Nothing' if a watched
+-- | Runs a transaction on a dedicated connection, after the WATCHes there. 'Nothing' if a watched
 -- key had changed; then nothing was done.
 tryTransactionOn :: Dedicated s -> Transaction a -> IO (Either Error (Maybe a))
 tryTransactionOn dedicated transaction =

@@ -6,7 +6,7 @@
 --
 -- The server keeps the names under that of a /fieldset/, for one connection. So these commands are
 -- refused where callers share one; 'Redis.Client.withDedicated' lends one. A fieldset is gone when the
--- connection closes, and a lent connection that has some is not lent again.
+-- connection closes, and a dedicated connection that has some is not lent again.
 --
 -- Redis has these commands since 8.10.0; Valkey lacks them. They are made from the documentation, and
 -- were not run on a server. The server's page: <https://redis.io/docs/latest/commands/himport/>.

@@ -35,7 +35,7 @@ import Redis.Value (Value)
 data Hooks = Hooks
   { -- | Called when connections come and go, and when a cluster's map changes.
     hookConnection :: Maybe (ConnectionEvent -> IO ()),
-    -- | Called for each command, pipeline and transaction, on shared and on lent connections: when
+    -- | Called for each command, pipeline and transaction, on shared and dedicated connections: when
     -- it begins and, once, when a caller that waits for its result has it. See 'CommandBegun'.
     hookCommand :: Maybe CommandHook,
     -- | Called for every push message, on shared and on dedicated connections.
@@ -133,7 +133,7 @@ data CommandBegun = CommandBegun
     -- | The database in which the command runs, as far as is known.
     begunDatabase :: Int,
     -- | The node that the command goes to, if that is known at the beginning: for a single server the
-    -- server in use, otherwise only on a lent connection.
+    -- server in use, otherwise only on a dedicated connection.
     begunNode :: Maybe Endpoint
   }
   deriving stock (Eq, Show)
@@ -152,7 +152,7 @@ data CommandEnded = CommandEnded
     -- | The time from beginning to end.
     endedTook :: Duration,
     -- | The part of 'endedTook' before the command stood in the queue of a connection: opening a
-    -- connection, waiting for a lent one, or for room. 'Nothing' if it never stood in a queue, or
+    -- connection, waiting for a dedicated one, or for room. 'Nothing' if it never stood in a queue, or
     -- if it was split or went to several nodes. For a pipeline: of its first command.
     endedEntering :: Maybe Duration,
     -- | The part of 'endedTook' after the first attempt had failed.

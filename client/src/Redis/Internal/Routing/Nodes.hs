@@ -226,14 +226,14 @@ data NodeSnapshot = NodeSnapshot
     gaugeReplicaConnections :: [MuxGauges],
     -- | The connection for commands that must not wait behind others, if it is open.
     gaugeControlConnections :: [MuxGauges],
-    -- | The connections that are lent to one caller at a time.
+    -- | The dedicated connections, of one caller at a time.
     gaugeDedicated :: DedicatedGauges,
     -- | How long the node took to answer on shared connections.
     roundTrips :: RoundTrips,
     -- | How long the node took to answer reads as a replica.
     roundTripsReplica :: RoundTrips,
     roundTripsControl :: RoundTrips,
-    -- | On lent connections. The time that a blocking command waited on the server is included.
+    -- | On dedicated connections. The time that a blocking command waited on the server is included.
     roundTripsDedicated :: RoundTrips,
     -- | Connections that were opened and became ready.
     countOpened :: Int,
