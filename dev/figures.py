@@ -2,18 +2,19 @@
 """Draws what README, docs/speed.md and docs/campaign.md show of what was measured, from their raw data.
 
     dev/figures.py write     writes the pictures and what stands between the markers
-    dev/figures.py check     says what would change, and fails if anything would
+    dev/figures.py check     says what would change, and fails if anything would, or if a page of charts is kept that nothing links to
     dev/figures.py pack      compresses raw data that are too large to be kept as they are
 
 The newest report of the libraries under compare/results is drawn. All runs are listed.
 """
+import re
 import sys
 from pathlib import Path
 
 import campaign_page
 import gate_page
-from libraries import DARK, LIGHT, Report, LINES, behind, by_run, compared, is_other, lines, measured, not_in_clusters, picture, polling, surroundings, title_of, versions
-from runs import FACTS, ROOT, Run, every_run, pack, unpacked
+from libraries import DARK, LIGHT, Report, LINES, by_clock, by_run, compared, first_cells, headline, is_other, lines, measured, not_in_clusters, picture, polling, spelled, surroundings, title_of, versions
+from runs import FACTS, ROOT, Run, charts, every_run, pack, unpacked
 from services import autocannon_lines, in_one_sentence, in_services, service_lines
 
 # Raw data of later days name all of FACTS.
@@ -31,11 +32,23 @@ def readme_block(reports: list[Report], services: list[Run]) -> str:
         "",
         *compared(reports, LINES, "GETs of 512 bytes"),
         "",
-        f"Rates, and processor time of the client per command, are medians of [one run]({where}/COMPARISON-client.md) ([raw data]({where}/raw.json), {newest.run.date}). **Bold** is of all {len(reports)} runs",
-        "that are kept, so it is no quotient of these rates: our rate divided by that of the fastest client of the kind in the same turn (all clients, one after the other),",
-        f"the median of all runs (their lowest and highest), and the turns in which ours was ahead. *Best* is of {', '.join(names(newest))}.",
-        f"A REST service answers {in_one_sentence(services)} of one in ASP.NET Core with StackExchange.Redis.",
+        f"Rates and processor time per command are of [one run]({where}/COMPARISON-client.md) ([raw data]({where}/raw.json), {newest.run.date}). **Bold** is our rate divided by that of the",
+        f"fastest such client in the same turn: the median of the {many(reports)} with today's versions of all clients, their range, and the turns won (▼: half or fewer).",
+        in_one_sentence(services),
     ])
+
+
+def many(reports: list[Report]) -> str:
+    return f"{spelled(len(reports))} run{'s' if len(reports) > 1 else ''}"
+
+
+def fast_line(page: str, reports: list[Report]) -> str:
+    """The README with its line on speed."""
+    line = f"- **[Fast](#speed)**: in the median of {many(reports)} {headline(reports)}."
+    text, count = re.subn(r"^- \*\*\[Fast\]\(#speed\)\*\*: .*$", line, page, flags=re.MULTILINE)
+    if count != 1:
+        sys.exit("README.md has no one line on speed")
+    return text
 
 
 def names(report: Report) -> list[str]:
@@ -46,13 +59,13 @@ def names(report: Report) -> list[str]:
 def summary_block(reports: list[Report], services: list[Run], gates: list[Run]) -> str:
     newest = reports[-1]
     cells = [(title_of(key), key) for key in newest.cells if newest.ours(key)]
-    slower = [f"{title} ({' and '.join(kinds)})" for title, key in cells if (kinds := behind(reports, key))]
     return "\n".join([
         "### Beside other clients",
         "",
         *compared(reports, cells, "the client's rate"),
         "",
-        f"Another was ahead in half of the turns or more: {'; '.join(slower)}.",
+        f"**Bold** is of the {many(reports)} beside the same clients in today's versions: {', '.join(report.run.name for report in reports)}. ▼: ours was ahead in half of the turns or fewer.",
+        f"*The best client that is not C* is of {', '.join(names(newest))} ([versions](#the-libraries-alone)).",
         "",
         "### In a REST service",
         "",
@@ -79,7 +92,7 @@ def index_block(runs: list[Run]) -> str:
             run.what,
             f"{run.date} {facts['time']}".strip(),
             revision,
-            ", Linux ".join(one for one in (facts["machine"], facts["kernel"]) if one),
+            run.machine,
             ", ".join(one for one in (facts["compiler"], facts["server"]) if one),
             run.goals,
             ", ".join(run.lacks),
@@ -92,9 +105,10 @@ def folded(run: Run, about: str, table: list[str]) -> list[str]:
     return [f"<details><summary>{run.name}</summary>", "", about, "", *table, "", "</details>", ""]
 
 
-def libraries_block(all_reports: list[Report]) -> str:
-    newest = all_reports[-1]
-    out = [*by_run(all_reports), ""]
+def libraries_block(all_reports: list[Report], pooled: list[Report]) -> str:
+    newest = pooled[-1]
+    out = [*by_run(all_reports, pooled), ""]
+    out += [f"One caller of the better hiredis, by the clock of the kernel: {by_clock(all_reports)}.", ""]
     out += [f"The newest run measured, {versions(newest)}. Not measured in a cluster: {not_in_clusters(newest)}.", ""]
     out += [f"Used of its core in the newest run: {polling(newest)}.", ""]
     for report in reversed(all_reports):
@@ -103,12 +117,29 @@ def libraries_block(all_reports: list[Report]) -> str:
     return "\n".join(out).rstrip("\n")
 
 
+def first_block(reports: list[Report]) -> str:
+    """The newest run of these cells, with its heading: no section without a run."""
+    if not reports:
+        return ""
+    newest = reports[-1]
+    return "\n".join([
+        "## The cells of the first benchmarks",
+        "",
+        "The first benchmarks of this library had keys of 512 bytes, and one or four connections. Here all clients have as many: ours, the StackExchange.Redis that",
+        "was fastest in the turn, and the hiredis that was (in batches on one server, hiredis has a connection for each batch). Medians of the turns, with",
+        f"the lowest and the highest, of [{newest.run.name}]({link(newest.run.report)}) ([raw data]({link(newest.run.raw)})): {surroundings(newest)}; {newest.turns} turns.",
+        "The last table has what each keeps of its own rate where five primaries share the core of the one server.",
+        "",
+        *first_cells(newest),
+    ])
+
+
 def services_block(runs: list[Run]) -> str:
     out = []
     for run in reversed(runs):
         table = service_lines(run)
         if table:
-            out += folded(run, f"revision {run.facts['revision'][:7]}, {run.facts['machine']}, Linux {run.facts['kernel']}, {run.facts['compiler']}, {run.facts['server']}.", table)
+            out += folded(run, f"revision {run.facts['revision'][:7]}, {run.machine}, {run.facts['compiler']}, {run.facts['server']}.", table)
     return "\n".join(out).rstrip("\n")
 
 
@@ -140,7 +171,8 @@ def wanted() -> dict[Path, str]:
     for name, text in [
         ("summary", summary_block(whole, services, gates)),
         ("runs", index_block(runs)),
-        ("libraries", libraries_block(found)),
+        ("libraries", libraries_block(found, whole)),
+        ("first cells", first_block([Report(run) for run in runs if run.what == "libraries, first cells"])),
         ("services", services_block(services)),
         ("autocannon", autocannon_block([run for run in runs if run.what == "rest-autocannon"])),
         ("gate", gate_page.block(gates)),
@@ -153,7 +185,7 @@ def wanted() -> dict[Path, str]:
         ROOT / "docs/figures/soak-dark.svg": campaign_page.curves(DARK),
         ROOT / "docs/figures/callers-light.svg": picture(newest, LIGHT),
         ROOT / "docs/figures/callers-dark.svg": picture(newest, DARK),
-        readme: between(readme, readme.read_text(), "figures", readme_block(whole, services)),
+        readme: fast_line(between(readme, readme.read_text(), "figures", readme_block(whole, services)), whole),
         speed: page,
     }
 
@@ -169,6 +201,9 @@ def main(arguments: list[str]) -> int:
     status = 0
     for path in unpacked():
         print(f"{path.relative_to(ROOT)} is large: dev/figures.py pack")
+        status = 1
+    for page in charts():
+        print(f"{page.relative_to(ROOT)}: pages of charts are not kept, but for those that the README of their folder links")
         status = 1
     for run in every_run():
         if run.date > NAMED_SINCE and run.lacks:

@@ -1,12 +1,14 @@
 """The comparison of the libraries: what its runs say, as tables and as a picture.
 
 Nothing here can flatter. A turn's ratio is to the client of a kind that was fastest in that turn, and its two rates are
-of the same iteration. A run's ratio is the median of its turns. What is said of all runs is the median of theirs, with
-the lowest and the highest, and in how many turns ours was ahead.
+of the same iteration. A run's ratio is the median of its turns. What is said of several runs is the median of theirs,
+with the lowest and the highest, and in how many turns ours was ahead. Only runs beside the same clients in the same
+versions are taken together: a client that was replaced says nothing of the one that is used today.
 """
 import math
 import statistics
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from runs import Run
 
@@ -16,12 +18,20 @@ CALLERS = [1, 16, 64, 256]
 FULL = 0.8
 
 
+def is_ours(row: dict) -> bool:
+    return row["row"] == OURS
+
+
 def is_native(row: dict) -> bool:
     return row["language"] == "C"
 
 
 def is_other(row: dict) -> bool:
-    return row["row"] != OURS and not is_native(row)
+    return not is_ours(row) and not is_native(row)
+
+
+def is_stackexchange(row: dict) -> bool:
+    return row["language"] == "C#"
 
 
 def is_hedis(row: dict) -> bool:
@@ -33,9 +43,9 @@ KINDS = [is_other, is_native, is_hedis]
 
 # Groups of the picture: what is shown, and whose rows it is the best of.
 GROUPS = [
-    (OURS, lambda row: row["row"] == OURS),
+    (OURS, is_ours),
     ("C: the better hiredis", is_native),
-    (".NET: StackExchange.Redis", lambda row: row["language"] == "C#"),
+    (".NET: StackExchange.Redis", is_stackexchange),
     ("Go", lambda row: row["language"] == "Go"),
     ("Node", lambda row: row["language"] == "JavaScript"),
     ("Python", lambda row: row["language"] == "Python"),
@@ -64,7 +74,20 @@ class Sample:
 
 
 Turns = dict[int, Sample]
-Key = tuple
+
+
+class Key(NamedTuple):
+    """A cell, by the names that the raw data have. What most cells have in common is left out where it is usual."""
+
+    place: str
+    operation: str
+    value_size: int
+    style: str
+    in_flight: int
+    keys: int = 100_000
+    key_size: int = 16
+    seed: int = 1
+    connections: int = 1
 
 
 class Report:
@@ -78,8 +101,7 @@ class Report:
         self.cells: dict[Key, dict[str, Turns]] = {}
         wrong = set()
         for sample in self.raw["samples"]:
-            cell = sample["cell"]
-            key = (cell["place"], cell["operation"], cell["value_size"], cell["style"], cell["in_flight"])
+            key = Key(**sample["cell"])
             turns = self.cells.setdefault(key, {}).setdefault(sample["row"], {})
             turns[sample["iteration"]] = Sample(sample["ops_per_sec"], sample["cpu_ns_per_op"])
             if sample["problems"]:
@@ -93,6 +115,11 @@ class Report:
         """How many turns a figure is the median of."""
         count = max(len(turns) for rows in self.cells.values() for turns in rows.values())
         return spelled(count)
+
+    @property
+    def peers(self) -> frozenset[tuple[str, str]]:
+        """Who was measured beside ours, and in which version."""
+        return frozenset((name, row["version"]) for name, row in self.rows.items() if name != OURS)
 
     @property
     def load(self) -> str:
@@ -110,15 +137,21 @@ class Report:
     def ours(self, key: Key) -> Turns:
         return self.cells.get(key, {}).get(OURS, {})
 
+    def fastest(self, key: Key, wanted) -> dict[int, float]:
+        """In each turn the rate of the one of a kind that was fastest in it."""
+        found: dict[int, float] = {}
+        for turns in self.of_kind(key, wanted).values():
+            for turn, sample in turns.items():
+                found[turn] = max(sample.rate, found.get(turn, 0))
+        return found
+
     def ratios(self, key: Key, wanted) -> list[float]:
         """Ours in each turn, divided by the one of a kind that was fastest in that turn."""
-        rows = self.of_kind(key, wanted).values()
-        found = []
-        for turn, sample in sorted(self.ours(key).items()):
-            beside = [turns[turn].rate for turns in rows if turn in turns]
-            if beside:
-                found.append(sample.rate / max(beside))
-        return found
+        return quotients(self.fastest(key, is_ours), self.fastest(key, wanted))
+
+
+def quotients(rates: dict[int, float], others: dict[int, float]) -> list[float]:
+    return [rates[turn] / others[turn] for turn in sorted(rates) if turn in others]
 
 
 def spelled(count: int) -> str:
@@ -145,12 +178,12 @@ def micros(cost: float) -> str:
     return f"{cost / 1000:.0f} µs" if cost >= 10_000 else f"{cost / 1000:.1f} µs" if cost >= 1_950 else f"{cost / 1000:.2f} µs"
 
 
-def waiting(callers: int, place: str = "standalone") -> Key:
-    return (place, "GET hit", 512, "wait", callers)
+def waiting(callers: int, place: str = "standalone", **unusual: int) -> Key:
+    return Key(place, "GET hit", 512, "wait", callers, **unusual)
 
 
-def batches() -> Key:
-    return ("standalone", "GET hit", 512, "batch", 1024)
+def batches(**unusual: int) -> Key:
+    return Key("standalone", "GET hit", 512, "batch", 1024, **unusual)
 
 
 # The rows of the README.
@@ -164,17 +197,24 @@ LINES = [
 
 
 def title_of(key: Key) -> str:
-    place, operation, size, style, in_flight = key
-    how = ("1 caller" if in_flight == 1 else f"{in_flight} callers") if style == "wait" else "16 × 64 at once"
-    return f"{place}: {operation}, {size} B, {how}"
+    usual = waiting(1)
+    callers, how = (key.in_flight, "") if key.style == "wait" else (key.in_flight // 64, " × 64 at once")
+    who = how or (" caller" if callers == 1 else " callers")
+    unusual = [
+        (key.keys != usual.keys, f"{key.keys} keys"),
+        (key.key_size != usual.key_size, f"keys of {key.key_size} B"),
+        (key.seed != usual.seed, f"seed {key.seed}"),
+        (key.connections != usual.connections, f"{key.connections} connections"),
+    ]
+    return ", ".join([f"{key.place}: {key.operation}, {key.value_size} B", f"{callers}{who}", *(said for is_so, said in unusual if is_so)])
 
 
-# What all runs say of one cell.
+# What several runs say of one cell.
 
 
 @dataclass
 class Standing:
-    """Ours beside a kind of client in all runs that have the cell."""
+    """Ours beside a kind of client in all of these runs that have the cell."""
 
     ratios: list[float]
     won: int
@@ -185,7 +225,9 @@ class Standing:
         return statistics.median(self.ratios)
 
     def __str__(self) -> str:
-        return f"**{self.ratio:.2f}** ({min(self.ratios):.2f}–{max(self.ratios):.2f}), {self.won} of {self.turns} turns"
+        """Marked where ours was not ahead in more than half of the turns."""
+        mark = "▼ " if 2 * self.won <= self.turns else ""
+        return f"{mark}**{self.ratio:.2f}** ({min(self.ratios):.2f}–{max(self.ratios):.2f}), {self.won} of {self.turns} turns"
 
 
 def standing(reports: list[Report], key: Key, wanted) -> Standing | None:
@@ -220,20 +262,38 @@ def compared(reports: list[Report], cells: list[tuple[str, Key]], corner: str) -
     return out
 
 
-def behind(reports: list[Report], key: Key) -> list[str]:
-    """Which kinds were ahead of ours in half of the turns or more."""
-    names = ["a client that is not C", "hiredis", "hedis"]
-    return [name for name, wanted in zip(names, KINDS) if (found := standing(reports, key, wanted)) and 2 * found.won <= found.turns]
-
-
 def measured(reports: list[Report]) -> list[Report]:
-    """The runs whose versions of the rows of the README are all there."""
-    return [report for report in reports if all(report.ours(key) for _, key in LINES)]
+    """The runs that have all rows of the README beside the same clients in the same versions as the newest of them."""
+    whole = [report for report in reports if all(report.ours(key) for _, key in LINES)]
+    return [report for report in whole if report.peers == whole[-1].peers]
+
+
+def lead(ratio: float) -> str:
+    """By how much the faster of two is ahead of the other."""
+    return f"{round(100 * (max(ratio, 1 / ratio) - 1)) or 'under 1'} %"
+
+
+def headline(reports: list[Report]) -> str:
+    """Where ours is ahead at the rows of the README and where it is behind, and by how much."""
+    short = ["with 1 caller", "with 16 callers", "with 256 callers", "in batches", "with 256 callers on five primaries"]
+    ahead, behind, behind_native = [], [], []
+    for title, (_, key) in zip(short, LINES):
+        other, native = (standing(reports, key, wanted).ratio for wanted in (is_other, is_native))
+        (ahead if other > 1 else behind).append(f"{title} ({lead(other)})")
+        if native <= 1:
+            behind_native.append(f"{title} ({lead(native)})")
+    fastest = "the fastest client that is not in C"
+    parts = [(f"ahead of {fastest}", ahead), ("behind it" if ahead else f"behind {fastest}", behind), ("behind hiredis, which is in C,", behind_native)]
+    return "; ".join(f"{verdict} {enumerated(where)}" for verdict, where in parts if where)
+
+
+def enumerated(parts: list[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
 
 
 def surroundings(report: Report) -> str:
     manifest = report.raw["manifest"]
-    return f"revision {manifest['revision'][:7]}, {manifest['cpu']}, Linux {manifest['kernel']}, {manifest['compiler']}, {manifest['server']}"
+    return f"revision {manifest['revision'][:7]}, {report.run.machine}, {manifest['compiler']}, {manifest['server']}"
 
 
 def versions(report: Report) -> str:
@@ -253,42 +313,72 @@ def not_in_clusters(report: Report) -> str:
 # One run by itself.
 
 
-def lines(report: Report) -> list[str]:
-    """Every cell of a run that has ours: the ratio, and that of the worst turn."""
-    out = [
-        "| | redis-client | best that is not C | ours ÷ | better hiredis | ours ÷ | hedis | ours ÷ |",
-        "|---|--:|---|--:|---|--:|--:|--:|",
-    ]
-    for key in report.cells:
+# Whom a run is set beside in its table.
+COLUMNS = [("best that is not C", is_other), ("better hiredis", is_native), ("hedis", is_hedis)]
+
+
+def lines(report: Report, columns=COLUMNS, keys=None) -> list[str]:
+    """The cells of a run that have ours: the ratio, and that of the worst and of the best turn."""
+    out = ["| | redis-client | " + " | ".join(f"{title} | ours ÷" for title, _ in columns) + " |", "|---|--:|" + "---|--:|" * len(columns)]
+    for key in report.cells if keys is None else keys:
         if not report.ours(key):
             continue
-        columns = [title_of(key), rate(rate_of(report.ours(key)))]
-        for wanted in KINDS:
+        cells = [title_of(key), rate(rate_of(report.ours(key)))]
+        for _, wanted in columns:
             best = report.best(key, wanted)
             if best is None:
-                columns += ["none", ""]
+                cells += ["none", ""]
                 continue
-            ratios = report.ratios(key, wanted)
             name = "" if wanted is is_hedis else f"{best[0]}, "
-            columns += [f"{name}{rate(rate_of(best[1]))}", f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"]
-        out.append("| " + " | ".join(columns) + " |")
+            cells += [f"{name}{rate(rate_of(best[1]))}", spread(report.ratios(key, wanted))]
+        out.append("| " + " | ".join(cells) + " |")
     return out
 
 
-def by_run(reports: list[Report]) -> list[str]:
-    """The rows of the README in every run: beside the best that is not C, and beside C."""
-    out = ["| run | load average | " + " | ".join(title for title, _ in LINES) + " |", "|---|--:|" + "--:|" * len(LINES)]
+def spread(ratios: list[float]) -> str:
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
+
+
+def by_run(reports: list[Report], pooled: list[Report]) -> list[str]:
+    """The rows of the README in every run: beside the best that is not C, and beside C. Runs that are pooled are bold."""
+    out = ["| run | kernel, clock | load average | " + " | ".join(title for title, _ in LINES) + " |", "|---|---|--:|" + "--:|" * len(LINES)]
     for report in reversed(reports):
-        columns = []
+        name = f"**{report.run.name}**" if report in pooled else report.run.name
+        columns = [name, f"{report.run.facts['kernel']}, {report.run.facts['clock']}", report.load or "–"]
         for _, key in LINES:
             found = [report.ratios(key, wanted) for wanted in (is_other, is_native)]
             columns.append(" / ".join(f"{statistics.median(ratios):.2f}" if ratios else "–" for ratios in found))
-        out.append(f"| {report.run.name} | {report.load or '–'} | " + " | ".join(columns) + " |")
+        out.append("| " + " | ".join(columns) + " |")
     worst = [
         " / ".join(f"{min(ratio for report in reports for ratio in report.ratios(key, wanted)):.2f}" for wanted in (is_other, is_native)) for _, key in LINES
     ]
-    out.append("| the worst turn of all | | " + " | ".join(worst) + " |")
+    out.append("| the worst turn of all | | | " + " | ".join(worst) + " |")
     return out
+
+
+def first_cells(report: Report) -> list[str]:
+    """Ours beside StackExchange.Redis and C with as many connections; and what of its rate on one server each keeps on the cluster."""
+    columns = [("best StackExchange.Redis", is_stackexchange), ("better hiredis", is_native)]
+    out = []
+    for connections in sorted({key.connections for key in report.cells}):
+        out += [*lines(report, columns, [key for key in report.cells if key.connections == connections]), ""]
+    columns = [(OURS, is_ours), *columns]
+    out += ["| cluster ÷ standalone | " + " | ".join(title for title, _ in columns) + " |", "|---|" + "--:|" * len(columns)]
+    for key in report.cells:
+        alone = key._replace(place="standalone")
+        if key.place == "cluster" and alone in report.cells:
+            kept = [quotients(report.fastest(key, wanted), report.fastest(alone, wanted)) for _, wanted in columns]
+            out.append("| " + " | ".join([title_of(key).removeprefix("cluster: "), *(spread(ratios) if ratios else "–" for ratios in kept)]) + " |")
+    return out
+
+
+def by_clock(reports: list[Report]) -> str:
+    """How fast one caller of the better hiredis was, by the clock of the kernel: what waking a program costs there."""
+    rates: dict[str, list[float]] = {}
+    for report in reports:
+        if best := report.best(waiting(1), is_native):
+            rates.setdefault(report.run.facts["clock"], []).append(rate_of(best[1]) / 1000)
+    return "; ".join(f"{clock} {min(found):.1f} to {max(found):.1f} k/s ({spelled(len(found))} runs)" for clock, found in sorted(rates.items()))
 
 
 def polling(report: Report) -> str:

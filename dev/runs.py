@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from pages import ROOT, listed
+
 RESULTS = ROOT / "compare" / "results"
 LAB = ROOT / "docs" / "lab"
 # Raw data of more bytes are kept compressed.
@@ -37,6 +38,11 @@ def unpacked() -> list[Path]:
     return sorted(path for folder in (RESULTS, LAB) for path in folder.rglob("*.json*") if path.suffix != ".gz" and path.stat().st_size > LARGE)
 
 
+def charts() -> list[Path]:
+    """Pages of charts that nothing links to: they can be made from the raw data, and are not kept."""
+    return [page for page in listed("compare/results/*.html") if not any(f"({page.name})" in readme.read_text() for readme in page.parent.glob("README.md"))]
+
+
 @dataclass
 class Run:
     """One run: where its raw data are, and what they say of when, where and of what."""
@@ -52,6 +58,12 @@ class Run:
     @property
     def name(self) -> str:
         return self.raw.stem if self.raw.parent == LAB else self.raw.parent.name
+
+    @property
+    def machine(self) -> str:
+        """What a rate with few callers depends on: the clock of the kernel tells apart machines that wake a program fast or slowly."""
+        named = {"": "machine", "Linux ": "kernel", "clock ": "clock"}
+        return ", ".join(f"{what}{self.facts[fact]}" for what, fact in named.items() if self.facts.get(fact))
 
     @property
     def order(self) -> tuple[str, str]:
@@ -106,6 +118,7 @@ def described(manifest: dict) -> tuple[str, dict[str, str | None]]:
         "revision": said(manifest, "revision"),
         "machine": said(manifest, "cpu", "processor"),
         "kernel": said(manifest, "kernel"),
+        "clock": said(manifest, "clock_source"),
         "compiler": f"ghc-{version[1]}" if version else compiler,
         "server": f"redis {redis[1]}" if redis else server,
         "commands": said(manifest, "options", "command", "commands"),
@@ -115,7 +128,8 @@ def described(manifest: dict) -> tuple[str, dict[str, str | None]]:
 def libraries(folder: Path) -> Run:
     raw, report = stored(folder / "raw.json"), folder / "COMPARISON-client.md"
     document = json.loads(text_of(raw))
-    return Run("libraries", raw, report, *described(document["manifest"]), counted(report, "^- reached", "^- (?:MISSED|NO RATIO)"), document)
+    what = "libraries, first cells" if folder.name.endswith("-seed") else "libraries"
+    return Run(what, raw, report, *described(document["manifest"]), counted(report, "^- reached", "^- (?:MISSED|NO RATIO)"), document)
 
 
 def services(folder: Path) -> Run:

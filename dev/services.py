@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from libraries import FULL
+from libraries import FULL, spread
 from runs import ROOT, Run, text_of
 
 SCENARIOS = {"single": "GET one", "list": "GET list", "post": "POST", "mixed": "mixed"}
@@ -111,10 +111,6 @@ class Service:
         return "| " + " | ".join(shown) + " |"
 
 
-def spread(ratios: list[float]) -> str:
-    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
-
-
 def services_of(run: Run) -> list[Service]:
     groups: dict[tuple, dict[int, Round]] = {}
     for one in run.document["cells"]:
@@ -177,9 +173,10 @@ def newest_of_places(runs: list[Run]) -> dict[str, tuple[Run, list[Service]]]:
 
 
 def in_services(runs: list[Run]) -> list[str]:
-    """For each place the range over its scenarios, rate beside latency."""
+    """For each place the range over its scenarios, rate beside latency; and where ours keeps more waiting."""
     out = ["| | run | rate, ours ÷ the faster C# | p99.9, ours ÷ the lower | rounds ahead in rate | worst round of all runs |", "|---|---|--:|--:|--:|--:|"]
     newest = newest_of_places(runs)
+    longer: list[str] = []
     for place in filter(newest.get, PLACES.values()):
         run, cells = newest[place]
         rates = [statistics.median(cell.rates) for cell in cells]
@@ -189,6 +186,9 @@ def in_services(runs: list[Run]) -> list[str]:
         page = "../" + run.report.relative_to(ROOT).as_posix()
         tailed = f"{min(tails):.2f} to {max(tails):.2f}" if tails else "–"
         out.append(f"| {place} | [{run.date}]({page}) | {min(rates):.2f} to {max(rates):.2f} | {tailed} | {sum(one > 1 for one in every)} of {len(every)} | {worst:.2f} |")
+        longer += [f"{cell.title}, {place} ({statistics.median(found):.2f})" for cell in cells if (found := cell.ratios(tail, min)) and statistics.median(found) > 1]
+    if longer:
+        out += ["", f"Ours has the longer p99.9 in {'; '.join(longer)}."]
     return out
 
 
@@ -198,5 +198,5 @@ def in_one_sentence(runs: list[Run]) -> str:
     cells = [cell for place in filter(newest.get, PLACES.values()) for cell in newest[place][1]]
     rates = [statistics.median(cell.rates) for cell in cells]
     tails = [statistics.median(found) for cell in cells if (found := cell.ratios(tail, min))]
-    tailed = f" (p99.9: {min(tails):.2f} to {max(tails):.2f} times)" if tails else ""
-    return f"{min(rates):.2f} to {max(rates):.2f} times the requests{tailed}"
+    tailed = f"; its p99.9 is {min(tails):.2f} to {max(tails):.2f} times as long (shorter is better, [by scenario](docs/speed.md#in-a-service))" if tails else ""
+    return f"A REST service answers {min(rates):.2f} to {max(rates):.2f} times the requests of one in ASP.NET Core{tailed}."

@@ -68,6 +68,7 @@ step "parameters" dev/check-parameters.py
 step "counting" timeout 60 dev/check-counting.sh
 step "readme" dev/check-readme.sh
 step "commands in pages" dev/check-commands.py
+step "tests of figures" dev/figures-test.py -q
 step "figures" dev/figures.py check
 step "measured figures" dev/check-measured.py
 step "links" dev/check-links.py
