@@ -6,6 +6,7 @@ import Redis.HandshakeLiveSpec qualified
 import Redis.KeysLiveSpec qualified
 import Redis.LentLiveSpec qualified
 import Redis.ListeningLiveSpec qualified
+import Redis.MemoryLiveSpec qualified
 import Redis.MigrateLiveSpec qualified
 import Redis.NamedErrorsLiveSpec qualified
 import Redis.RepliesLiveSpec qualified
@@ -21,6 +22,8 @@ import Test.Hspec (describe, hspec)
 
 main :: IO ()
 main = hspec $ do
+  -- First: what other tests leave behind goes while these measure.
+  describe "memory:" Redis.MemoryLiveSpec.spec
   Redis.CacheLiveSpec.spec
   Redis.CommandsLiveSpec.spec
   describe "the handshake" Redis.HandshakeLiveSpec.spec

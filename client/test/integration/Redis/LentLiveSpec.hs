@@ -102,20 +102,6 @@ spec = around_ (within 60) $ do
           another <- identity client
           eventually 10 "it is closed too" $ notElem another <$> clientIds server
 
-  it "a connection takes little memory, however many there are" $
-    withServer serverDefaults $ \server ->
-      withClient (setMaxDedicated 300 (addressed server)) $ \client -> do
-        let live = performMajorGC >> gcdetails_live_bytes . gc <$> getRTSStats
-            holding count action
-              | count == (0 :: Int) = action
-              | otherwise = withDedicated client AnyPrimary $ \own -> runOn own Commands.ping >> holding (count - 1) action
-            liveWith count = holding count live
-        -- 51 kB, when there was a third thread, and up to 82 kB on a busy machine
-        -- (docs/measurements.md): each of two threads may keep a piece of stack of 32 kB.
-        few <- liveWith 10
-        many <- liveWith 210
-        (many - few) `div` 200 `shouldSatisfy` (< 100 * 1000)
-
   it "a command that waits on the server leaves nothing behind when its caller leaves while it is to be sent again" $
     withServer serverDefaults $ \server ->
       withClient (setMaxAttempts maxBound (setBackoff backoffDefaults {backoffFirst = seconds 0.01, backoffCap = seconds 0.01} (addressed server))) $ \client -> do
