@@ -1,8 +1,8 @@
 -- | The first program of the README. What stands between the markers below stands
--- there too, byte for byte (dev/check-readme.sh).
+-- there too, byte for byte (dev/check-code.py).
 module Hello (main) where
 
--- FIRST begins
+-- HELLO begins
 import Redis
 import Redis.Commands qualified as Redis
 
@@ -11,4 +11,4 @@ main = withClient (standaloneConfig "localhost" 6379) $ \client -> do
   run client (Redis.set "greeting" "hello")
   run client (Redis.get "greeting") >>= print -- Just "hello"
 
--- FIRST ends
+-- HELLO ends

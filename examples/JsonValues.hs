@@ -20,14 +20,14 @@ instance ToJSON User
 
 instance FromJSON User
 
--- SHOWN begins
+-- JSON begins
 setJson :: ToJSON a => ByteString -> a -> Command ()
 setJson key = Redis.set key . Lazy.toStrict . encode
 
 getJson :: FromJSON a => ByteString -> Command (Maybe a)
 getJson = refine (traverse (first Text.pack . eitherDecodeStrict)) . Redis.get
 
--- SHOWN ends
+-- JSON ends
 
 main :: IO ()
 main = do

@@ -1,8 +1,8 @@
 -- | The quick start of the guide and of the package's README. What stands between the
--- markers below stands there too, byte for byte (dev/check-readme.sh).
+-- markers below stands there too, byte for byte (dev/check-code.py).
 module Quickstart (main) where
 
--- README begins
+-- QUICKSTART begins
 import Control.Exception (displayException, throwIO)
 import Data.ByteString.Char8 qualified as Char8
 import Redis
@@ -24,4 +24,4 @@ main = do
     result <- tryRun client (Redis.incr "greeting")
     either (\failure -> putStrLn (displayException failure) >> print (errorDelivery failure)) print result
 
--- README ends
+-- QUICKSTART ends

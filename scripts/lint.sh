@@ -66,7 +66,7 @@ step() { # NAME COMMAND...
 step "layers" dev/check-layers.sh
 step "parameters" dev/check-parameters.py
 step "counting" timeout 60 dev/check-counting.sh
-step "readme" dev/check-readme.sh
+step "code in pages" dev/check-code.py
 step "commands in pages" dev/check-commands.py
 step "tests of figures" dev/figures-test.py -q
 step "figures" dev/figures.py check
