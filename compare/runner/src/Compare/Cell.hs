@@ -9,6 +9,7 @@ module Compare.Cell
     Place (..),
     cellName,
     cellLoad,
+    cellUnusual,
     operationText,
     styleText,
     placeText,
@@ -90,6 +91,7 @@ cellName cell =
     <> Text.pack (show (cellValueSize cell))
     <> " B, "
     <> cellLoad cell
+    <> cellUnusual cell
 
 -- | The number in flight, for readers: @256 waiting@, @16 x 64@.
 cellLoad :: Cell -> Text
@@ -98,6 +100,16 @@ cellLoad cell = case cellStyle cell of
   Batch -> number (cellInFlight cell `div` 64) <> " x 64"
   where
     number = Text.pack . show
+
+-- | The settings in which a cell differs from most cells, for readers:
+-- @, keys of 512 B, 4 connections@. Most cells have none.
+cellUnusual :: Cell -> Text
+cellUnusual cell =
+  Text.concat
+    [ ", " <> before <> Text.pack (show (part (cellCommon cell))) <> after
+      | (part, before, after) <- [(commonKeys, "", " keys"), (commonKeySize, "keys of ", " B"), (commonSeed, "seed ", ""), (commonConnections, "", " connections")],
+        part (cellCommon cell) /= part defaultCommon
+    ]
 
 -- | The name of the commands, for readers and in files.
 operationText :: Operation -> Text

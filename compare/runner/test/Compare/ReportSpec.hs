@@ -28,6 +28,12 @@ spec = describe "reports" $ do
           }
   it "name every loss" $
     losses document `shouldBe` ["standalone, GET hit 512 B, 16 waiting: faster has 200.0 k/s, redis-client 0.50 of it"]
+  it "tell cells with other keys or connections from the usual ones" $ do
+    let other = cell {cellCommon = defaultCommon {commonKeySize = 512, commonConnections = 4}}
+        both = document {documentSamples = documentSamples document <> [one {sampleCell = other} | one <- documentSamples document]}
+        title = "standalone, GET hit 512 B, 16 waiting"
+    filter (("## " <> title) `Text.isPrefixOf`) (Text.lines (markdown [] both)) `shouldBe` ["## " <> title, "## " <> title <> ", keys of 512 B, 4 connections"]
+    Lazy.unpack (html [] both) `shouldContain` "standalone, GET hit 512 B, keys of 512 B, 4 connections"
   it "name what is not there" $ do
     missing document `shouldBe` ["gone: install <gone>"]
     Text.unpack (markdown [] document) `shouldContain` "gone: install <gone>"

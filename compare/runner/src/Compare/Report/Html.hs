@@ -67,6 +67,7 @@ html goals held =
               placeText (cellPlace cell) <> ", " <> operationText (cellOperation cell) <> " "
                 <> Text.pack (show (cellValueSize cell))
                 <> " B"
+                <> cellUnusual cell
             [] -> "",
           chartAbout = "",
           chartPlot = BarPlot Bars {barsValue = axis "" Linear Plain, barsSeries = [], barsGroups = []}
