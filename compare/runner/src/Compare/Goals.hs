@@ -9,6 +9,7 @@ module Compare.Goals
     Filling (..),
     Basis (..),
     Verdict (..),
+    Ratio (..),
     judge,
     filling,
     isFull,
@@ -21,18 +22,20 @@ import Compare.Cell
 import Compare.Document
 import Compare.Row
 import Compare.Sample
+import Control.Monad (guard)
 import Data.List qualified as List
-import Data.Maybe (fromMaybe, listToMaybe)
-import Data.Ord (Down (..), comparing)
+import Data.Maybe (isJust, listToMaybe)
+import Data.Ord (Down (..))
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Text.Printf (printf)
 import Tool.Span (inMicros)
+import Tool.Statistics (median)
 
 -- | One goal and its result.
 data Goal = Goal
   { goalCell :: Cell,
-    -- | The rival: @the best StackExchange.Redis (1.2.6)@.
+    -- | The rivals: @the best StackExchange.Redis@.
     goalAgainst :: Text,
     goalMeasure :: Measure,
     -- | The bound: a minimum for throughput, a maximum for processor time.
@@ -75,12 +78,26 @@ data Measure
   | ProcessorTime
   deriving stock (Eq, Show)
 
--- | The ratio, the least and greatest ratio within one iteration, our figure, and theirs.
+-- | Whether the ratio reached the bound.
 data Verdict
-  = Reached Double (Double, Double) Double Double
-  | Missed Double (Double, Double) Double Double
+  = Reached Ratio
+  | Missed Ratio
   | -- | The reason why there is no ratio.
     NotMeasured Text
+  deriving stock (Eq, Show)
+
+-- | Our figure divided by that of the rival which was best in the same iteration. A ratio to the
+-- rival that is best by its median would flatter us: the best of an iteration is often another one.
+data Ratio = Ratio
+  { -- | The median over the iterations.
+    ratioMedian :: Double,
+    ratioLeast :: Double,
+    ratioMost :: Double,
+    -- | Our median.
+    ratioOurs :: Double,
+    -- | The rival that is best by its median, and that.
+    ratioRival :: (Text, Double)
+  }
   deriving stock (Eq, Show)
 
 -- | Whether the goal was reached.
@@ -118,46 +135,44 @@ judge cells document = concatMap goals (filter (`elem` cells) wanted)
     against measure must rivals what cell =
       Goal
         { goalCell = cell,
-          goalAgainst = maybe what (named what) rival,
+          goalAgainst = what,
           goalMeasure = measure,
           goalMust = must,
-          goalVerdict = judged,
+          goalVerdict = maybe (NotMeasured ("no valid run of " <> without)) judged (beside document measure cell rivals),
           goalFilling = if isCluster (cellPlace cell) then Nothing else filling document cell
         }
       where
-        rival = bestOf measure cell rivals
-        judged = maybe (NotMeasured ("no valid run of " <> what)) (verdict measure must cell) rival
-    named what row
-      | row `elem` hiredis = what
-      | otherwise = what <> " (" <> fromMaybe row (Text.stripPrefix "StackExchange.Redis " row) <> ")"
-    bestOf measure cell rivals =
-      fmap fst . listToMaybe . List.sortBy (order measure) $
-        [(row, found) | row <- rivals, Just found <- [figures document row cell]]
-    order = \case
-      Throughput -> comparing (Down . figuresOps . snd)
-      ProcessorTime -> comparing (figuresCpu . snd)
-    verdict measure must cell rival = case (figures document ourName cell, figures document rival cell) of
-      (Just ours, Just theirs) ->
-        let figure = case measure of
-              Throughput -> figuresOps
-              ProcessorTime -> figuresCpu
-            single = case measure of
-              Throughput -> sampleOpsPerSecond
-              ProcessorTime -> sampleCpuPerOp
-            ratio = figure ours / figure theirs
-            ratios =
-              [ single one / single other
-                | one <- validSamples document ourName cell,
-                  other <- validSamples document rival cell,
-                  sampleIteration one == sampleIteration other
-              ]
-            spread = if null ratios then (ratio, ratio) else (minimum ratios, maximum ratios)
-            good = case measure of
-              Throughput -> ratio >= must
-              ProcessorTime -> ratio <= must
-         in (if good then Reached else Missed) ratio spread (figure ours) (figure theirs)
-      (Nothing, _) -> NotMeasured "no valid run of redis-client"
-      (_, Nothing) -> NotMeasured ("no valid run of " <> rival)
+        without = if isJust (figures document ourName cell) then what else ourName
+        judged ratio = (if good (ratioMedian ratio) then Reached else Missed) ratio
+        good ratio = case measure of
+          Throughput -> ratio >= must
+          ProcessorTime -> ratio <= must
+
+-- Ours beside these rows at a cell; 'Nothing' if ours or all of theirs have no figures there.
+beside :: Document -> Measure -> Cell -> [Text] -> Maybe Ratio
+beside document measure cell rivals = do
+  ours <- figures document ourName cell
+  rival <- listToMaybe (List.sortOn (order . snd) known)
+  guard (not (null ratios))
+  pure
+    Ratio
+      { ratioMedian = median ratios,
+        ratioLeast = minimum ratios,
+        ratioMost = maximum ratios,
+        ratioOurs = overall ours,
+        ratioRival = rival
+      }
+  where
+    known = [(row, overall found) | row <- rivals, Just found <- [figures document row cell]]
+    theirs = [other | (row, _) <- known, other <- validSamples document row cell]
+    ratios =
+      [ single one / best
+        | one <- validSamples document ourName cell,
+          Just best <- [listToMaybe (List.sortOn order [single other | other <- theirs, sampleIteration other == sampleIteration one])]
+      ]
+    (single, overall, order) = case measure of
+      Throughput -> (sampleOpsPerSecond, figuresOps, negate)
+      ProcessorTime -> (sampleCpuPerOp, figuresCpu, id)
 
 -- | How full the server of a cell is. The capacity of its core is derived from all cells with the
 -- same commands, whatever the number in flight: with few callers a command is expensive, and that
@@ -189,27 +204,28 @@ rowNames document kind = [rowName row | row <- documentRows document, rowKind ro
 -- | A goal in one line.
 goalLine :: Goal -> Text
 goalLine goal = case goalVerdict goal of
-  Reached ratio spread ours theirs -> "reached  " <> line ratio spread ours theirs
-  Missed ratio spread ours theirs -> "MISSED   " <> line ratio spread ours theirs
+  Reached ratio -> "reached  " <> line ratio
+  Missed ratio -> "MISSED   " <> line ratio
   NotMeasured why -> "NO RATIO " <> cellName (goalCell goal) <> ", " <> what <> " beside " <> goalAgainst goal <> ": " <> why
   where
     what = case goalMeasure goal of
       Throughput -> "throughput"
       ProcessorTime -> "client CPU"
-    line ratio (least, most) ours theirs =
+    line ratio =
       Text.pack $
         printf
-          "%s: %.2f x %s %s (must be %s %.2f; single runs %.2f..%.2f; %s against %s%s)"
+          "%s: %.2f x %s %s (must be %s %.2f; single runs %.2f..%.2f; medians %s against %s of %s%s)"
           (Text.unpack (cellName (goalCell goal)))
-          ratio
+          (ratioMedian ratio)
           (case goalMeasure goal of Throughput -> "the throughput of" :: String; ProcessorTime -> "the client CPU of")
           (Text.unpack (goalAgainst goal))
           (case goalMeasure goal of Throughput -> "at least" :: String; ProcessorTime -> "at most")
           (goalMust goal)
-          least
-          most
-          (figureText ours)
-          (figureText theirs)
+          (ratioLeast ratio)
+          (ratioMost ratio)
+          (figureText (ratioOurs ratio))
+          (figureText (snd (ratioRival ratio)))
+          (Text.unpack (fst (ratioRival ratio)))
           (maybe "" fillingText (goalFilling goal))
     fillingText :: Filling -> String
     fillingText found =
