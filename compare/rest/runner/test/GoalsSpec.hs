@@ -24,7 +24,7 @@ spec = around_ (within 10) . describe "goals" $ do
     judgedTail [mixed "haskell" 500, mixed "dotnet-1" 500] `shouldBe` [(Just 1, True)]
     judgedTail [mixed "haskell" 505, mixed "dotnet-1" 500] `shouldBe` [(Just 1.01, False)]
 
-  it "are set against the peer of the most requests, whatever it costs, and no naive one" $ do
+  it "are set against the peer that is best at what is compared, and no naive one" $ do
     let results =
           [ ran Pinned "haskell" (rate 3000 . cpu 10),
             ran Pinned "dotnet-1" (rate 1000 . cpu 10),
@@ -32,7 +32,15 @@ spec = around_ (within 10) . describe "goals" $ do
             ran Pinned "dotnet-1-naive" (rate 6000 . cpu 40)
           ]
     judgedRate results `shouldBe` [(Just 1.5, True)]
-    judgedCpu results `shouldBe` [(Just 0.5, True)]
+    judgedCpu results `shouldBe` [(Just 1, False)]
+    -- The faster peer has the longer tail.
+    judgedTail [mixed "haskell" 500, mixed "dotnet-1" 400, (mixed "dotnet-2" 1000) {outcome = rate 2000 (outcome (mixed "dotnet-2" 1000))}] `shouldBe` [(Just 1.25, False)]
+
+  it "are set against the peer that was best in the same round, not on average" $ do
+    let turn number own one other =
+          [result {cell = (cell result) {iteration = number}} | result <- [ran Pinned "haskell" (rate own), ran Pinned "dotnet-1" (rate one), ran Pinned "dotnet-2" (rate other)]]
+    -- On average ours has 1500, and each peer 1000.
+    judgedRate (turn 1 1500 2000 500 <> turn 2 1500 500 2000 <> turn 3 1500 500 500) `shouldBe` [(Just 0.75, False)]
 
   it "say so where the naive design in C# is faster than the tuned one, and only there" $ do
     let notes naive = map verdictNote (listed rateOf [ran Pinned "haskell" (rate 3000), ran Pinned "dotnet-1" (rate 1000), ran Pinned "dotnet-1-naive" (rate naive)])

@@ -11,7 +11,7 @@ module Compare.Goals
 where
 
 import Compare.Cell
-import Compare.Load (Scenario (..))
+import Compare.Load (LoadResult (..), Scenario (..))
 import Compare.OpenLoop (OpenLoop (..), openLoopOf)
 import Data.List qualified as List
 import Data.Map.Strict (Map)
@@ -122,10 +122,12 @@ data Verdict = Verdict
   }
   deriving stock (Eq, Show)
 
--- | The goals of all groups that were measured, compared with the best peer of each group. Only the
--- standalone server has goals, in both layouts; the report shows a cluster's results without a
--- goal. There are no goals for a study, which compares the Haskell service with itself, nor for
--- results whose C# services were not warm.
+-- | The goals of all groups that were measured: the median over the rounds of our figure divided by
+-- that of the peer which was best at it in the same round. Ratios of means, or to the peer that is
+-- best on average, would flatter us: the best of a round is often another one. Only the standalone
+-- server has goals, in both layouts; the report shows a cluster's results without a goal. There are
+-- no goals for a study, which compares the Haskell service with itself, nor for results whose C#
+-- services were not warm.
 verdicts :: [Result] -> [Verdict]
 verdicts results
   | null (coldRows results) = concatMap ofLayout [Pinned, Free]
@@ -152,43 +154,52 @@ verdicts results
     isStudied name = "haskell-" `Text.isPrefixOf` name && not (isNaive name)
     at layout' scenario' count = Map.findWithDefault Map.empty (Standalone, layout', scenario', count) cells
     ours layout' scenario' count = Map.lookup "haskell" (at layout' scenario' count)
-    -- The peer with the most requests per second.
-    peer layout' scenario' count =
-      case List.sortOn (negate . summaryMean . summedRate . snd) [(name, sum') | (name, sum') <- Map.toList (at layout' scenario' count), isPeer name] of
-        best : _ -> Just (snd best)
-        [] -> Nothing
+    -- The rows that count, by round.
+    rounds layout' scenario' count =
+      Map.elems . Map.fromListWith Map.union $
+        [ (iteration (cell result), Map.singleton (row (cell result)) (outcome result))
+          | result <- results,
+            cellGroup (cell result) == (Standalone, layout', scenario', count),
+            null (disqualifying result)
+        ]
+    -- Ours beside the best of the rivals in each round; rounds without one of them have no ratio.
+    beside isRival best part found =
+      summaryMedian
+        <$> summarise
+          [ own / best others
+            | outcomes <- found,
+              let others = filter (> 0) (mapMaybe part (Map.elems (Map.filterWithKey (const . isRival) outcomes))),
+              not (null others),
+              Just own <- [Map.lookup "haskell" outcomes >>= part]
+          ]
+    rate = Just . requestsPerSecond
     named :: Layout -> Scenario -> Int -> Text -> Text
     named layout' scenario' count what =
       Text.unwords [scenarioText scenario', Text.pack (show count), "connections,", layoutText layout' <> ":", what]
     throughput layout' scenario' count bound =
-      [ atLeast (named layout' scenario' count "requests/s beside ASP.NET") bound (Just (notes [maybe "" (limitNote layout') mine, naiveNote])) $
-          (/) <$> (rate <$> mine) <*> (rate <$> theirs)
-      ]
+      [atLeast (named layout' scenario' count "requests/s beside ASP.NET") bound (Just (notes [maybe "" (limitNote layout') (ours layout' scenario' count), naiveNote])) ratio]
       where
-        mine = ours layout' scenario' count
-        theirs = peer layout' scenario' count
-        rate = summaryMean . summedRate
+        there = rounds layout' scenario' count
+        ratio = beside isPeer maximum rate there
         notes = Text.intercalate "; " . filter (not . Text.null)
         -- The tuned row is meant to be the best that C# can do; where it is not, our ratio to it
         -- flatters us.
-        naiveNote =
-          case List.sortOn negate [rate sum' | (name, sum') <- Map.toList (at layout' scenario' count), "dotnet" `Text.isPrefixOf` name, isNaive name] of
-            best : _ | Just ownRate <- rate <$> mine, maybe False ((< best) . rate) theirs -> "beside the naive design in C#, which is faster here, " <> Text.pack (fixed 2 (ownRate / best))
-            _ -> ""
+        naiveNote = case beside (\name -> "dotnet" `Text.isPrefixOf` name && isNaive name) maximum rate there of
+          Just found | maybe False (> found) ratio -> "beside the naive design in C#, which is faster here, " <> Text.pack (fixed 2 found)
+          _ -> ""
     naive layout' =
-      [ atLeast (named layout' Post count "requests/s beside the naive design") 5 Nothing $
-          (/) <$> (summaryMean . summedRate <$> ours layout' Post count) <*> (summaryMean . summedRate <$> Map.lookup "haskell-naive" (at layout' Post count))
+      [ atLeast (named layout' Post count "requests/s beside the naive design") 5 Nothing (beside (== "haskell-naive") maximum rate (rounds layout' Post count))
         | layout' == Pinned,
           count <- [10, 100],
           Map.member "haskell-naive" (at layout' Post count)
       ]
     tail' layout' =
       [ atMost (named layout' Mixed 20 "99.9 % of answers within, beside ASP.NET") 1.0 (rateNote <$> (ours layout' Mixed 20 >>= summedOpen)) $
-          (/) <$> (openP99_9 <$> (ours layout' Mixed 20 >>= summedOpen)) <*> (openP99_9 <$> (peer layout' Mixed 20 >>= summedOpen))
+          beside isPeer minimum (fmap p99_9 . openLoop) (rounds layout' Mixed 20)
       ]
     cpu layout' scenario' count =
       [ atMost (named layout' scenario' count "processor time per request beside ASP.NET") 0.8 Nothing $
-          (/) <$> (summaryMean . summedCpu <$> ours layout' scenario' count) <*> (summaryMean . summedCpu <$> peer layout' scenario' count)
+          beside isPeer minimum (Just . cpuPerRequest) (rounds layout' scenario' count)
       ]
     rateNote loop = "both at " <> Text.pack (fixed 0 (openRate loop)) <> " requests/s"
     -- Without pinning, Redis and the generator have no core of their own.
