@@ -28,6 +28,15 @@ spec = around_ (within 10) . describe "report" $ do
     let loaded = (measured "haskell" [] 2) {outcome = (outcome (measured "haskell" [] 2)) {openLoop = Just responses}}
     line "haskell" [measured "haskell" [] 1, loaded]
       `shouldContain` ["| haskell | 100 | 99 % | 1 | 11 | 13 | 14 | 15 | 16 | 200: 900, 404: 100 | 7 | 40 % |"]
+  it "marks a rate and a latency at which a generator was at its end, and no others" $ do
+    let busy wrk core sender = (measured "haskell" [] 1) {outcome = (outcome (measured "haskell" [] 1)) {generatorBusy = wrk, coresBusy = [core, 1], openLoop = Just responses {senderBusy = Just sender}}}
+        free one = one {cell = (cell one) {layout = Free}}
+        marked one = [any (text `Text.isInfixOf`) (line "haskell" [one]) | text <- ["| 1000* |", "| 15* |"]]
+    marked (busy 0.8 0.95 0.8) `shouldBe` [False, False]
+    marked (busy 0.81 0.95 0.8) `shouldBe` [True, False]
+    marked (busy 0.8 0.96 0.8) `shouldBe` [True, False]
+    marked (free (busy 0.8 0.96 0.8)) `shouldBe` [False, False]
+    marked (busy 0.8 0.95 0.81) `shouldBe` [False, True]
   it "reads raw results that are older than some of what they now have" $ do
     let old = "{\"requests\":9,\"wrong\":0,\"offered\":5,\"p50\":1,\"p90\":2,\"p99\":3,\"p99_9\":4,\"highest\":5}"
     eitherDecodeStrict old `shouldBe` Right (LoadResult 9 0 5 1 2 Nothing 3 4 5 Nothing Nothing Nothing Nothing)

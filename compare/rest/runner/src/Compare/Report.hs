@@ -62,10 +62,10 @@ groupTables :: [Result] -> [GroupTables]
 groupTables results =
   [ GroupTables
       { tablesKey = key,
-        tableReached = map reached rows <> map noNumber (Map.findWithDefault [] key without),
+        tableReached = map (reached layout') rows <> map noNumber (Map.findWithDefault [] key without),
         tableOpen = [responded name loop | (name, sum') <- rows, Just loop <- [summedOpen sum']]
       }
-    | key <- Map.keys (Map.union (void cells) (void without)),
+    | key@(_, layout', _, _) <- Map.keys (Map.union (void cells) (void without)),
       let rows = List.sortOn (negate . summaryMean . summedRate . snd) (Map.toList (Map.findWithDefault Map.empty key cells))
   ]
   where
@@ -73,10 +73,10 @@ groupTables results =
     without = uncounted results
     noNumber name = take (length header) (name : "none: invalid, see the end" : repeat "")
 
-reached :: (Text, Summed) -> [Text]
-reached (name, sum') =
+reached :: Layout -> (Text, Summed) -> [Text]
+reached layout' (name, sum') =
   [ name,
-    number 0 (summaryMean (summedRate sum')),
+    number 0 (summaryMean (summedRate sum')) <> mark (isBusy (summedGeneratorBusy sum') || (layout' == Pinned && any (> 0.95) (take 1 (summedCoreBusy sum')))),
     maybe "" (\(low, high) -> number 0 low <> "–" <> number 0 high) (summaryInterval (summedRate sum')),
     Text.pack (show (summaryCount (summedRate sum'))) <> (if summedLeftOut sum' > 0 then " (" <> Text.pack (show (summedLeftOut sum')) <> " invalid)" else ""),
     maybe "" share (summedWarm sum'),
@@ -97,12 +97,19 @@ responded name loop =
     number 0 (openP50 loop),
     maybe "" (number 0) (openP95 loop),
     number 0 (openP99 loop),
-    number 0 (openP99_9 loop),
+    number 0 (openP99_9 loop) <> mark (any isBusy (openBusy loop)),
     number 0 (openHighest loop),
     Text.intercalate ", " [status <> ": " <> Text.pack (show times) | (status, times) <- Map.toList (openStatuses loop)],
     maybe "" (number 0) (openSentLate loop),
     maybe "" share (openBusy loop)
   ]
+
+-- Whether a generator used so much of its core that it measured itself, too.
+isBusy :: Double -> Bool
+isBusy = (> 0.8)
+
+mark :: Bool -> Text
+mark full = if full then "*" else ""
 
 number :: Int -> Double -> Text
 number digits = Text.pack . fixed digits
@@ -134,6 +141,7 @@ textReport manifest results =
         [ ["", groupTitle (tablesKey group)] <> textTable header (tableReached group) <> textTable openHeader (tableOpen group)
           | group <- groupTables results
         ]
+      <> [aboutMarks]
       <> invalidLines results
       <> ["", "Goals, as ratios of this run:"]
       <> (if null (verdicts results) then [noGoals results] else goalLines (verdicts results))
@@ -175,6 +183,10 @@ aboutOpenLoop marked =
       marked "Sent late" <> " and " <> marked "generator busy" <> " say what of it may be the generator's. The closed loop's latency says only how long the queue was, and is in the raw results."
     ]
 
+-- The text about 'mark'.
+aboutMarks :: Text
+aboutMarks = "A * at a rate: wrk was busy for more than 80 % of a core, or the core that it shares with Redis was full, so the rate is a lower bound. At a p99.9: the generator of the open loop was as busy, so the latency is partly its own."
+
 -- | The report for a repository, in Markdown.
 markdownReport :: Map Text Text -> [Result] -> Text
 markdownReport manifest results =
@@ -192,7 +204,7 @@ markdownReport manifest results =
          ]
       <> ["", "## Where and how", ""]
       <> ["- " <> name <> ": " <> value | (name, value) <- Map.toList manifest]
-      <> ["", "Services in the order of their speed. *CPU µs/request* is the service's own processor time. " <> aboutOpenLoop (\term -> "*" <> term <> "*") <> " Where *wrk* was busy for more than 80 % of a core its numbers are a lower bound. *Failed* requests are in no rate: " <> aboutFailures (\term -> "*" <> term <> "*"), ""]
+      <> ["", "Services in the order of their speed. *CPU µs/request* is the service's own processor time. " <> aboutOpenLoop (\term -> "*" <> term <> "*") <> " " <> aboutMarks <> " *Failed* requests are in no rate: " <> aboutFailures (\term -> "*" <> term <> "*"), ""]
       <> concat
         [ ["### " <> groupTitle (tablesKey group), ""] <> markdownTable header (tableReached group) <> markdownTable openHeader (tableOpen group)
           | group <- groupTables results
@@ -215,7 +227,7 @@ htmlReport manifest results samples =
       charts results,
       [heading "All cells"],
       concatMap tables (groupTables results),
-      [said (aboutOpenLoop id), said ("Failed requests are in no rate: " <> aboutFailures id)],
+      [said (aboutOpenLoop id), said aboutMarks, said ("Failed requests are in no rate: " <> aboutFailures id)],
       map said (invalidLines results),
       if null samples then [] else [heading "By autocannon", said (Autocannon.aboutSamples id)],
       concat [[element "h3" [] [text title], tableOf Autocannon.sampleHeader (map (map text) rows)] | (title, rows) <- Autocannon.sampleGroups samples],
