@@ -5,7 +5,8 @@
 # one is certainly missed; "differential" holds our figures against those of
 # redis-benchmark; "moving" counts the reads at replicas that miss a key while its slot
 # moves. And the program's "campaign", which varies persistence, sizes, callers and more.
-# Further arguments are handed on.
+# Further arguments are handed on. All but "moving", which only counts, wait until no other
+# program keeps the machine busy (scripts/quiet.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/cabal-env.sh
@@ -30,4 +31,8 @@ campaign)
 esac
 
 cabal build -v1 "exe:$program"
+if [ "$mode" != moving ]; then
+  QUIET_IDLE="$(scripts/quiet.sh "$@")"
+  export QUIET_IDLE
+fi
 exec "$(cabal list-bin -v0 "exe:$program")" "$@"

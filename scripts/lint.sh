@@ -66,6 +66,7 @@ step() { # NAME COMMAND...
 step "layers" dev/check-layers.sh
 step "parameters" dev/check-parameters.py
 step "counting" timeout 60 dev/check-counting.sh
+step "quiet" timeout 60 dev/check-quiet.sh
 step "code in pages" dev/check-code.py
 step "commands in pages" dev/check-commands.py
 step "tests of figures" dev/figures-test.py -q

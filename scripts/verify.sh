@@ -12,6 +12,9 @@ cd "$(dirname "$0")/.."
 . scripts/cabal-env.sh
 . scripts/counting.sh
 
+# What is measured here shows that it works, not how fast it is, and need not wait for a quiet machine.
+export BUSY=1
+
 begun=$SECONDS
 cabal build -v1 all
 echo "== compiled: $((SECONDS - begun)) s"

@@ -26,9 +26,10 @@
 # SE_REDIS_DIR=FOLDER (several, with colons between) holds the assemblies of a
 # version of StackExchange.Redis: each is a row more where Redis is asked.
 # CONFORMANCE=0 leaves out the contract, for those who have just held the services to it.
+# BUSY=1 measures although other programs keep the machine busy (scripts/quiet.sh).
 #
 # Ends with the goals as ratios. Exit codes: 0 all met or none judged, 1 some missed, 2 the run
-# or a service broke its rules, 3 something is not installed.
+# or a service broke its rules or the machine did not become quiet, 3 something is not installed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/cabal-env.sh
@@ -172,7 +173,14 @@ if [ "${CONFORMANCE:-1}" = 1 ] && [ -z "$plan" ]; then
   [ -n "$held" ] || hold
 fi
 
+quiet() {
+  [ -z "$plan" ] || return 0
+  QUIET_IDLE="$(scripts/quiet.sh)"
+  export QUIET_IDLE
+}
+
 measure() { # a flag of the user's comes before the part's own, and wins
+  quiet
   "$compare" run "${flags[@]}" --out "$out" --haskell "$service" --generator "$generator" \
     --sql compare/rest/shared/statements.sql --scripts compare/rest/wrk "${rows[@]}" "$@" || exit 2
 }
@@ -205,6 +213,7 @@ autocannon)
     exit
   fi
   cabal build -v1 exe:rest-seed
+  quiet
   "$compare" manifest --out "$out" "${rows[@]}"
   SEED_PROGRAM="$(cabal list-bin -v0 exe:rest-seed)" compare/rest/autocannon.sh "$out" "$warmup" "$seconds" "$rounds" "${entries[@]}"
   ;;

@@ -7,8 +7,9 @@
 A private server is on core 0, "redis-client bench" on core 1: GETs of so many callers, each of whom
 waits for its reply, with the setting and without it, one after the other. The order of a round is
 random. Said is the ratio, with to without, of the pairs' rates and of their processor time for each
-command: the geometric mean and its 95 % interval. Raw data and table: results/checks/. The machine should be
-quiet. --check runs one short pair, and says no figures. Exit status: 0, or 2 if it could not be measured.
+command: the geometric mean and its 95 % interval. Raw data and table: results/checks/. It begins
+once no other program keeps the machine busy (scripts/quiet.sh). --check runs one short pair, and
+says no figures. Exit status: 0, or 2 if it could not be measured.
 """
 
 import argparse
@@ -50,6 +51,7 @@ def once(program, server, callers, setting, options, folder):
 
 def measure(options):
     program = builds.own_program("redis-client")
+    builds.quiet()
     cells = [(callers, setting) for callers in options.callers for setting in SETTINGS]
     found = {str(callers): {setting: [] for setting in SETTINGS} for callers in options.callers}
     order = random.Random(options.seed)

@@ -100,6 +100,7 @@ def programs(folder):
 def measure(options):
     with tempfile.TemporaryDirectory() as folder, contextlib.closing(Server(folder)) as server:
         both = {"ours": [options.ours], "hiredis": [options.theirs]} if options.ours else programs(folder)
+        builds.quiet()
         everything = [(name, way) for name in both for way in WAYS]
         found = {f"{name}/{way}": [] for name, way in everything}
         order = random.Random(options.seed)

@@ -11,8 +11,9 @@ number of callers with every allocation area (+RTS -A), in random order.
 
 Said are medians over the rounds: the seconds from the question to the first and to the last
 caller that is back, how many ran out of time, and the seconds in collections. Raw data and
-table: results/frozen/. The machine should be quiet, and the program built as a service would
-be: FROZEN_CABAL has flags for cabal. --check runs a few callers once, and says no figures.
+table: results/frozen/. It begins once no other program keeps the machine busy
+(scripts/quiet.sh). The program should be built as a service would be: FROZEN_CABAL has flags
+for cabal. --check runs a few callers once, and says no figures.
 Exit status: 0, or 2 if it could not be measured.
 """
 
@@ -72,6 +73,7 @@ def our_program():
 
 def measure(options):
     program = our_program()
+    builds.quiet()
     cells = [(callers, area) for callers in options.callers for area in options.areas]
     found = {f"{callers}/{area}": [] for callers, area in cells}
     order = random.Random(options.seed)

@@ -7,8 +7,9 @@
 Fifty callers, each of whom waits for its reply, share so many connections of "redis-client bench"; beside
 them "redis-benchmark" with fifty. Each run has a new private server, on core 0, with its files in a temporary
 folder (TMPDIR decides the disk); it does not rewrite its log meanwhile. The load is on core 1. The order of a
-round is random. Said are the medians, with the slowest and the fastest. Raw data and table: results/fsync/. The machine should be quiet. --check
-makes one short round, and says no figures. Exit status: 0, or 2 if it could not be measured.
+round is random. Said are the medians, with the slowest and the fastest. Raw data and table: results/fsync/. It begins
+once no other program keeps the machine busy (scripts/quiet.sh). --check makes one short round, and says no figures.
+Exit status: 0, or 2 if it could not be measured.
 """
 
 import argparse
@@ -62,6 +63,7 @@ def theirs(server, size, options):
 
 def measure(options):
     program = builds.own_program("redis-client")
+    builds.quiet()
     rows = [*map(str, options.connections), REFERENCE]
     found = {str(size): {row: [] for row in rows} for size in options.sizes}
     cells = [(size, row) for size in options.sizes for row in rows]

@@ -2,8 +2,10 @@
 
 import dataclasses
 import hashlib
+import os
 import pathlib
 import subprocess
+import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -25,6 +27,14 @@ def output(*arguments, where=ROOT):
     if done.returncode != 0:
         raise Trouble(f"{' '.join(map(str, arguments))}: {done.stderr.strip()}")
     return done.stdout.strip()
+
+
+def quiet():
+    """Waits, after everything is built, until no other program keeps the machine busy; ends the program if one goes on. What is kept names the idle share."""
+    done = subprocess.run([ROOT / "scripts" / "quiet.sh", *sys.argv[1:]], stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(done.returncode)
+    os.environ["QUIET_IDLE"] = done.stdout.strip()
 
 
 def commit_of(revision):

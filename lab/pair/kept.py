@@ -17,6 +17,7 @@ def about():
         "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         "machine": pair.machine(),
         "load": os.getloadavg(),
+        "idle_at_start": os.environ.get("QUIET_IDLE"),
         "compiler": builds.output("ghc", "--version"),
     }
 

@@ -7,7 +7,8 @@
 Old is the revision that is named, new is the working tree as it is. Each pair is
 one run of both, in random order, against the same servers; each round takes one
 pair of every row, in random order too, so that whatever the machine does meanwhile
-falls on all. Whether the load program counted right, the servers say after each run.
+falls on all. It begins once no other program keeps the machine busy (scripts/quiet.sh).
+Whether the load program counted right, the servers say after each run.
 
 Raw data and table: results/pairs/. Exit status: 0 no row failed, 1 a row did, 2 it
 could not be measured.
@@ -75,6 +76,7 @@ def measure(options):
         raise Trouble("the servers need core 0, the client core 1, and both taskset")
     sides = {"old": builds.revision_build(options.revision), "new": builds.tree_build(options.tree)}
     keeper = builds.own_program("pair-servers")
+    builds.quiet()
     count = 2 * options.pairs * len(options.rows)
     estimate = count * (options.seconds + WARMUP + OVERHEAD)
     say(f"{options.pairs} pairs of {len(options.rows)} rows: {count} runs, about {estimate / 60:.0f} minutes")
@@ -83,6 +85,7 @@ def measure(options):
         "old": sides["old"].about,
         "new": sides["new"].about,
         "machine": machine(),
+        "idle_at_start": os.environ["QUIET_IDLE"],
         "compiler": builds.output("ghc", "--version"),
         "settings": {
             "pairs": options.pairs,

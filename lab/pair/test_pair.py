@@ -8,6 +8,7 @@ sourced.
 import contextlib
 import io
 import math
+import os
 import pathlib
 import random
 import socket
@@ -145,6 +146,18 @@ class Load(unittest.TestCase):
     def test_a_load_without_a_server_fails(self):
         done = subprocess.run([self.build.load, "run", "server:1", "get", "1", "1", "0.1", "0.1"], capture_output=True, timeout=60)
         self.assertNotEqual(done.returncode, 0)
+
+
+class Quiet(unittest.TestCase):
+    def test_a_busy_machine_ends_the_program_with_the_status_of_the_script(self):
+        with mock.patch.object(builds.subprocess, "run", return_value=mock.Mock(returncode=2, stdout="")), self.assertRaises(SystemExit) as ended:
+            builds.quiet()
+        self.assertEqual(ended.exception.code, 2)
+
+    def test_what_is_kept_names_the_idle_share_that_was_seen(self):
+        with mock.patch.dict(os.environ), mock.patch.object(builds.subprocess, "run", return_value=mock.Mock(returncode=0, stdout="98.7 %\n")):
+            builds.quiet()
+            self.assertEqual(os.environ["QUIET_IDLE"], "98.7 %")
 
 
 class Orders(unittest.TestCase):

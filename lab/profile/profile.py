@@ -242,6 +242,7 @@ def main():
             if chosen.only != "get":
                 programs, seed = services(ROOT / "build/rest-profile"), builds.own_program("rest-seed")
                 cells += [(cell, name, lambda script=script, service=service: measure_rest(script, service, seed, chosen.seconds, folder)) for cell, script in RESTS.items() for name, service in programs.items()]
+            builds.quiet()
             for turn in range(chosen.rounds):
                 for cell, name, measure in cells if turn % 2 == 0 else reversed(cells):
                     micros, rate, parts, functions = measure()

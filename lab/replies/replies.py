@@ -193,6 +193,7 @@ def measure(options):
         programs.update((area, Program(area, core, ours, folder, "+RTS", f"-A{area}")) for area in ("1m", "4m"))
         for program in programs.values():
             stack.callback(program.close)
+        builds.quiet()
         everything = list(tasks(protocols, hiredis))
         runs = {}
         for name, program, line, counted in everything:

@@ -28,6 +28,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "pair"))
 
+import builds  # noqa: E402
 import lone  # noqa: E402
 from builds import Trouble  # noqa: E402
 
@@ -71,6 +72,7 @@ def main():
     if subprocess.run(["cabal", "build", "-v1", *flags, "redis-client:bench:scan"], cwd=ROOT, stdout=2).returncode != 0:
         sys.exit("our program does not build")
     ours = subprocess.run(["cabal", "list-bin", "-v0", *flags, "redis-client:bench:scan"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+    builds.quiet()
     counts = "--count" in subprocess.run([chosen.cli, "--help"], capture_output=True, text=True).stdout
     with tempfile.TemporaryDirectory() as folder:
         server = lone.Server(folder, "--enable-debug-command", "yes")

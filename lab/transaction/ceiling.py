@@ -24,6 +24,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "pair"))
 
+import builds  # noqa: E402
 import lone  # noqa: E402
 
 CALLERS = 256
@@ -59,6 +60,7 @@ def main():
         "alone": (ALONE, alone),
         "inside": (INSIDE, alone + len(b"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n")),
     }
+    builds.quiet()
     ratios, rates = [], {"alone": [], "inside": []}
     with tempfile.TemporaryDirectory() as folder, contextlib.closing(lone.Server(folder)) as server:
         for _ in range(chosen.rounds):

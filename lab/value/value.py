@@ -74,6 +74,7 @@ def main():
             try:
                 server.says("SETRANGE", "large", size - 1, "x")
                 programs = {"this library": our_program(), "hiredis": their_program(folder, chosen.hiredis)}
+                builds.quiet()
                 found = {name: [] for name in programs}
                 for _ in range(chosen.rounds):
                     for name in random.sample(list(programs), len(programs)):
