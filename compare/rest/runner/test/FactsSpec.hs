@@ -2,12 +2,14 @@
 module FactsSpec (spec) where
 
 import Compare.Facts (commandText, joinedFacts, noteManifest)
+import Control.Exception (bracket_)
 import Data.Aeson (decodeFileStrict)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Redis.TestKit.Wait (within)
+import System.Environment (setEnv, unsetEnv)
 import System.FilePath ((</>))
 import System.IO.Temp (withSystemTempDirectory)
 import Test.Hspec
@@ -26,6 +28,11 @@ spec = around_ (within 30) . describe "manifest" $ do
       -- 2026-11-25T17:40:00Z
       (Text.length <$> (Map.lookup "date" =<< manifest)) `shouldBe` Just 20
       (Map.member "command" <$> manifest) `shouldBe` Just True
+  it "names the idle share that the machine had before" $
+    withSystemTempDirectory "rest" $ \out -> do
+      bracket_ (setEnv "QUIET_IDLE" "98.7 %") (unsetEnv "QUIET_IDLE") (noteManifest out [])
+      manifest <- decodeFileStrict (out </> "manifest.json") :: IO (Maybe (Map Text Text))
+      (Map.lookup "idle at start" =<< manifest) `shouldBe` Just "98.7 %"
   it "names of the command what is no place on this machine" $
     commandText ["run", "--warmup", "5", "--out", "/tmp/out", "--haskell", "build/service", "--what", "quick", "--dotnet", "dotnet-1.2.6=/opt/service"]
       `shouldBe` "run --warmup 5 --what quick"

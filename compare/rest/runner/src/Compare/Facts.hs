@@ -57,6 +57,7 @@ noteManifest out dotnets = do
       <> [(name, version) | (name, Just version) <- versions]
       <> [("revision", revision) | Just revision <- [manifestRevision machine]]
       <> [("redis-server SHA-256", sum') | Just sum' <- [hash]]
+      <> [("idle at start", share) | Just share <- [Map.lookup "idle_at_start" (manifestFacts machine)]]
 
 -- | A command line without the flags whose values are paths on this machine.
 commandText :: [String] -> Text
