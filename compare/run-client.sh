@@ -7,10 +7,11 @@
 #   QUICK=1 compare/run-client.sh        a few cells, within six minutes
 #   FULL=1 compare/run-client.sh         the whole grid, most of a day
 #   CHECK=1 compare/run-client.sh        holds every peer to the protocol first
+#   BUSY=1 compare/run-client.sh         measures beside other programs (scripts/quiet.sh)
 #   SE_REDIS_DIR=DIR[:DIR...]            more versions of StackExchange.Redis
 #
 # Exit status: 0 every goal reached, 1 goals missed (each is named in the last
-# lines), 2 it could not be measured.
+# lines), 2 it could not be measured, or other programs kept the machine busy.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/cabal-env.sh

@@ -7,6 +7,7 @@ import Compare.MeasureSpec qualified
 import Compare.Ours.OptionsSpec qualified
 import Compare.Ours.RuntimeSpec qualified
 import Compare.PairSpec qualified
+import Compare.QuietSpec qualified
 import Compare.ReportSpec qualified
 import Compare.RowSpec qualified
 import Compare.SampleSpec qualified
@@ -23,6 +24,7 @@ main = hspec . around_ (within 60) $ do
   Compare.SampleSpec.spec
   Compare.ManifestSpec.spec
   Compare.PairSpec.spec
+  Compare.QuietSpec.spec
   Compare.MeasureSpec.spec
   Compare.GoalsSpec.spec
   Compare.ReportSpec.spec

@@ -45,8 +45,8 @@ modeParser :: Parser Mode
 modeParser =
   hsubparser $
     command "client" (info (CompareClients <$> clientOptions) (progDesc "Compare all peers at the cells of the workload files"))
-      <> command "pair" (info (ComparePair <$> pairOptions "comparison.json" 30) (progDesc "Compare with StackExchange.Redis: set, get, mixed"))
-      <> command "sweep" (info (Sweep <$> pairOptions "concurrency-tuning.json" 10) (progDesc "Sweep callers and connections of redis-client"))
+      <> command "pair" (info (ComparePair <$> pairOptions "comparison.json" 3.5) (progDesc "Compare with StackExchange.Redis: set, get, mixed; six minutes by default"))
+      <> command "sweep" (info (Sweep <$> pairOptions "concurrency-tuning.json" 1.2) (progDesc "Sweep 1 to 512 callers and 1 to 8 connections of redis-client; twenty minutes by default"))
 
 -- | Checks the numbers of the options; says what is wrong with them.
 modeProblem :: Mode -> Maybe String
@@ -63,6 +63,7 @@ modeProblem = \case
         <|> least "--value-size" 1 (pairValueSize options)
         <|> least "--connections" 1 (pairConnections options)
         <|> least "--in-flight" 1 (pairInFlight options)
+        <|> least "--iterations" 1 (pairIterations options)
         <|> positive "--duration" (pairDuration options)
     -- "key:" and the digits of the last of a hundred thousand keys.
     smallestKey = 9
@@ -85,7 +86,7 @@ clientOptions =
     <$> latest "compare" (strOption (long "compare" <> metavar "FOLDER" <> help "Where the peers and workloads are (default: compare)"))
     <*> some (strOption (long "workload" <> metavar "FILE" <> help "A grid of cells; may be repeated"))
     <*> windowOptions
-    <*> latest 5 (option auto (long "iterations" <> metavar "N" <> help "How often everything is repeated (default: 5)"))
+    <*> iterationsOption
     <*> many (strOption (long "row" <> metavar "TEXT" <> help "Only rows whose names contain this; may be repeated"))
     <*> latest "compare/results/client" (strOption (long "output" <> metavar "FOLDER" <> help "Where the results go"))
     <*> switch (long "append" <> help "Add to the results that are there")
@@ -98,6 +99,9 @@ windowOptions =
   Window
     <$> latest 1.5 (option auto (long "warmup" <> metavar "SECONDS" <> help "Before each measurement (default: 1.5)"))
     <*> latest 2 (option auto (long "duration" <> metavar "SECONDS" <> help "Of each measurement (default: 2)"))
+
+iterationsOption :: Parser Int
+iterationsOption = latest 5 (option auto (long "iterations" <> metavar "N" <> help "Turns: in each, everything is measured once (default: 5)"))
 
 -- The last option wins, so that other flags may follow a script's flags.
 latest :: a -> Parser a -> Parser a
@@ -116,5 +120,6 @@ pairOptions file seconds =
     <*> latest 256 (option auto (long "value-size" <> metavar "BYTES" <> help "(default: 256)"))
     <*> latest 1 (option auto (long "connections" <> metavar "N" <> help "Per server (default: 1)"))
     <*> latest 64 (option auto (long "in-flight" <> metavar "N" <> help "Callers of either side (default: 64)"))
-    <*> latest seconds (option auto (long "duration" <> metavar "SECONDS" <> help "Of each measurement"))
+    <*> iterationsOption
+    <*> latest seconds (option auto (long "duration" <> metavar "SECONDS" <> help ("Of each measurement (default: " <> show seconds <> ")")))
     <*> latest file (strOption (long "output" <> metavar "FILE" <> help "Where the results go"))

@@ -4,22 +4,24 @@ module Compare.Pair
   ( PairOptions (..),
     comparePair,
     sweep,
+    pairSeconds,
   )
 where
 
 import Compare.Cell
 import Compare.Measure
-import Compare.Plan (rowWindow, runSeconds)
+import Compare.Pair.Results
+import Compare.Plan (rowWindow, runSeconds, turns)
+import Compare.Quiet (whenQuiet)
 import Compare.Row
 import Compare.Sample
 import Compare.Servers
-import Control.Monad (forM, forM_)
-import Data.Aeson (Value, encode, object, (.=))
+import Control.Monad (forM, forM_, when)
+import Data.Aeson (Value, encode)
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Lazy qualified as Lazy
-import Data.List (isSuffixOf, sortOn)
+import Data.List (isSuffixOf)
 import Data.List.NonEmpty (NonEmpty (..))
-import Data.Ord (Down (..))
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Redis.Config qualified as Config
@@ -44,17 +46,20 @@ data PairOptions = PairOptions
     -- | Connections per server.
     pairConnections :: Int,
     pairInFlight :: Int,
-    -- | The seconds of each measurement; the warm-up is a tenth of that, and at least 1 s.
+    -- | The number of turns: everything is measured once in each.
+    pairIterations :: Int,
+    -- | The seconds of each measurement; the warm-up is a tenth of that, and at least 0.5 s.
     pairDuration :: Double,
     pairOutput :: FilePath
   }
   deriving stock (Eq, Show)
 
--- | Measures the operations per second of SET, GET and mixed. Prints a table on standard output and
--- writes a file. Returns 0 if and only if redis-client has at least 90 % of the best
--- StackExchange.Redis version in each. A second file beside it records how the numbers were made,
--- beginning with the server. An existing file is not overwritten.
-comparePair :: (String -> IO ()) -> (String -> Value) -> PairOptions -> IO ExitCode
+-- | Measures the operations per second of SET, GET and mixed, in turns of which each begins with
+-- another row. Prints a table on standard output and writes a file. Returns 0 if and only if
+-- redis-client has at least 90 % of the fastest StackExchange.Redis version in each. A second file
+-- beside it records how the numbers were made, beginning with the server. An existing file is not
+-- overwritten, and a busy machine is waited for. The second argument describes the machine.
+comparePair :: (String -> IO ()) -> IO (String -> Value) -> PairOptions -> IO ExitCode
 comparePair announce about options = unlessThere announce options $ do
   rows <- peers announce options ["client", "redis-client"]
   let ours = filter ((== Ours) . rowKind) rows
@@ -62,68 +67,40 @@ comparePair announce about options = unlessThere announce options $ do
   case (ours, theirs) of
     (_, []) -> ExitFailure 2 <$ announce "there is no StackExchange.Redis to compare with"
     ([], _) -> ExitFailure 2 <$ announce "redis-client could not be built"
-    (own : _, _) -> withTarget about options $ \run -> do
-      announceTime announce (3 * length (own : theirs)) (3 * sum (map (runSeconds (usualWindow options) . Just) (own : theirs)))
-      found <- forM [Set, GetHit, Mixed] $ \operation -> do
-        rates <- forM (own : theirs) $ \row -> do
+    (own : _, _) -> whenQuiet (pairCompareFolder options) $ do
+      let order turn = [(operation, row) | operation <- turns turn operations, row <- turns turn (own : theirs)]
+      announceTime announce options (map snd (order 0))
+      found <- inTurns about options $ \turn run ->
+        forM (order turn) $ \(operation, row) -> do
           rate <- run row operation (pairInFlight options) (pairConnections options)
-          announce (printf "%-6s %-28s %s" (operationName operation) (Text.unpack (rowName row)) (either Text.unpack (printf "%.0f/s") rate))
-          pure (rowName row, rate)
-        pure (operation, [(name, rate) | (name, Right rate) <- rates])
-      let results =
-            [ (operation, theirRate, name, ourRate)
-              | (operation, rates) <- found,
-                Just ourRate <- [lookup ourName rates],
-                (name, theirRate) : _ <- [sortOn (Down . snd) (filter ((/= ourName) . fst) rates)]
-            ]
-      Lazy.writeFile (pairOutput options) . encode $
-        [ object
-            [ "operation" .= operationName operation,
-              "se_redis_ops_per_sec" .= theirRate,
-              "se_redis_version" .= name,
-              "redis_client_ops_per_sec" .= ourRate,
-              "ratio_pct" .= (100 * ourRate / theirRate)
-            ]
-          | (operation, theirRate, name, ourRate) <- results
-        ]
-      putStrLn "+-----------+------------------------------+----------------+----------------+---------+"
-      putStrLn "| operation | best StackExchange.Redis     | its ops/s      | redis-client   | ratio   |"
-      putStrLn "+-----------+------------------------------+----------------+----------------+---------+"
-      forM_ results $ \(operation, theirRate, name, ourRate) ->
-        putStrLn (printf "| %-9s | %-28s | %14.0f | %14.0f | %6.1f%% |" (operationName operation) (Text.unpack name) theirRate ourRate (100 * ourRate / theirRate))
-      putStrLn "+-----------+------------------------------+----------------+----------------+---------+"
-      pure $ case () of
-        _
-          | length results < 3 -> ExitFailure 2
-          | all (\(_, theirRate, _, ourRate) -> ourRate >= 0.9 * theirRate) results -> ExitSuccess
-          | otherwise -> ExitFailure 1
+          announce (printf "turn %d: %-6s %-28s %s" (turn + 1) (operationName operation) (Text.unpack (rowName row)) (either Text.unpack (printf "%.0f/s") rate))
+          pure ((operation, rowName row), rate)
+      let results = compared found
+      Lazy.writeFile (pairOutput options) (encode (comparedDocument results))
+      mapM_ putStrLn (comparedTable results)
+      pure (comparedVerdict results)
 
--- | Measures the operations per second of redis-client with 1 to 64 waiting callers and 1, 2 and 4
--- connections. Prints a table on standard output, with the best of each operation last, and writes
--- files like 'comparePair'.
-sweep :: (String -> IO ()) -> (String -> Value) -> PairOptions -> IO ExitCode
+-- | Measures the operations per second of redis-client with 1 to 512 waiting callers and 1 to 8
+-- connections, in turns of which each begins at another part of that grid. Prints all on standard
+-- output, with the best of each operation last, and writes files like 'comparePair'.
+sweep :: (String -> IO ()) -> IO (String -> Value) -> PairOptions -> IO ExitCode
 sweep announce about options = unlessThere announce options $ do
   rows <- peers announce options ["redis-client"]
   case rows of
     [] -> ExitFailure 2 <$ announce "redis-client could not be built"
-    own : _ -> withTarget about options $ \run -> do
-      announceTime announce 63 (63 * runSeconds (usualWindow options) (Just own))
-      found <- forM [(operation, connections, callers) | operation <- [Set, GetHit, Mixed], connections <- [1, 2, 4], callers <- [1, 2, 4, 8, 16, 32, 64]] $
-        \(operation, connections, callers) -> do
-          rate <- run own operation callers connections
-          putStrLn (printf "%-6s %2d connections %3d threads  %s" (operationName operation) connections callers (either Text.unpack (printf "%10.0f/s") rate))
-          pure (operation, connections, callers, rate)
-      let good = [(operation, connections, callers, rate) | (operation, connections, callers, Right rate) <- found]
-      Lazy.writeFile (pairOutput options) . encode $
-        [ object ["operation" .= operationName operation, "mux_count" .= connections, "threads" .= callers, "ops_per_sec" .= rate]
-          | (operation, connections, callers, rate) <- good
-        ]
-      forM_ [Set, GetHit, Mixed] $ \wanted ->
-        case sortOn (\(_, _, _, rate) -> Down rate) [one | one@(operation, _, _, _) <- good, operation == wanted] of
-          (_, connections, callers, rate) : _ ->
-            putStrLn (printf "best %s: %d connections, %d threads: %.0f/s" (operationName wanted) connections callers rate)
-          [] -> pure ()
-      pure (if length good == length found then ExitSuccess else ExitFailure 2)
+    own : _ -> whenQuiet (pairCompareFolder options) $ do
+      let order = sweepOrder (pairIterations options)
+      announceTime announce options (own <$ order 0)
+      rated <- inTurns about options $ \turn run -> do
+        announce (printf "turn %d of %d" (turn + 1) (pairIterations options))
+        forM (order turn) $ \point -> do
+          rate <- run own (pointOperation point) (pointCallers point) (pointConnections point)
+          either (announce . Text.unpack) (const (pure ())) rate
+          pure (point, rate)
+      let found = inEveryTurn rated
+      Lazy.writeFile (pairOutput options) (encode (sweptDocument found))
+      mapM_ putStrLn (sweptLines found <> bestLines found)
+      pure (if length found == length (order 0) then ExitSuccess else ExitFailure 2)
 
 -- Existing results are kept.
 unlessThere :: (String -> IO ()) -> PairOptions -> IO ExitCode -> IO ExitCode
@@ -133,13 +110,18 @@ unlessThere announce options action = do
     then ExitFailure 2 <$ announce (pairOutput options <> " is there already and is not overwritten; give another --output")
     else createDirectoryIfMissing True (takeDirectory (pairOutput options)) >> action
 
-announceTime :: (String -> IO ()) -> Int -> Double -> IO ()
-announceTime announce count seconds =
-  announce (printf "%d measurements: about %.1f minutes" count (seconds / 60))
+-- Says how long it takes to run these rows in each turn.
+announceTime :: (String -> IO ()) -> PairOptions -> [Row] -> IO ()
+announceTime announce options rows =
+  announce (printf "%d measurements in %d turns: about %.1f minutes" (pairIterations options * length rows) (pairIterations options) (pairSeconds options rows / 60))
 
--- The warm-up is a tenth of the duration, but at least 1 s.
+-- | About how many seconds it takes to run these rows in each turn, with the start of the servers.
+pairSeconds :: PairOptions -> [Row] -> Double
+pairSeconds options rows = fromIntegral (pairIterations options) * (1 + sum (map (runSeconds (usualWindow options) . Just) rows))
+
+-- The warm-up is a tenth of the duration, but at least 0.5 s.
 usualWindow :: PairOptions -> Window
-usualWindow options = Window {windowWarmup = max 1 (pairDuration options / 10), windowDuration = pairDuration options}
+usualWindow options = Window {windowWarmup = max 0.5 (pairDuration options / 10), windowDuration = pairDuration options}
 
 peers :: (String -> IO ()) -> PairOptions -> [FilePath] -> IO [Row]
 peers announce options names = do
@@ -148,19 +130,29 @@ peers announce options names = do
   forM_ absent $ \one -> announce (Text.unpack (absentName one <> ": " <> absentWhy one))
   pure rows
 
--- Provides a filled server, and a function that runs a row on it: operations per second, or the
--- reason why there are none. It writes the manifest first.
-withTarget :: (String -> Value) -> PairOptions -> ((Row -> Operation -> Int -> Int -> IO (Either Text Double)) -> IO a) -> IO a
-withTarget about options action = case pairHost options of
-  Nothing -> withServers cell $ \servers -> do
-    serversVersion servers >>= note
-    action (run (pinned True cell) (serversAddress servers))
-  Just host -> do
-    note "one that was given"
-    fillKeys (config host) cell
-    action (run id (host, pairPort options))
+-- Runs a row: operation, callers, connections. Operations per second, or the reason why there are
+-- none.
+type Run = Row -> Operation -> Int -> Int -> IO (Either Text Double)
+
+-- Runs the action in each turn, numbered from 0, on fresh servers, or on the one that was given;
+-- they hold all keys. Writes the manifest in the first turn. The results are in the order of the
+-- turns.
+inTurns :: forall a. IO (String -> Value) -> PairOptions -> (Int -> Run -> IO [a]) -> IO [a]
+inTurns about options action = do
+  facts <- about
+  let noted turn server =
+        when (turn == 0) $ Lazy.writeFile (replaceExtension (pairOutput options) "manifest.json") (encode (facts server))
+  concat <$> mapM (once noted) [0 .. pairIterations options - 1]
   where
-    note = Lazy.writeFile (replaceExtension (pairOutput options) "manifest.json") . encode . about
+    once :: (Int -> String -> IO ()) -> Int -> IO [a]
+    once noted turn = case pairHost options of
+      Nothing -> withServers cell $ \servers -> do
+        serversVersion servers >>= noted turn
+        action turn (run (pinned True cell) (serversAddress servers))
+      Just host -> do
+        noted turn "one that was given"
+        fillKeys (config host) cell
+        action turn (run id (host, pairPort options))
     cell =
       Cell
         { cellPlace = if pairCluster options then Cluster else Standalone,
@@ -197,10 +189,3 @@ withTarget about options action = case pairHost options of
         { Config.credentialsUser = Nothing,
           Config.credentialsPassword = Config.toSecret (Char8.pack password)
         }
-
-operationName :: Operation -> String
-operationName = \case
-  GetHit -> "get"
-  GetMiss -> "get-miss"
-  Set -> "set"
-  Mixed -> "mixed"

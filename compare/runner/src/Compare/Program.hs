@@ -1,7 +1,7 @@
 -- | The runner: from a command line to results and an exit status.
 --
 -- 0: every goal was reached (or none was judged). 1: goals were missed; each is named. 2: the
--- measurement failed, or this library's own numbers are not valid.
+-- measurement failed, or this library's own numbers are not valid, or the machine stayed busy.
 module Compare.Program
   ( runProgram,
   )
@@ -15,6 +15,7 @@ import Compare.Measure
 import Compare.Options
 import Compare.Pair
 import Compare.Plan (plannedCell)
+import Compare.Quiet (whenQuiet)
 import Compare.Report.Figures
 import Compare.Report.Html
 import Compare.Report.Markdown
@@ -55,8 +56,8 @@ runProgram = do
   where
     carryOut = \case
       CompareClients options -> compareClients options
-      ComparePair options -> aboutThis >>= \about -> comparePair announce about options
-      Sweep options -> aboutThis >>= \about -> sweep announce about options
+      ComparePair options -> comparePair announce aboutThis options
+      Sweep options -> sweep announce aboutThis options
     described = info (modeParser <**> helper) (fullDesc <> progDesc "Compare redis-client with its peers")
 
 announce :: String -> IO ()
@@ -90,7 +91,7 @@ compareClients options
           else
             earlier >>= \case
               Left problem -> cannot problem
-              Right before -> do
+              Right before -> whenQuiet (clientCompareFolder options) $ do
                 -- Before the load, which would otherwise dominate the machine's facts.
                 about <- aboutThis
                 createDirectoryIfMissing True (clientOutput options)
