@@ -22,7 +22,7 @@ import Test.Hspec
 import Tool.Bench.Document hiding (Spec)
 import Tool.Bench.Document.Json (decodeDocument, documentValue)
 import Tool.Bench.Document.Totals (runOps)
-import Tool.Campaign.Workload (workloadName, workloads)
+import Tool.Campaign.Workload (benchArguments, findWorkload, workloadName, workloadReference, workloads)
 import Tool.ProgramSpec (oneLine, program, run')
 
 -- | A short campaign of two cells, once. The servers' files are in one folder, the results in
@@ -120,6 +120,12 @@ spec = parallel . describe "bench campaign" $ do
       [(Map.lookup "workload" (specAxes (runSpec run)), runProblems run) | run <- documentRuns document]
         `shouldBe` [(Just (Text.pack name), []) | name <- names]
       code `shouldBe` ExitSuccess
+
+  it "has SETs and GETs of one key, as redis-benchmark sends them by default" $
+    forM_ ["set", "get"] $ \test -> do
+      let found = findWorkload (test <> "-one-key")
+      benchArguments Nothing 10000 3 <$> found `shouldBe` Just ["--test", test, "--keys", "1", "--value-size", "3"]
+      (found >>= workloadReference) `shouldBe` Just test
 
   it "prints the plan and does nothing else" $
     inFolder $ \folder -> do

@@ -26,15 +26,16 @@ data Workload = Workload
     workloadReference :: Maybe String
   }
 
--- | All workloads: the named tests of @bench@, its usual mixture, and SETs of a single key, which
--- is what @redis-benchmark@ sends by default.
+-- | All workloads: the named tests of @bench@, its usual mixture, and SETs and GETs of a single key,
+-- which are what @redis-benchmark@ sends by default.
 workloads :: [Workload]
 workloads =
   [ Workload name (name `notElem` withoutValue) Nothing ["--test", name] (find (== name) ofRedisBenchmark)
     | (name, _) <- namedTests
   ]
     <> [ Workload "mixed" True Nothing ["--operation", "mixed"] Nothing,
-         Workload "set-one-key" True (Just 1) ["--test", "set"] (Just "set")
+         Workload "set-one-key" True (Just 1) ["--test", "set"] (Just "set"),
+         Workload "get-one-key" True (Just 1) ["--test", "get"] (Just "get")
        ]
 
 withoutValue, ofRedisBenchmark :: [String]
