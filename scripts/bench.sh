@@ -5,8 +5,8 @@
 # one is certainly missed; "differential" holds our figures against those of
 # redis-benchmark; "moving" counts the reads at replicas that miss a key while its slot
 # moves. And the program's "campaign", which varies persistence, sizes, callers and more.
-# Further arguments are handed on. All but "moving", which only counts, wait until no other
-# program keeps the machine busy (scripts/quiet.sh).
+# Further arguments are handed on. All but "suite", which is a first look and keeps nothing, and "moving",
+# which only counts, wait until no other program keeps the machine busy (scripts/quiet.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/cabal-env.sh
@@ -31,7 +31,7 @@ campaign)
 esac
 
 cabal build -v1 "exe:$program"
-if [ "$mode" != moving ]; then
+if [ "$mode" != suite ] && [ "$mode" != moving ]; then
   QUIET_IDLE="$(scripts/quiet.sh "$@")"
   export QUIET_IDLE
 fi
