@@ -16,6 +16,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/cabal-env.sh
 
+case "${ONLY:-whole}" in
+whole | participant | one-caller | network) ;;
+*)
+  echo "campaign: there is no part '$ONLY': whole, participant, one-caller or network" >&2
+  exit 2
+  ;;
+esac
 at="${AT:-$(date -u +%F-%H%M)}"
 disk="disk=${TMPDIR:-/tmp}"
 places="$disk"
