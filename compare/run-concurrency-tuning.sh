@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # How many callers and connections suit redis-client here: SET, GET and mixed
-# with 1, 2, 4 … 512 waiting threads and 1, 2, 4 and 8 connections, in five turns
+# with 1, 2, 4 … 4096 waiting threads and 1, 2, 4 and 8 connections, in five turns
 # of which each begins at another part of that grid. Says first how long that takes
-# (twenty minutes by default), prints the median and the range of each, then the
+# (half an hour by default), prints the median and the range of each, then the
 # best, with a warning where that lies at the edge of the grid.
 #
 #   compare/run-concurrency-tuning.sh [--host HOST --port PORT --password PASSWORD

@@ -131,7 +131,7 @@ data Point = Point
 
 -- | The connections and callers of the sweep: up to so many that fewer are best.
 grid :: [(Int, Int)]
-grid = [(connections, callers) | connections <- powersUpTo 8, callers <- powersUpTo 512]
+grid = [(connections, callers) | connections <- powersUpTo 8, callers <- powersUpTo 4096]
   where
     powersUpTo most = takeWhile (<= most) (iterate (* 2) 1)
 
