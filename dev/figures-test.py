@@ -5,6 +5,7 @@ from pathlib import Path
 
 from libraries import LINES, OURS, Key, Report, by_clock, first_cells, headline, is_native, is_other, measured, standing, title_of, waiting
 from runs import RESULTS, Run
+from services import in_one_sentence, in_services, measured_services, scenarios
 
 LANGUAGES = {OURS: "Haskell", "hiredis": "C", "StackExchange.Redis 1": "C#", "StackExchange.Redis 2": "C#", "redigo": "Go"}
 USUAL = dict.fromkeys(LANGUAGES, "1")
@@ -26,6 +27,21 @@ def report(rates: dict[Key, dict[str, list[float]]], versions: dict[str, str] = 
 def whole(ours: float, other: float, versions: dict[str, str] = USUAL) -> Report:
     """A run that has all rows of the README, at one rate each."""
     return report({key: {OURS: [ours], "redigo": [other], "hiredis": [1000]} for _, key in LINES}, versions)
+
+
+def service_run(name: str, rounds: list[tuple[float, float, float, float]], dotnet: str = "10", layout: str = "Pinned") -> Run:
+    """A run of the services with one scenario: in each round our rate and p99.9, and those of one in C#."""
+    cells = [
+        {
+            "cell": {"topology": "Standalone", "layout": layout, "scenario": "post", "connections": 10, "row": row, "iteration": turn},
+            "facts": {"warm-up": "12"},
+            "outcome": {"problems": [], "requestsPerSecond": rate, "cpuPerRequest": 1, "openLoop": {"p99_9": tail}},
+        }
+        for turn, (ours, own, theirs, other) in enumerate(rounds)
+        for row, rate, tail in (("haskell", ours, own), ("dotnet-1", theirs, other))
+    ]
+    raw = RESULTS / name / "cells.jsonl"
+    return Run("REST", raw, raw, "2026-01-01", {}, "", {"manifest": {"dotnet": dotnet}, "cells": cells})
 
 
 class Figures(unittest.TestCase):
@@ -58,13 +74,13 @@ class Figures(unittest.TestCase):
         self.assertEqual(len({title_of(key) for key in keys}), len(keys))
         self.assertEqual(title_of(waiting(16, key_size=512, connections=4)), "standalone: GET hit, 512 B, 16 callers, keys of 512 B, 4 connections")
 
-    def test_the_line_on_speed_says_where_ours_is_behind(self):
+    def test_the_line_on_speed_has_every_row_beside_both(self):
         said = headline([whole(110, 100)])
-        self.assertTrue(said.startswith("ahead of the fastest client that is not in C with 1 caller (10 %), with 16 callers (10 %),"), said)
-        self.assertIn("; behind hiredis, which is in C, with 1 caller (809 %)", said)
-        said = headline([whole(50, 100)])
-        self.assertNotIn("ahead", said)
-        self.assertTrue(said.startswith("behind the fastest client that is not in C with 1 caller (100 %)"), said)
+        self.assertEqual(
+            said,
+            "1.10 times the rate of the fastest client that is not in C with 1 caller, 1.10 with 16, 1.10 with 256, 1.10 in batches and 1.10 with 256 on five primaries; "
+            "beside hiredis, which is in C, 0.11, 0.11, 0.11, 0.11 and 0.11",
+        )
 
     def test_a_mark_stands_where_half_of_the_turns_were_lost(self):
         key = waiting(1)
@@ -82,6 +98,25 @@ class Figures(unittest.TestCase):
 
     def test_a_run_says_how_fast_one_caller_of_c_was_by_the_clock(self):
         self.assertEqual(by_clock([whole(90, 100), whole(90, 100)]), "tsc 1.0 to 1.0 k/s (two runs)")
+
+    def test_services_are_pooled_by_their_runs(self):
+        first, second = service_run("a", [(200, 9, 100, 10), (200, 9, 100, 10)]), service_run("b", [(120, 50, 100, 10), (110, 5, 100, 10)])
+        found = scenarios(measured_services([first, second]), "one Redis, a core each")
+        self.assertEqual([scenario.rates.ratios for scenario in found], [[2, 1.15]])
+        self.assertEqual((found[0].tails.won, found[0].tails.count, found[0].tails.ratios), (3, 4, [0.9, 2.75]))
+        self.assertIn("1.57 to 1.57 times the requests", in_one_sentence([first, second]))
+        self.assertIn("longer in 1 of 1", in_one_sentence([first, second]))
+
+    def test_services_beside_another_dotnet_are_not_pooled(self):
+        old, new = service_run("a", [(200, 9, 100, 10)], dotnet="9"), service_run("b", [(120, 9, 100, 10)])
+        self.assertEqual([run.name for run, _ in measured_services([old, new])], ["b"])
+
+    def test_a_place_that_the_newest_run_lacks_is_shown_from_those_that_have_it(self):
+        old, new = service_run("a", [(200, 9, 100, 10)], layout="Free"), service_run("b", [(120, 9, 100, 10)])
+        said = "\n".join(in_services([old, new]))
+        self.assertIn("**2.00** (2.00–2.00), 1 of 1 rounds", said)
+        self.assertIn("**1.20** (1.20–1.20), 1 of 1 rounds", said)
+        self.assertIn("of the two runs beside", said)
 
 
 if __name__ == "__main__":

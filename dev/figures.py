@@ -13,7 +13,7 @@ from pathlib import Path
 
 import campaign_page
 import gate_page
-from libraries import DARK, LIGHT, Report, LINES, by_clock, by_run, compared, first_cells, headline, is_other, lines, measured, not_in_clusters, picture, polling, spelled, surroundings, title_of, versions
+from libraries import DARK, LIGHT, Report, LINES, by_clock, by_run, compared, first_cells, headline, is_other, lines, measured, not_in_clusters, picture, polling, several, surroundings, title_of, versions
 from runs import FACTS, ROOT, Run, charts, every_run, pack, unpacked
 from services import autocannon_lines, in_one_sentence, in_services, service_lines
 
@@ -33,18 +33,14 @@ def readme_block(reports: list[Report], services: list[Run]) -> str:
         *compared(reports, LINES, "GETs of 512 bytes"),
         "",
         f"Rates and processor time per command are of [one run]({where}/COMPARISON-client.md) ([raw data]({where}/raw.json), {newest.run.date}). **Bold** is our rate divided by that of the",
-        f"fastest such client in the same turn: the median of the {many(reports)} with today's versions of all clients, their range, and the turns won (▼: half or fewer).",
+        f"fastest such client in the same turn: the median of the {several(len(reports))} with today's versions of all clients, their range, and the turns won (▼: half or fewer).",
         in_one_sentence(services),
     ])
 
 
-def many(reports: list[Report]) -> str:
-    return f"{spelled(len(reports))} run{'s' if len(reports) > 1 else ''}"
-
-
 def fast_line(page: str, reports: list[Report]) -> str:
     """The README with its line on speed."""
-    line = f"- **[Fast](#speed)**: in the median of {many(reports)} {headline(reports)}."
+    line = f"- **[Fast](#speed)**: {headline(reports)} (medians of {several(len(reports))})."
     text, count = re.subn(r"^- \*\*\[Fast\]\(#speed\)\*\*: .*$", line, page, flags=re.MULTILINE)
     if count != 1:
         sys.exit("README.md has no one line on speed")
@@ -64,7 +60,7 @@ def summary_block(reports: list[Report], services: list[Run], gates: list[Run]) 
         "",
         *compared(reports, cells, "the client's rate"),
         "",
-        f"**Bold** is of the {many(reports)} beside the same clients in today's versions: {', '.join(report.run.name for report in reports)}. ▼: ours was ahead in half of the turns or fewer.",
+        f"**Bold** is of the {several(len(reports))} beside the same clients in today's versions: {', '.join(report.run.name for report in reports)}. ▼: ours was ahead in half of the turns or fewer.",
         f"*The best client that is not C* is of {', '.join(names(newest))} ([versions](#the-libraries-alone)).",
         "",
         "### In a REST service",

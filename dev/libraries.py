@@ -158,6 +158,10 @@ def spelled(count: int) -> str:
     return dict(enumerate("none one two three four five six seven eight nine ten".split())).get(count, str(count))
 
 
+def several(count: int) -> str:
+    return f"{spelled(count)} run{'s' if count > 1 else ''}"
+
+
 def rate_of(turns: Turns) -> float:
     return statistics.median(sample.rate for sample in turns.values())
 
@@ -214,28 +218,33 @@ def title_of(key: Key) -> str:
 
 @dataclass
 class Standing:
-    """Ours beside a kind of client in all of these runs that have the cell."""
+    """Ours beside others in several runs: the ratio of each, and how many of their turns or rounds were won."""
 
     ratios: list[float]
     won: int
-    turns: int
+    count: int
+    what: str = "turns"
 
     @property
     def ratio(self) -> float:
         return statistics.median(self.ratios)
 
     def __str__(self) -> str:
-        """Marked where ours was not ahead in more than half of the turns."""
-        mark = "▼ " if 2 * self.won <= self.turns else ""
-        return f"{mark}**{self.ratio:.2f}** ({min(self.ratios):.2f}–{max(self.ratios):.2f}), {self.won} of {self.turns} turns"
+        """Marked where ours did not win more than half."""
+        mark = "▼ " if 2 * self.won <= self.count else ""
+        return f"{mark}**{self.ratio:.2f}** ({min(self.ratios):.2f}–{max(self.ratios):.2f}), {self.won} of {self.count} {self.what}"
 
 
 def standing(reports: list[Report], key: Key, wanted) -> Standing | None:
-    runs = [ratios for report in reports if (ratios := report.ratios(key, wanted))]
-    if not runs:
-        return None
-    turns = [ratio for ratios in runs for ratio in ratios]
-    return Standing([statistics.median(ratios) for ratios in runs], sum(ratio > 1 for ratio in turns), len(turns))
+    """Ours beside a kind of client in all of these runs that have the cell."""
+    return standing_of([report.ratios(key, wanted) for report in reports], lambda ratio: ratio > 1)
+
+
+def standing_of(runs: list[list[float]], won, what: str = "turns") -> Standing | None:
+    """The standing by the ratios of each run's turns."""
+    known = [ratios for ratios in runs if ratios]
+    turns = [ratio for ratios in known for ratio in ratios]
+    return Standing([statistics.median(ratios) for ratios in known], sum(map(won, turns)), len(turns), what) if known else None
 
 
 def beside(reports: list[Report], key: Key, wanted) -> str:
@@ -268,23 +277,13 @@ def measured(reports: list[Report]) -> list[Report]:
     return [report for report in whole if report.peers == whole[-1].peers]
 
 
-def lead(ratio: float) -> str:
-    """By how much the faster of two is ahead of the other."""
-    return f"{round(100 * (max(ratio, 1 / ratio) - 1)) or 'under 1'} %"
-
-
 def headline(reports: list[Report]) -> str:
-    """Where ours is ahead at the rows of the README and where it is behind, and by how much."""
-    short = ["with 1 caller", "with 16 callers", "with 256 callers", "in batches", "with 256 callers on five primaries"]
-    ahead, behind, behind_native = [], [], []
-    for title, (_, key) in zip(short, LINES):
-        other, native = (standing(reports, key, wanted).ratio for wanted in (is_other, is_native))
-        (ahead if other > 1 else behind).append(f"{title} ({lead(other)})")
-        if native <= 1:
-            behind_native.append(f"{title} ({lead(native)})")
-    fastest = "the fastest client that is not in C"
-    parts = [(f"ahead of {fastest}", ahead), ("behind it" if ahead else f"behind {fastest}", behind), ("behind hiredis, which is in C,", behind_native)]
-    return "; ".join(f"{verdict} {enumerated(where)}" for verdict, where in parts if where)
+    """The rows of the README in one sentence: beside the best that is not C, and beside C."""
+    where = ["with 1 caller", "with 16", "with 256", "in batches", "with 256 on five primaries"]
+    other, native = ([f"{standing(reports, key, wanted).ratio:.2f}" for _, key in LINES] for wanted in (is_other, is_native))
+    first, *rest = [f"{ratio} {at}" for ratio, at in zip(other, where)]
+    first = first.replace(" ", " times the rate of the fastest client that is not in C ", 1)
+    return f"{first}, {enumerated(rest)}; beside hiredis, which is in C, {enumerated(native)}"
 
 
 def enumerated(parts: list[str]) -> str:

@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from libraries import FULL, spread
+from libraries import FULL, Standing, several, spread, standing_of
 from runs import ROOT, Run, text_of
 
 SCENARIOS = {"single": "GET one", "list": "GET list", "post": "POST", "mixed": "mixed"}
@@ -160,43 +160,84 @@ def autocannon_lines(run: Run) -> list[str]:
     return out
 
 
-def newest_of_places(runs: list[Run]) -> dict[str, tuple[Run, list[Service]]]:
-    """The newest run of each place that has ratios."""
-    newest: dict[str, tuple[Run, list[Service]]] = {}
-    for run in runs:
-        found = services_of(run)
-        for place in PLACES.values():
-            cells = [cell for cell in found if cell.place == place and cell.rates]
-            if cells:
-                newest[place] = run, cells
-    return newest
+def sides(run: Run) -> tuple:
+    """The rows in C# of a run, and the .NET that they ran on."""
+    rows = {one["cell"]["row"] for one in run.document["cells"]}
+    return run.document["manifest"].get("dotnet"), frozenset(row for row in rows if row.startswith("dotnet") and not row.endswith("-naive"))
+
+
+def measured_services(runs: list[Run]) -> list[tuple[Run, list[Service]]]:
+    """The runs that have ratios, beside the same services in C# as the newest of them."""
+    whole = [(run, found) for run in runs if (found := [cell for cell in services_of(run) if cell.rates])]
+    return [(run, found) for run, found in whole if sides(run) == sides(whole[-1][0])]
+
+
+@dataclass
+class Scenario:
+    """A cell of several runs, the oldest first."""
+
+    services: list[Service]
+
+    @property
+    def newest(self) -> Service:
+        return self.services[-1]
+
+    @property
+    def rates(self) -> Standing:
+        return standing_of([service.rates for service in self.services], lambda ratio: ratio > 1, "rounds")
+
+    @property
+    def tails(self) -> Standing | None:
+        return standing_of([service.ratios(tail, min) for service in self.services], lambda ratio: ratio < 1, "rounds")
+
+    @property
+    def costs(self) -> Standing:
+        return standing_of([service.ratios(cost, min) for service in self.services], lambda ratio: ratio < 1, "rounds")
+
+    @property
+    def line(self) -> str:
+        newest = self.newest
+        fastest = newest.name(rate, max)
+        mine = statistics.median(rate(ours) for ours, _ in newest.rounds), statistics.median(cost(ours) for ours, _ in newest.rounds)
+        theirs = newest.median(fastest, rate), newest.median(fastest, cost)
+        shown = [f"{one / 1000:.1f} k/s, {each:.0f} µs" for one, each in (mine, theirs)]
+        columns = [newest.title, f"{shown[0]}{newest.mark(loop_full)}", f"{fastest.removeprefix('dotnet-')}: {shown[1]}", self.rates, self.tails or "–", self.costs]
+        return "| " + " | ".join(map(str, columns)) + " |"
+
+
+def scenarios(known: list[tuple[Run, list[Service]]], place: str) -> list[Scenario]:
+    """What these runs have of a place, in the order of the newest."""
+    cells = [service for _, found in reversed(known) for service in found if service.place == place]
+    titles = dict.fromkeys(service.title for service in cells)
+    return [Scenario([service for service in reversed(cells) if service.title == title]) for title in titles]
 
 
 def in_services(runs: list[Run]) -> list[str]:
-    """For each place the range over its scenarios, rate beside latency; and where ours keeps more waiting."""
-    out = ["| | run | rate, ours ÷ the faster C# | p99.9, ours ÷ the lower | rounds ahead in rate | worst round of all runs |", "|---|---|--:|--:|--:|--:|"]
-    newest = newest_of_places(runs)
-    longer: list[str] = []
-    for place in filter(newest.get, PLACES.values()):
-        run, cells = newest[place]
-        rates = [statistics.median(cell.rates) for cell in cells]
-        tails = [statistics.median(found) for cell in cells if (found := cell.ratios(tail, min))]
-        every = [ratio for cell in cells for ratio in cell.rates]
-        worst = min(ratio for each in runs for cell in services_of(each) if cell.place == place for ratio in cell.rates)
-        page = "../" + run.report.relative_to(ROOT).as_posix()
-        tailed = f"{min(tails):.2f} to {max(tails):.2f}" if tails else "–"
-        out.append(f"| {place} | [{run.date}]({page}) | {min(rates):.2f} to {max(rates):.2f} | {tailed} | {sum(one > 1 for one in every)} of {len(every)} | {worst:.2f} |")
-        longer += [f"{cell.title}, {place} ({statistics.median(found):.2f})" for cell in cells if (found := cell.ratios(tail, min)) and statistics.median(found) > 1]
-    if longer:
-        out += ["", f"Ours has the longer p99.9 in {'; '.join(longer)}."]
+    """The scenarios of each place: rate, latency and processor time."""
+    known = measured_services(runs)
+    out: list[str] = []
+    for place in PLACES.values():
+        found = scenarios(known, place)
+        if not found:
+            continue
+        worst = min(ratio for run in runs for cell in services_of(run) if cell.place == place for ratio in cell.rates)
+        out += [f"| {place} | haskell | the faster C# | rate, ours ÷ the faster C# | p99.9, ours ÷ the lower | processor time, ours ÷ the lower |", "|---|--:|--:|---|---|---|"]
+        out += [scenario.line for scenario in found]
+        out += ["", f"The worst round of all runs had {worst:.2f} of the rate.", ""]
+    names = [run.name for run, _ in known]
+    out += [f"**Bold** is of the {several(len(names))} beside today's services in C#: {', '.join(names)}; rates and processor time per request are of the newest that has the place.",
+            "▼: ours was behind in half of the rounds or more. Shorter is better for p99.9 and processor time. \*: a lower bound, [as below](#in-a-service)."]
     return out
 
 
 def in_one_sentence(runs: list[Run]) -> str:
-    """What the README says of it: the medians of all scenarios in all places, lowest and highest."""
-    newest = newest_of_places(runs)
-    cells = [cell for place in filter(newest.get, PLACES.values()) for cell in newest[place][1]]
-    rates = [statistics.median(cell.rates) for cell in cells]
-    tails = [statistics.median(found) for cell in cells if (found := cell.ratios(tail, min))]
-    tailed = f"; its p99.9 is {min(tails):.2f} to {max(tails):.2f} times as long (shorter is better, [by scenario](docs/speed.md#in-a-service))" if tails else ""
-    return f"A REST service answers {min(rates):.2f} to {max(rates):.2f} times the requests of one in ASP.NET Core{tailed}."
+    """What the README says of it: the ratios of all scenarios in all places, lowest and highest."""
+    known = measured_services(runs)
+    found = [scenario for place in PLACES.values() for scenario in scenarios(known, place)]
+    rates = [scenario.rates.ratio for scenario in found]
+    tails = [scenario.tails.ratio for scenario in found if scenario.tails]
+    longer = sum(ratio > 1 for ratio in tails)
+    return (
+        f"A REST service answers {min(rates):.2f} to {max(rates):.2f} times the requests of one in ASP.NET Core; its p99.9 is {min(tails):.2f} to {max(tails):.2f} times as long, "
+        f"longer in {longer} of {len(tails)} [scenarios](docs/speed.md#in-a-rest-service)."
+    )
