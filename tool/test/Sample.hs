@@ -39,7 +39,8 @@ sample =
               referenceP99 = 0.9,
               referenceCpuPerOp = 206,
               referenceCommands = 5000,
-              referenceArguments = ["redis-benchmark"]
+              referenceArguments = ["redis-benchmark"],
+              referenceTurns = Just [900, 1000, 1100]
             }
     }
 
@@ -230,7 +231,7 @@ anyServer :: Gen ServerFacts
 anyServer = ServerFacts <$> word <*> arbitrary <*> maybeOf word <*> named word <*> maybeOf anyClock <*> few word
 
 anyReference :: Gen Reference
-anyReference = Reference <$> arbitrary <*> arbitrary <*> arbitrary <*> arbitrary <*> arbitrary <*> few word
+anyReference = Reference <$> arbitrary <*> arbitrary <*> arbitrary <*> arbitrary <*> arbitrary <*> few word <*> maybeOf (few arbitrary)
 
 anyIteration :: Gen Iteration
 anyIteration =

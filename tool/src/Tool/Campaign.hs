@@ -10,7 +10,7 @@ import Control.Exception (bracket_)
 import Control.Monad (filterM, unless, when)
 import Data.Foldable (for_)
 import Data.Functor ((<&>))
-import Data.List (intercalate, nub, sort)
+import Data.List (intercalate, nub, sort, sortOn)
 import Data.List.NonEmpty (NonEmpty (..))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
@@ -207,7 +207,7 @@ conclude store options (start, delaying) planned failures = do
             { runIterations = concatMap runIterations runs,
               runNotes = nub (concatMap runNotes runs),
               runProblems = nub (concatMap runProblems runs) <> unlike found,
-              runReference = median' (mapMaybe runReference runs)
+              runReference = middle (mapMaybe runReference runs)
             }
     -- Windows that were measured in different ways do not belong to one cell.
     unlike documents =
@@ -229,10 +229,10 @@ conclude store options (start, delaying) planned failures = do
     several :: Eq a => [a] -> Bool
     several values = or (zipWith (/=) values (drop 1 values))
     soaked run = run {runName = "soak " <> runName run}
-    -- The median of the references, by rate.
-    median' references =
-      let found = Map.elems (Map.fromList [(referenceOpsPerSecond it, it) | it <- references])
-       in listToMaybe (drop ((length found - 1) `div` 2) found)
+    -- The median of the references, by rate, with the rates of all.
+    middle references =
+      listToMaybe (drop ((length references - 1) `div` 2) (sortOn referenceOpsPerSecond references)) <&> \found ->
+        found {referenceTurns = Just (map referenceOpsPerSecond references)}
     notes =
       map Text.pack $
         planCuts planned

@@ -8,6 +8,7 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Lazy qualified as Lazy
 import Data.List (intercalate, isInfixOf, sort)
 import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe)
 import Data.Text qualified as Text
 import Every (every)
 import Redis.TestKit.Wait (eventually)
@@ -254,6 +255,15 @@ spec = parallel . describe "bench campaign" $ do
       said `shouldSatisfy` ("INVALID: its numbers do not agree: total_ops is 1" `isInfixOf`)
       found <- problems
       found `shouldSatisfy` any ("total_ops is 1" `Text.isInfixOf`)
+
+  it "keeps the rate of each run of redis-benchmark" $
+    inFolder $ \folder -> do
+      (code, _, _) <- run' (smallBut folder [("--iterations", "2"), ("--persist", "none")] <> ["--reference"])
+      code `shouldBe` ExitSuccess
+      [found] <- map runReference . documentRuns <$> readDocument (folder </> "out" </> "campaign.json")
+      let turns = fromMaybe [] (found >>= referenceTurns)
+      length turns `shouldBe` 2
+      (referenceOpsPerSecond <$> found) `shouldBe` Just (minimum turns)
 
   it "says why there is no reference" $
     inFolder $ \folder -> do

@@ -185,7 +185,9 @@ data Reference = Reference
     referenceP99 :: Double,
     referenceCpuPerOp :: Double,
     referenceCommands :: Int,
-    referenceArguments :: [Text]
+    referenceArguments :: [Text],
+    -- | The rates of all runs of which this one is the median, in their order; 'Nothing' for a single run.
+    referenceTurns :: Maybe [Double]
   }
   deriving stock (Eq, Show)
 

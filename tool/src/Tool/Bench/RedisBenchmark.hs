@@ -117,7 +117,8 @@ runCounted commands benchmark = do
               referenceP99 = p99,
               referenceCpuPerOp = fromIntegral (after - before) / fromIntegral commands,
               referenceCommands = commands,
-              referenceArguments = map Text.pack (program : arguments)
+              referenceArguments = map Text.pack (program : arguments),
+              referenceTurns = Nothing
             }
       Nothing -> failed "said nothing that can be read" (problem <> output)
   where

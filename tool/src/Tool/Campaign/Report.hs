@@ -157,6 +157,13 @@ rate run = case runRates run of
   where
     perSecond = thousands . round
 
+-- | The rate of redis-benchmark: the median of its runs, with the slowest and the fastest.
+referenceRate :: Reference -> String
+referenceRate found = perSecond (referenceOpsPerSecond found) <> maybe "" range (referenceTurns found)
+  where
+    range turns = " (" <> perSecond (minimum turns) <> "–" <> perSecond (maximum turns) <> ")"
+    perSecond = thousands . round
+
 row :: [String] -> String
 row cells = "| " <> intercalate " | " cells <> " |"
 
@@ -169,12 +176,11 @@ allCells runs =
   where
     columns =
       ["p50", "p99", "p99.9", "max", "client CPU µs/op", "client's share of its processors"]
-    reached = thousands . round . referenceOpsPerSecond
     compared = any (isJust . runReference) runs
     cells run =
       row $
         [Text.unpack (runName run <> mark run), rate run]
-          <> [maybe "" reached (runReference run) | compared]
+          <> [maybe "" referenceRate (runReference run) | compared]
           <> map (duration . (`percentileOf` run)) [50, 99, 99.9]
           <> [duration (Histogram.maximumValue (runService run))]
           <> [fixed 2 (runCpuPerOp run / 1000), maybe "" percent (highestTrust trustCpuShare run)]
@@ -331,12 +337,10 @@ cellTable runs =
         text
         ( [runName run <> mark run, Text.pack (thousands (round (runRate run)))]
             <> [latency share run | share <- [50, 99, 99.9, 100]]
-            <> [format Nanoseconds (runCpuPerOp run), maybe "" reached (runReference run)]
+            <> [format Nanoseconds (runCpuPerOp run), maybe "" (Text.pack . referenceRate) (runReference run)]
         )
       | run <- runs
     ]
-  where
-    reached = Text.pack . thousands . round . referenceOpsPerSecond
 
 -- * Views
 

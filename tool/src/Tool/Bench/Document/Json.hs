@@ -254,6 +254,7 @@ instance Coded Reference where
         <*> field "cpu_ns_per_op" "Processor time of its process per command." referenceCpuPerOp
         <*> field "total_ops" "Number of commands." referenceCommands
         <*> field "command" "Command line of redis-benchmark." referenceArguments
+        <*> field "turns_ops_per_sec" "Commands per second of each run, if this is the median of several." referenceTurns
 
 instance Coded Iteration where
   codec =
