@@ -7,7 +7,7 @@ from libraries import LINES, OURS, Key, Report, by_clock, first_cells, headline,
 from runs import RESULTS, Run
 from services import in_one_sentence, in_services, measured_services, scenarios
 
-LANGUAGES = {OURS: "Haskell", "hiredis": "C", "StackExchange.Redis 1": "C#", "StackExchange.Redis 2": "C#", "redigo": "Go"}
+LANGUAGES = {OURS: "Haskell", "hedis": "Haskell", "hiredis": "C", "StackExchange.Redis 1": "C#", "StackExchange.Redis 2": "C#", "redigo": "Go"}
 USUAL = dict.fromkeys(LANGUAGES, "1")
 
 
@@ -26,7 +26,7 @@ def report(rates: dict[Key, dict[str, list[float]]], versions: dict[str, str] = 
 
 def whole(ours: float, other: float, versions: dict[str, str] = USUAL) -> Report:
     """A run that has all rows of the README, at one rate each."""
-    return report({key: {OURS: [ours], "redigo": [other], "hiredis": [1000]} for _, key in LINES}, versions)
+    return report({key: {OURS: [ours], "redigo": [other], "hiredis": [1000], "hedis": [10]} for _, key in LINES}, versions)
 
 
 def service_run(name: str, rounds: list[tuple[float, float, float, float]], dotnet: str = "10", layout: str = "Pinned") -> Run:
@@ -78,8 +78,8 @@ class Figures(unittest.TestCase):
         said = headline([whole(110, 100)])
         self.assertEqual(
             said,
-            "1.10 times the rate of the fastest client that is not in C with 1 caller, 1.10 with 16, 1.10 with 256, 1.10 in batches and 1.10 with 256 on five primaries; "
-            "beside hiredis, which is in C, 0.11, 0.11, 0.11, 0.11 and 0.11",
+            "11.00 to 11.00 times the rate of hedis 1. Beside the fastest client that is not in C, and beside hiredis, which is: "
+            "1.10 and 0.11 with 1 caller, 1.10 and 0.11 with 16, 1.10 and 0.11 with 256, 1.10 and 0.11 in batches, 1.10 and 0.11 with 256 on five primaries",
         )
 
     def test_a_mark_stands_where_half_of_the_turns_were_lost(self):
@@ -105,7 +105,7 @@ class Figures(unittest.TestCase):
         self.assertEqual([scenario.rates.ratios for scenario in found], [[2, 1.15]])
         self.assertEqual((found[0].tails.won, found[0].tails.count, found[0].tails.ratios), (3, 4, [0.9, 2.75]))
         self.assertIn("1.57 to 1.57 times the requests", in_one_sentence([first, second]))
-        self.assertIn("longer in 1 of 1", in_one_sentence([first, second]))
+        self.assertIn("shorter in 0 of 1", in_one_sentence([first, second]))
 
     def test_services_beside_another_dotnet_are_not_pooled(self):
         old, new = service_run("a", [(200, 9, 100, 10)], dotnet="9"), service_run("b", [(120, 9, 100, 10)])

@@ -32,8 +32,9 @@ def readme_block(reports: list[Report], services: list[Run]) -> str:
         "",
         *compared(reports, LINES, "GETs of 512 bytes"),
         "",
-        f"Rates and processor time per command are of [one run]({where}/COMPARISON-client.md) ([raw data]({where}/raw.json), {newest.run.date}). **Bold** is our rate divided by that of the",
-        f"fastest such client in the same turn: the median of the {several(len(reports))} with today's versions of all clients, their range, and the turns won (▼: half or fewer).",
+        f"**Bold** is our rate ÷ that of the fastest such client in the same turn: the median of the {several(len(reports))} with today's versions of all clients. Then come the lowest and the highest",
+        f"run, and the turns that ours won (▼: half or fewer). Rates and processor time are of the newest run ([raw data]({where}/raw.json), {newest.run.date}). Server and client have one core",
+        "each. With few callers redis-client polls, and uses its whole core; hiredis sleeps ([how to read it](docs/speed.md#how-to-read-it)).",
         in_one_sentence(services),
     ])
 

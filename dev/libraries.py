@@ -261,7 +261,7 @@ def beside(reports: list[Report], key: Key, wanted) -> str:
 def compared(reports: list[Report], cells: list[tuple[str, Key]], corner: str) -> list[str]:
     """The table that the README and the summary of docs/speed.md share."""
     out = [
-        f"| {corner} | redis-client | ÷ the best client that is not C | ÷ the better hiredis (C) | ÷ hedis |",
+        f"| {corner} | redis-client:<br>rate, CPU per command | ÷ the best client that is not C | ÷ the better hiredis (C) | ÷ hedis |",
         "|---|--:|---|---|---|",
     ]
     for title, key in cells:
@@ -278,16 +278,12 @@ def measured(reports: list[Report]) -> list[Report]:
 
 
 def headline(reports: list[Report]) -> str:
-    """The rows of the README in one sentence: beside the best that is not C, and beside C."""
+    """The rows of the README in two sentences: beside hedis, and beside the best that is not C and C."""
     where = ["with 1 caller", "with 16", "with 256", "in batches", "with 256 on five primaries"]
-    other, native = ([f"{standing(reports, key, wanted).ratio:.2f}" for _, key in LINES] for wanted in (is_other, is_native))
-    first, *rest = [f"{ratio} {at}" for ratio, at in zip(other, where)]
-    first = first.replace(" ", " times the rate of the fastest client that is not in C ", 1)
-    return f"{first}, {enumerated(rest)}; beside hiredis, which is in C, {enumerated(native)}"
-
-
-def enumerated(parts: list[str]) -> str:
-    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
+    hedis = [found.ratio for _, key in LINES if (found := standing(reports, key, is_hedis))]
+    version = reports[-1].rows["hedis"]["version"]
+    pairs = [" and ".join(f"{standing(reports, key, wanted).ratio:.2f}" for wanted in (is_other, is_native)) + f" {at}" for at, (_, key) in zip(where, LINES)]
+    return f"{min(hedis):.2f} to {max(hedis):.2f} times the rate of hedis {version}. Beside the fastest client that is not in C, and beside hiredis, which is: {', '.join(pairs)}"
 
 
 def surroundings(report: Report) -> str:

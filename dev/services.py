@@ -236,8 +236,8 @@ def in_one_sentence(runs: list[Run]) -> str:
     found = [scenario for place in PLACES.values() for scenario in scenarios(known, place)]
     rates = [scenario.rates.ratio for scenario in found]
     tails = [scenario.tails.ratio for scenario in found if scenario.tails]
-    longer = sum(ratio > 1 for ratio in tails)
+    shorter = sum(ratio < 1 for ratio in tails)
     return (
-        f"A REST service answers {min(rates):.2f} to {max(rates):.2f} times the requests of one in ASP.NET Core; its p99.9 is {min(tails):.2f} to {max(tails):.2f} times as long, "
-        f"longer in {longer} of {len(tails)} [scenarios](docs/speed.md#in-a-rest-service)."
+        f"A REST service answers {min(rates):.2f} to {max(rates):.2f} times the requests of one in ASP.NET Core; its p99.9 is shorter in {shorter} of {len(tails)} "
+        "[scenarios](docs/speed.md#in-a-rest-service)."
     )

@@ -47,7 +47,8 @@ introduction covers =
   [ "# Commands",
     "",
     "Every command and subcommand that Redis 7.0, 8.0 and 8.6 and Valkey 9.1 know, and the functions of",
-    "`Redis.Commands` that make it: " <> counted run <> ". `make coverage` writes this page from the",
+    "`Redis.Commands` that make it: " <> counted run <> ", and " <> counted covers <> " with those below. It refuses the others,",
+    "which are for replication, debugging and the servers themselves. `make coverage` writes this page from the",
     "tests' cases and from what the servers say of their commands.",
     "",
     "There are " <> show (length beyond) <> " more, of Redis 8.8 and 8.10. They are made from the documentation of these servers, and were",
@@ -74,7 +75,7 @@ introduction covers =
   where
     run = filter (not . onlyDocumented) covers
     beyond = filter onlyDocumented covers
-    counted some = "the client offers " <> show (length (filter (offered . coveredOffer) some)) <> " of " <> show (length some)
+    counted some = show (length (filter (offered . coveredOffer) some)) <> " of " <> show (length some)
     offered = \case
       Refused _ -> False
       Missing -> False
