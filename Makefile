@@ -74,7 +74,7 @@ compare-client: setup ## Compare the libraries alone with their peers; QUICK=1: 
 compare-rest: setup ## Compare two REST services, ours and one in C#; QUICK=1: 6 minutes
 	@compare/rest/run.sh
 
-campaign: setup ## Measure what keeping the data costs, as a series on AWS did: three and a quarter hours; AT= goes on with one, ONLY= measures a part
+campaign: setup ## Measure what keeping the data costs, as a series on AWS did: three and a half hours; AT= goes on with one, ONLY= measures a part
 	@$(if $(AT),AT="$(AT)") $(if $(ONLY),ONLY="$(ONLY)") scripts/campaign.sh
 
 campaign-smoke: setup ## Run a whole campaign, small, and write its report
