@@ -162,7 +162,7 @@ data Part kept fetch = Part
 
 -- | One command that was read.
 data CacheEntry kept fetch = CacheEntry
-  { entryTicket :: EntryVersion,
+  { entryOwnVersion :: EntryVersion,
     entryArguments :: ShortByteString,
     entryKey :: ShortByteString,
     entrySlot :: Int,
@@ -206,7 +206,7 @@ cacheEntries = foldl' (\sum' part -> sum' + partEntries part) 0 . cacheParts
 
 -- | Everything that further steps depend on, for one command.
 data CacheState kept fetch = CacheState
-  { stateEntryMap :: [(Endpoint, EntryVersion, Either fetch (Int, kept))],
+  { stateEntries :: [(Endpoint, EntryVersion, Either fetch (Int, kept))],
     stateMinimalVersions :: [(Int, EntryVersion)],
     stateNext :: EntryVersion
   }
@@ -216,8 +216,8 @@ data CacheState kept fetch = CacheState
 cacheState :: Cache kept fetch -> CacheState kept fetch
 cacheState Cache {cacheParts, cacheMinimalVersions, cacheNext} =
   CacheState
-    { stateEntryMap =
-        [ (from, entryTicket entry, state)
+    { stateEntries =
+        [ (from, entryOwnVersion entry, state)
           | (from, part) <- Map.toList cacheParts,
             entries <- IntMap.elems (partEntryMap part),
             entry <- entries,
@@ -258,7 +258,7 @@ find Source {sourceNode, sourceHash, sourceRequest} cache = go (entriesAt source
 
 -- | Whether the entry's slot has moved since it was placed.
 isGone :: Cache kept fetch -> CacheEntry kept fetch -> Bool
-isGone cache entry = maybe False (entryTicket entry <) (IntMap.lookup (entrySlot entry) (cacheMinimalVersions cache))
+isGone cache entry = maybe False (entryOwnVersion entry <) (IntMap.lookup (entrySlot entry) (cacheMinimalVersions cache))
 {-# INLINE isGone #-}
 
 -- | Whether there is any reading of these keys from a node.
@@ -274,9 +274,9 @@ data Placed kept fetch
 
 -- | Places a placeholder, unless there is one, or a kept reply will do.
 place :: Source -> (kept -> Bool) -> fetch -> Cache kept fetch -> (Cache kept fetch, Placed kept fetch)
-place source@Source {sourceNode, sourceHash, sourceRequest, sourceKey} willDo' fetch cache =
+place source@Source {sourceNode, sourceHash, sourceRequest, sourceKey} suits fetch cache =
   case find source cache of
-    Here kept | willDo' kept -> (cache, Has kept)
+    Here kept | suits kept -> (cache, Has kept)
     OnItsWay other -> (cache, Joins other)
     _ -> (counted (onPart sourceNode added (supersede source cache)) {cacheNext = entryVersion + 1}, Leads entryVersion)
   where
@@ -284,7 +284,7 @@ place source@Source {sourceNode, sourceHash, sourceRequest, sourceKey} willDo' f
     key = toShort sourceKey
     entry =
       CacheEntry
-        { entryTicket = entryVersion,
+        { entryOwnVersion = entryVersion,
           entryArguments = requestKept sourceRequest,
           entryKey = key,
           entrySlot = slotNumber (keySlot sourceKey),
@@ -317,7 +317,7 @@ fill source@Source {sourceNode, sourceHash} entryVersion bytes reply cache =
     Nothing -> (late, Late)
   where
     position = cacheNext cache
-    isIt entry = entryTicket entry == entryVersion
+    isIt entry = entryOwnVersion entry == entryVersion
     isFetching entry = isIt entry && not (isKept entry)
     late = counting (\counts -> counts {countLate = countLate counts + 1}) (supersede source cache)
     kept part =
@@ -330,7 +330,7 @@ fill source@Source {sourceNode, sourceHash} entryVersion bytes reply cache =
     become entry = if isIt entry then entry {entryState = Stored position bytes reply} else entry
 
 abandon :: Source -> EntryVersion -> Cache kept fetch -> Cache kept fetch
-abandon Source {sourceNode, sourceHash} entryVersion = dropEntry sourceNode sourceHash ((== entryVersion) . entryTicket)
+abandon Source {sourceNode, sourceHash} entryVersion = dropEntry sourceNode sourceHash ((== entryVersion) . entryOwnVersion)
 
 supersede :: Source -> Cache kept fetch -> Cache kept fetch
 supersede Source {sourceNode, sourceHash, sourceRequest} = dropEntry sourceNode sourceHash ((`requestIs` sourceRequest) . entryArguments)
@@ -343,7 +343,7 @@ invalidate from keys cache = foldl' changed cache keys
       Nothing -> before
       Just entries ->
         counting (\counts -> counts {countInvalidated = countInvalidated counts + IntMap.size entries}) $
-          IntMap.foldlWithKey' (\rest entryVersion hash -> dropEntry from hash ((== entryVersion) . entryTicket) rest) before entries
+          IntMap.foldlWithKey' (\rest entryVersion hash -> dropEntry from hash ((== entryVersion) . entryOwnVersion) rest) before entries
 
 flush :: Endpoint -> Cache kept fetch -> Cache kept fetch
 flush from cache = case Map.lookup from (cacheParts cache) of
@@ -371,7 +371,7 @@ oldest :: Cache kept fetch -> Maybe (Oldest kept)
 oldest cache = do
   (from, part) <- largest
   ((hash, entryVersion), _) <- IntMap.minView (partQueue part)
-  let kept = case List.find ((== entryVersion) . entryTicket) (entriesAt from hash cache) of
+  let kept = case List.find ((== entryVersion) . entryOwnVersion) (entriesAt from hash cache) of
         Just entry | not (isGone cache entry), Stored _ _ one <- entryState entry -> Just one
         _ -> Nothing
   pure Oldest {oldestFrom = from, oldestHash = hash, oldestVersion = entryVersion, oldestKept = kept}
@@ -385,12 +385,12 @@ evict Oldest {oldestFrom, oldestHash, oldestVersion} cache
   | cacheBytes after == cacheBytes cache = cache
   | otherwise = counting (\counts -> counts {countEvicted = countEvicted counts + 1}) after
   where
-    after = dropEntry oldestFrom oldestHash (\entry -> entryTicket entry == oldestVersion && isKept entry) cache
+    after = dropEntry oldestFrom oldestHash (\entry -> entryOwnVersion entry == oldestVersion && isKept entry) cache
 
 -- | Makes a reply the youngest instead of evicting it.
 spare :: Oldest kept -> Cache kept fetch -> Cache kept fetch
 spare Oldest {oldestFrom, oldestHash, oldestVersion} cache =
-  case [position | CacheEntry {entryTicket, entryState = Stored position _ _} <- entriesAt oldestFrom oldestHash cache, entryTicket == oldestVersion] of
+  case [position | CacheEntry {entryOwnVersion, entryState = Stored position _ _} <- entriesAt oldestFrom oldestHash cache, entryOwnVersion == oldestVersion] of
     position : _ -> (onPart oldestFrom (requeued position) cache) {cacheNext = youngest + 1}
     [] -> cache
   where
@@ -401,7 +401,7 @@ spare Oldest {oldestFrom, oldestHash, oldestVersion} cache =
           partEntryMap = IntMap.adjust (eachNow become) oldestHash (partEntryMap part)
         }
     become entry = case entryState entry of
-      Stored _ size kept | entryTicket entry == oldestVersion -> entry {entryState = Stored youngest size kept}
+      Stored _ size kept | entryOwnVersion entry == oldestVersion -> entry {entryState = Stored youngest size kept}
       _ -> entry
 
 -- | Maps over a list and evaluates every element at once: an unevaluated element would hold
@@ -439,7 +439,7 @@ dropEntry from hash unwanted cache = case List.partition unwanted (entriesAt fro
             }
      in (onPart from without cache) {cacheBytes = cacheBytes cache - size}
   where
-    unlisted keys CacheEntry {entryKey, entryTicket} = Map.update (nonEmpty . IntMap.delete entryTicket) entryKey keys
+    unlisted keys CacheEntry {entryKey, entryOwnVersion} = Map.update (nonEmpty . IntMap.delete entryOwnVersion) entryKey keys
     nonEmpty entryVersions = if IntMap.null entryVersions then Nothing else Just entryVersions
 
 data Kept = Kept

@@ -401,8 +401,8 @@ perform engine actions = do
       Finish call failed -> Nothing <$ conclude engine call (Left failed)
       Perform call effect -> Nothing <$ carryOut cluster (deadlineBegan (callDeadline call)) effect
       Expire call unsent sent -> do
-        ashore <- changePhase call Unsent Cancelled
-        Nothing <$ conclude engine call (Left (if ashore then unsent else sent))
+        cancelled <- changePhase call Unsent Cancelled
+        Nothing <$ conclude engine call (Left (if cancelled then unsent else sent))
 
     leave uncovered number call target = do
       void (changePhase call Sent Unsent)
@@ -426,13 +426,13 @@ perform engine actions = do
 -- | Adds commands to a node's resend queue, and starts a thread for it if none runs.
 launch :: RetryEngine -> ResendKey -> Seq Resend -> IO ()
 launch engine key resends = do
-  isFirst <- atomicModifyIORef' outboxes (\known -> (Map.insertWith (flip (<>)) key resends known, Map.notMember key known))
+  isFirst <- atomicModifyIORef' queues (\known -> (Map.insertWith (flip (<>)) key resends known, Map.notMember key known))
   when isFirst . void $ spawn ("redis resend " <> renderEndpoint (fst key)) work
   where
-    outboxes = engineResendQueues engine
+    queues = engineResendQueues engine
 
     work = do
-      batch <- atomicModifyIORef' outboxes $ \known -> case Map.lookup key known of
+      batch <- atomicModifyIORef' queues $ \known -> case Map.lookup key known of
         Just waiting | not (Seq.null waiting) -> (Map.insert key Seq.empty known, waiting)
         _ -> (Map.delete key known, Seq.empty)
       unless (Seq.null batch) $ do

@@ -20,7 +20,7 @@
 -- | 'Opened' | everything that waits on that pub/sub connection is asked for |
 -- | 'NotOpened', 'Lost' | everything on the pub/sub connection waits, and owes a gap; ordinary channels go elsewhere |
 -- | 'Said' | an answer; a confirmation pays the gap |
--- | @Tick@ | pub/sub connections are tried again, probed, and given up when silent |
+-- | @Tick@ | pub/sub connections are tried again, probed, and given up when silent; topics that were refused for now are asked for again; news is asked for if a topic has no node |
 --
 -- __The pending gap.__ A topic that was confirmed and is not any more owes its subscribers a gap. The
 -- gap begins at the last moment before which everything published has certainly come: when the last

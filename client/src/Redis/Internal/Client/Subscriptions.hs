@@ -434,7 +434,7 @@ carry subscriptions group = \case
   OpenPubSub pubSub number -> do
     connection <- Connection <$> newTVarIO Nothing <*> newTVarIO Nothing
     atomically (modifyTVar' (groupConnections group) (IntMap.insert number connection))
-    void (spawn ("redis listen " <> renderEndpoint (pubSubEndpoint pubSub)) (onFailure subscriptions group connection pubSub number))
+    void (spawn ("redis listen " <> renderEndpoint (pubSubEndpoint pubSub)) (runConnection subscriptions group connection pubSub number))
   Send number questions -> onConnection number $ \connection ->
     readTVarIO (connectionListener connection) >>= traverse_ (\listener -> traverse_ (say listener . requestBytes . questionRequest) questions)
   HangUp number cause -> onConnection number (`dropConnection` cause)
@@ -444,8 +444,8 @@ carry subscriptions group = \case
     onConnection number act = readTVarIO (groupConnections group) >>= traverse_ act . IntMap.lookup number
 
 -- | The thread of a connection: opens it, reads until its end, and steps the machine.
-onFailure :: Subscriptions -> Group -> Connection -> PubSubConnection -> Int -> IO ()
-onFailure subscriptions group connection pubSub number = do
+runConnection :: Subscriptions -> Group -> Connection -> PubSubConnection -> Int -> IO ()
+runConnection subscriptions group connection pubSub number = do
   began <- preciseNanos
   -- No exception may keep the group waiting for an event.
   try (openWire setup Purpose {purposeUse = SharedFor ForPrimary, purposeGone = unwanted} endpoint) >>= \case

@@ -101,8 +101,8 @@ isCurrent store issue
 newestAndFresh :: CredentialStore -> IO (Maybe Issue, Issue -> Bool)
 newestAndFresh store = do
   now <- preciseNanos
-  (newest, turn) <- atomically ((,) <$> readTVar (storeNewest store) <*> readTVar (storeRound store))
-  pure (newest, \issue -> issueRound issue == turn && maybe True (now <) (renewalOf issue))
+  (newest, current) <- atomically ((,) <$> readTVar (storeNewest store) <*> readTVar (storeRound store))
+  pure (newest, \issue -> issueRound issue == current && maybe True (now <) (renewalOf issue))
 
 -- | Whether credentials were issued for this request or for an earlier one.
 data Origin
@@ -227,15 +227,15 @@ following store mux Follower {followerEndpoint, followerRound} = wait
         _ -> renew known
 
     renew known = do
-      turn <- readTVarIO (storeRound store)
+      current <- readTVarIO (storeRound store)
       asked <- preciseNanos
-      let since = if followingSince known > 0 && turn == followingRound known then followingSince known else asked
+      let since = if followingSince known > 0 && current == followingRound known then followingSince known else asked
           limit = configConnectTimeout config
           tooLong = Left (CredentialsFailed ("the action issued none within " <> show limit <> " s"))
       -- Limited, because new connections wait for the action.
       fresh <- try (within (Just limit) (obtainFor store (newerThan (issueNumber (followingIssue known)) since)))
       case either (Left . CredentialsFailed . displayException @SomeException) (fromMaybe tooLong) fresh of
-        Left cause -> failed known {followingRound = turn} (Just cause)
+        Left cause -> failed known {followingRound = current} (Just cause)
         Right issue -> sayAnew known issue
 
     sayAnew known issue = do
@@ -275,14 +275,14 @@ retrying config lifetime = Backoff {backoffFirst = min (backoffFirst (configBack
 -- not used again. Blocks until each connection has been answered or has ended.
 renewAll :: CredentialStore -> IO [(Endpoint, ConnectionCause)]
 renewAll store = do
-  (turn, followers) <- atomically $ do
-    turn <- stateTVar (storeRound store) (\before -> (before + 1, before + 1))
-    (,) turn <$> readTVar (storeFollowers store)
-  outcomes <- atomically (traverse (outcome turn) (Map.toList followers))
+  (current, followers) <- atomically $ do
+    current <- stateTVar (storeRound store) (\before -> (before + 1, before + 1))
+    (,) current <$> readTVar (storeFollowers store)
+  outcomes <- atomically (traverse (outcome current) (Map.toList followers))
   pure (mapMaybe (\(follower, cause) -> (,) (followerEndpoint follower) <$> cause) outcomes)
   where
-    outcome turn (key, follower) = do
+    outcome current (key, follower) = do
       lives <- Map.member key <$> readTVar (storeFollowers store)
       (had, cause) <- readTVar (followerRound follower)
-      check (not lives || had >= turn)
-      pure (follower, if had >= turn then cause else Nothing)
+      check (not lives || had >= current)
+      pure (follower, if had >= current then cause else Nothing)

@@ -72,7 +72,7 @@ data ClusterClient = ClusterClient
     clusterSentinelSetup :: ConnectionSetup,
     -- | The sentinels that are listened to, each with the number of its listener.
     clusterHearing :: TVar (Map.Map Endpoint Int),
-    clusterReport :: IORef Snapshot,
+    clusterSnapshot :: IORef Snapshot,
     -- | The events that the driver has yet to handle.
     clusterMail :: TBQueue Event,
     -- | Counts published maps and ended refreshes. Stays the same once the client is closed.
@@ -154,7 +154,7 @@ makeClusterClient clusterSetup clusterSentinelSetup = fixIO $ \cluster -> do
         | isJust clusterReads = clusterSetup {setupOnPush = watched, setupOnAnswers = hasAnswered}
         | otherwise = clusterSetup
   clusterMail <- newTBQueueIO mailboxSize
-  clusterReport <- newIORef Snapshot {snapshotMap = emptySlotMap, snapshotShards = arrayFromList [], snapshotOnly = Nothing}
+  clusterSnapshot <- newIORef Snapshot {snapshotMap = emptySlotMap, snapshotShards = arrayFromList [], snapshotOnly = Nothing}
   clusterNews <- newTVarIO 0
   clusterReasons <- newIORef (0, [])
   clusterHealth <- newIORef Map.empty
@@ -167,7 +167,7 @@ makeClusterClient clusterSetup clusterSentinelSetup = fixIO $ \cluster -> do
   let nobodyIn = observeConnection (configHooks clusterConfig) . NobodyInZone
       probeSetup =
         ProbeSetup
-          { probeMap = snapshotMap <$> readIORef clusterReport,
+          { probeMap = snapshotMap <$> readIORef clusterSnapshot,
             probeNews = readTVar clusterNews,
             probeStopped = readTVar clusterStop,
             probePool = \replica endpoint -> fmap (nodePoolFor (if replica then ForReplica else ForPrimary)) <$> knownNode clusterNodes endpoint,
@@ -184,7 +184,7 @@ makeClusterClient clusterSetup clusterSentinelSetup = fixIO $ \cluster -> do
         clusterReads,
         clusterSentinelSetup,
         clusterHearing,
-        clusterReport,
+        clusterSnapshot,
         clusterMail,
         clusterNews,
         clusterReasons,
@@ -228,11 +228,11 @@ tellCluster :: ClusterClient -> Trigger -> IO ()
 tellCluster cluster trigger = case configTopology (clusterConfig cluster) of
   Standalone configured -> mask_ $ do
     let next snapshot = snapshotOnly snapshot >>= \shard -> fixedStep configured (nodeEndpoint (destinationNode (shardOwner shard))) trigger
-    other <- next <$> readIORef (clusterReport cluster)
+    other <- next <$> readIORef (clusterSnapshot cluster)
     for_ other $ \endpoint ->
       snapshotOf cluster (groupMap endpoint []) >>= \made ->
         for_ made $ \after -> do
-          isNews <- atomicModifyIORef' (clusterReport cluster) (\current -> if next current == other then (after, True) else (current, False))
+          isNews <- atomicModifyIORef' (clusterSnapshot cluster) (\current -> if next current == other then (after, True) else (current, False))
           when isNews (announce cluster)
   _ -> void (offer (clusterMail cluster) (Triggered trigger))
 
@@ -256,7 +256,7 @@ clusterZones cluster = do
 
 -- | The map that commands are routed by. Never blocks.
 currentSlotMap :: ClusterClient -> IO SlotMap
-currentSlotMap cluster = snapshotMap <$> readIORef (clusterReport cluster)
+currentSlotMap cluster = snapshotMap <$> readIORef (clusterSnapshot cluster)
 
 newsReasons :: ClusterClient -> IO [(Endpoint, Error)]
 newsReasons cluster = snd <$> readIORef (clusterReasons cluster)
@@ -423,7 +423,7 @@ unforeseen :: Endpoint -> SomeException -> Error
 unforeseen endpoint problem = ConnectionError (ConnectionFailure "" NotSent endpoint (BrokenConnection (displayException problem)))
 
 publish :: ClusterClient -> SlotMap -> IO ()
-publish cluster slotMap = snapshotOf cluster slotMap >>= traverse_ (writeIORef (clusterReport cluster))
+publish cluster slotMap = snapshotOf cluster slotMap >>= traverse_ (writeIORef (clusterSnapshot cluster))
 
 -- | The map with its nodes. 'Nothing' once the client is closed.
 snapshotOf :: ClusterClient -> SlotMap -> IO (Maybe Snapshot)

@@ -172,7 +172,7 @@ demoteNode grace node = do
   void . spawn ("redis close " <> renderEndpoint (nodeEndpoint node)) $ closeIdle (nodeDedicated node)
 
 -- | Closes all nodes, including removed ones, waiting up to so many seconds for commands in
--- call.
+-- flight.
 closeNodes :: Double -> Nodes -> IO ()
 closeNodes grace nodes = mask_ $ do
   -- Masked, because a caller that is interrupted here would leave nodes that nobody finds again.

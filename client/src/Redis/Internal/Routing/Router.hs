@@ -60,7 +60,7 @@ destinationTakenFor destination = if destinationRole destination == ForReplica t
 -- besides hashing the key, which is not hashed where one shard serves every slot; never blocks.
 destinationOf :: ClusterClient -> Command a -> IO (Maybe Destination)
 destinationOf cluster given = do
-  snapshot <- readIORef (clusterReport cluster)
+  snapshot <- readIORef (clusterSnapshot cluster)
   case snapshotOnly snapshot of
     Just shard | not (namesNode (commandRoute given)), Nothing <- leavingFor facts (clusterReads cluster) -> pure . Just $! onControl facts (shardOwner shard)
     _ -> destinationIn cluster snapshot facts (targetOf given)
@@ -71,7 +71,7 @@ destinationOf cluster given = do
 -- | Like 'destinationOf', for a target.
 destinationFor :: ClusterClient -> Facts -> Target -> IO (Maybe Destination)
 destinationFor cluster facts target = do
-  snapshot <- readIORef (clusterReport cluster)
+  snapshot <- readIORef (clusterSnapshot cluster)
   destinationIn cluster snapshot facts target
 
 destinationIn :: ClusterClient -> Snapshot -> Facts -> Target -> IO (Maybe Destination)

@@ -15,7 +15,7 @@
 -- * A MOVED changes its one slot at once. Answers gathered before it, or so
 --   soon after it that the node asked may not have heard of the move, do not undo it. The
 --   same holds for a switch that sentinels have announced, or that this client has found.
--- * The configured seeds, which may have left the cluster long ago, are asked only if no known
+-- * In a cluster, the configured seeds, which may have left it long ago, are asked only if no known
 --   node answers.
 --
 -- In a cluster, the report that most nodes hold is accepted. Of reports with equally many votes, the
@@ -195,7 +195,8 @@ data Action
   | -- | Listen to these sentinels, and no others.
     HearSentinels [Endpoint]
   | -- | No server gave a usable report. The refresh is tried again. But if all reasons stay the
-    -- same until somebody changes a setting, it is tried only when a command needs it.
+    -- same until somebody changes a setting, it is tried only when a command needs it, or with the
+    -- next periodic refresh.
     RefreshFailed [(Endpoint, Error)]
   deriving stock (Eq, Show)
 

@@ -174,7 +174,7 @@ problem world = case worldProblem world of
 atEnd :: World -> Maybe String
 atEnd world
   | any ((> 0) . callerReads) (worldCallers world) || any ((/= Thinking) . callerStage) (worldCallers world) = Just "a caller waits for ever"
-  | or [True | (_, _, Left _) <- stateEntryMap (cacheState (worldCache world))] = Just "a placeholder stands for ever"
+  | or [True | (_, _, Left _) <- stateEntries (cacheState (worldCache world))] = Just "a placeholder stands for ever"
   | otherwise = Nothing
 
 found :: Server -> World -> Found Version Flight
@@ -271,7 +271,7 @@ actions without world =
       Answer flight entryVersion version ->
         let ticket'
               | keeps TicketsAreUsedOnce = entryVersion
-              | otherwise = head' entryVersion [other | (from, other, Left _) <- stateEntryMap (cacheState (worldCache world')), from == endpointOf server]
+              | otherwise = head' entryVersion [other | (from, other, Left _) <- stateEntries (cacheState (worldCache world')), from == endpointOf server]
             cache = case fill (sourceAt server) ticket' 1 version (worldCache world') of
               (_, Late) | not (keeps LateSupersedes) -> worldCache world'
               (after, _) -> after

@@ -38,7 +38,7 @@ spec = describe "what is kept" $ do
   it "is what a plain list would hold, and never more than there is room for, after any steps" $
     property $ \(steps :: [Step]) -> do
       let (cache, plain) = foldl' both (newCache room, []) steps
-          held = [(from, entryVersion, either (const Nothing) (Just . snd) state) | (from, entryVersion, state) <- stateEntryMap (cacheState cache)]
+          held = [(from, entryVersion, either (const Nothing) (Just . snd) state) | (from, entryVersion, state) <- stateEntries (cacheState cache)]
       sort held `shouldBe` sort [(endpointOf (at given), entryVersion, size) | (given, entryVersion, size) <- plain]
       cacheBytes cache `shouldBe` sum [size | (_, _, Just size) <- plain]
       cacheEntries cache `shouldBe` length [size | (_, _, Just size) <- plain]
