@@ -24,7 +24,7 @@ import Redis.Internal.Network.Credentials (newCredentialStore)
 import Redis.Internal.Network.Dial (newConnector)
 import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary))
 import Redis.Internal.Network.InFlight
-import Redis.Internal.Network.MultiplexPool
+import Redis.Internal.Network.MultiplexPool hiding (Submitter (..))
 import Redis.Internal.Network.Multiplexer (MuxGauges (..))
 import Redis.Internal.Network.Open (ConnectionSetup (..))
 import Redis.Internal.Network.Runtime (Deadline)

@@ -174,7 +174,7 @@ executeTraced trace command =
             enteredQueue trace
             waitArrival slot >>= arrivedAt core given destination began
           Nothing -> startUnplaced core began given >>= awaitStarted
-    Special -> awaitTraced trace (\noted -> startSpecial CallerWaits noted began given)
+    Special -> awaitTraced trace (\noted -> startSpecial Waits noted began given)
   where
     core = traceCore trace
     given = unsplit command
@@ -191,7 +191,7 @@ executeFrom core !began command = case commandKind given of
       Just destination ->
         submitToNode (destinationPool destination) (firstDeadline core given destination began) (commandRequest given) >>= arrivedAt core given destination began
       Nothing -> startUnplaced core began given >>= awaitStarted
-  Special -> startSpecial CallerWaits core began given >>= awaitStarted
+  Special -> startSpecial Waits core began given >>= awaitStarted
   where
     given = unsplit command
 
@@ -215,10 +215,10 @@ start core command = coarseNanos >>= \began -> startFrom core began command
 -- | Like 'start', for a command that began at this time.
 startFrom :: Core -> Nanos -> Command a -> IO (Pending a)
 startFrom core began command =
-  startFor CallerGoesOn core began (unsplit command) >>= \started -> pure $! heldOpen core started
+  startFor GoesOn core began (unsplit command) >>= \started -> pure $! heldOpen core started
 
 -- | Like 'startFrom', for a caller that may be about to wait.
-startFor :: NextMove -> Core -> Nanos -> Command a -> IO (Pending a)
+startFor :: Submitter -> Core -> Nanos -> Command a -> IO (Pending a)
 startFor caller core !began given = case commandKind given of
   Ordinary -> startPlaced core began given
   Special -> startSpecial caller core began given
@@ -313,18 +313,15 @@ inBackground action = do
   void . spawn "redis command" $ try action >>= putMVar result
   pure . resultOf $ readMVar result >>= either (\(failure :: SomeException) -> throwIO failure) pure
 
--- | The next thing that the thread does after it has started a command.
-data NextMove = CallerWaits | CallerGoesOn
-
 -- | Starts a command that is not ordinary.
-startSpecial :: NextMove -> Core -> Nanos -> Command a -> IO (Pending a)
+startSpecial :: Submitter -> Core -> Nanos -> Command a -> IO (Pending a)
 startSpecial caller core began given =
   startUnnamed caller core began given >>= \case
     Pending (Awaiting await) -> pure (resultOf (first (naming given) <$> await))
     underway -> pure underway
 
 -- | Like 'startSpecial'; its errors need not name the command.
-startUnnamed :: NextMove -> Core -> Nanos -> Command a -> IO (Pending a)
+startUnnamed :: Submitter -> Core -> Nanos -> Command a -> IO (Pending a)
 startUnnamed caller core began given
   | not (requestIsOne (commandRequest given)) = pure (settled (Left (RefusedError NotOneLine)))
   | Unsendable why <- commandRoute given = pure (settled (Left (RefusedError why)))
@@ -368,8 +365,8 @@ startUnnamed caller core began given
       | needsOwn (commandFacts one) = case caller of
         -- On the caller's own thread: a thread in between would have to be
         -- stopped when the caller is.
-        CallerWaits -> pure (resultOf (runOwn core began one))
-        CallerGoesOn -> inBackground (runOwn core began one)
+        Waits -> pure (resultOf (runOwn core began one))
+        GoesOn -> inBackground (runOwn core began one)
       | otherwise = startPlaced core began one
 
 -- | Whether a command must not share a connection.

@@ -17,6 +17,7 @@ module Redis.Internal.Network.MultiplexPool
     submitToNode,
     submitToNodeAsync,
     submitToNodeSlot,
+    Submitter (..),
     submitWaiting,
     submitRunToNode,
     connectNode,
