@@ -62,7 +62,7 @@ import Redis.Internal.Network.Stream (closeWire, openWire, receiveReply, sendByt
 import Redis.Internal.Protocol.Encode (Request, request, requestBytes)
 import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
 import Redis.Internal.Routing.SlotMap (Claim (..), SlotMap, slotMapCovered, slotMapFromClaims, slotMapUncovered, withZones)
-import Redis.Internal.Routing.Topology (GroupReport (..), TopologyReport (..), Trigger (..), groupMap)
+import Redis.Internal.Routing.Topology (GroupReport (..), TopologyReport (..), Trigger (..), groupMap, unlike)
 import Redis.Value
 import System.Random (randomRIO)
 
@@ -184,10 +184,6 @@ reportOf reportAsked primary replicas member =
               reportSentinels = []
             }
     }
-
-unlike :: String -> String -> ByteString -> Error
-unlike decodeErrorExpected decodeErrorGot decodeErrorCommand =
-  UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected, decodeErrorGot, decodeErrorCommand}
 
 -- | The node that was asked, and what matters for reading its answer.
 data Asked = Asked

@@ -57,6 +57,7 @@ module Redis.Internal.Routing.Topology
     TopologyReport (..),
     GroupReport (..),
     groupMap,
+    unlike,
 
     -- * Choosing a report
     Rule (..),
@@ -342,7 +343,7 @@ hear now State {stateSettings, stateLeft} endpoint answer refresh = case answer 
             OfMembers -> refreshUntil refresh
             _ -> min (refreshUntil refresh) (now + settingsGather stateSettings)
         }
-    | otherwise -> failed (UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "a slot map with slots", decodeErrorGot = "a slot map without slots", decodeErrorCommand = ""})
+    | otherwise -> failed (unlike "a slot map with slots" "a slot map without slots" "")
   Left reason -> failed reason
   where
     heard = refresh {refreshWaiting = Set.delete endpoint (refreshWaiting refresh)}
@@ -443,7 +444,12 @@ conclude now refresh state@State {stateSettings, stateMoved} = case chooseReport
 
 -- | Why the report of a sentinel that has not heard of the last fail-over is no answer.
 outdated :: Error
-outdated = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "the primary of the latest fail-over", decodeErrorGot = "a primary of an earlier one", decodeErrorCommand = "SENTINEL MASTER"}
+outdated = unlike "the primary of the latest fail-over" "a primary of an earlier one" "SENTINEL MASTER"
+
+-- | The error of a command whose reply is something else than what was expected.
+unlike :: String -> String -> ByteString -> Error
+unlike decodeErrorExpected decodeErrorGot decodeErrorCommand =
+  UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected, decodeErrorGot, decodeErrorCommand}
 
 -- | Accepts a report of a primary and its replicas.
 settle :: Seconds -> [TopologyReport] -> TopologyReport -> State -> (State, [Action])
@@ -608,10 +614,9 @@ isHistory = ByteString.any (/= 48)
 -- | Whether most of those asked hold one report, so that the others need not be waited for.
 -- Never for sentinels: the one that has heard of the latest fail-over may answer last.
 mostAgree :: Rule -> Int -> [TopologyReport] -> Bool
-mostAgree rule asked reports = case rule of
-  OfCluster -> any ((> asked) . (* 2) . length) (alike reports)
-  OfMembers -> any ((> asked) . (* 2) . votes) (alike reports)
-  OfSentinels -> False
+mostAgree rule asked reports = rule /= OfSentinels && any ((> asked) . (* 2) . holders) (alike reports)
+  where
+    holders = if rule == OfCluster then length else votes
 
 alike :: [TopologyReport] -> [[TopologyReport]]
 alike = List.foldl' place []
