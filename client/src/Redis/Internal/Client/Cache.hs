@@ -1,6 +1,3 @@
-{-# LANGUAGE MagicHash #-}
-{-# LANGUAGE UnboxedTuples #-}
-
 -- | The cache of one client: the replies that are kept, and when they are dropped, as a pure machine;
 -- the cell in which any thread steps it; and the form in which a reply is kept.
 --
@@ -119,10 +116,9 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe)
 import Data.Ord (comparing)
 import Data.Primitive.ByteArray
-import GHC.Exts (Int (I#), fetchAddIntArray#)
-import GHC.IO (IO (IO))
 import Redis.Error
 import Redis.Internal.Config
+import Redis.Internal.Network.Counters (addTo)
 import Redis.Internal.Network.InFlight (orderKeyOf)
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Encode (Request, requestHash, requestIs, requestKept, requestSize)
@@ -616,10 +612,9 @@ newCacheCounters = do
 
 -- | Adds one to the count at this position, in the stripe of this thread.
 count :: CacheCounters -> Int -> IO ()
-count (CacheCounters (MutableByteArray counts)) which = do
+count (CacheCounters counts) which = do
   thread <- myThreadId
-  let !(I# at) = (orderKeyOf thread .&. (stripes - 1)) * stripeWords + which
-  IO $ \world -> case fetchAddIntArray# counts at 1# world of (# world', _ #) -> (# world', () #)
+  addTo counts ((orderKeyOf thread .&. (stripes - 1)) * stripeWords + which) 1
 {-# INLINE count #-}
 
 tallied :: CacheCounters -> Int -> IO Int

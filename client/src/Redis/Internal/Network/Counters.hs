@@ -20,6 +20,7 @@ module Redis.Internal.Network.Counters
     countOne,
     countOf,
     countError,
+    addTo,
 
     -- * Times
     recordTimes,
@@ -121,9 +122,11 @@ recordTimes Counters {countersTimes, countersLanes} lane many nanos = do
   where
     start = laneWords * (lane `rem` countersLanes)
 
+-- | Adds to the number at an index, whatever other threads do.
 addTo :: MutableByteArray RealWorld -> Int -> Int -> IO ()
 addTo (MutableByteArray words#) (I# index#) (I# amount#) = IO $ \s -> case fetchAddIntArray# words# index# amount# s of
   (# s', _ #) -> (# s', () #)
+{-# INLINE addTo #-}
 
 -- | The times of all lanes. A time that is recorded meanwhile may be in the sum alone, or in a bucket alone.
 timesSeen :: Counters -> IO RoundTrips
