@@ -9,6 +9,10 @@
 -- their connection is not known) go the same way. But a thread waits for each of them, and makes the
 -- attempt itself: it holds the connection, so if it is interrupted, the connection is closed and the
 -- server forgets the command.
+--
+-- 'RetryStage' says where a retry is. Of a 'Call', 'callPhase' only settles the race between sending the
+-- command and telling its caller that it was not sent, 'callHolds' keeps later commands back, and
+-- 'callTurn' hands an attempt to the thread that waits.
 module Redis.Internal.Client.RetryEngine
   ( RetryEngine,
     newRetryEngine,
@@ -388,38 +392,37 @@ advance engine events queue = do
 perform :: RetryEngine -> [Action Call] -> IO [Event Call]
 perform engine actions = do
   uncovered <- newUncoveredSlots
-  outcomes <- traverse (one uncovered) actions
-  let leaving = [resend | Just (Right resend) <- outcomes]
+  (events, leaving) <- mconcat <$> traverse (one uncovered) actions
   for_ (Map.toList (Map.fromListWith (flip (<>)) [(resendKeyOf resend, Seq.singleton resend) | resend <- leaving])) $
     uncurry (launch engine)
-  pure [event | Just (Left event) <- outcomes]
+  pure events
   where
     cluster = engineCluster engine
 
     one uncovered = \case
       Send number call target -> leave uncovered number call target
-      Finish call failed -> Nothing <$ conclude engine call (Left failed)
-      Perform call effect -> Nothing <$ carryOut cluster (deadlineBegan (callDeadline call)) effect
+      Finish call failed -> mempty <$ conclude engine call (Left failed)
+      Perform call effect -> mempty <$ carryOut cluster (deadlineBegan (callDeadline call)) effect
       Expire call unsent sent -> do
         cancelled <- changePhase call Unsent Cancelled
-        Nothing <$ conclude engine call (Left (if cancelled then unsent else sent))
+        mempty <$ conclude engine call (Left (if cancelled then unsent else sent))
 
     leave uncovered number call target = do
       void (changePhase call Sent Unsent)
       unlessUncovered uncovered (slotOf target) (destinationFor cluster (callFacts call) target) >>= \case
         Just resendDestination -> do
           let resend = Resend {resendRetry = number, resendCall = call, resendDestination, resendAsking = needsAsking target}
-          maybe (pure (Just (Right resend))) (handOver resend) (callTurn call)
+          maybe (pure ([], [resend])) (handOver resend) (callTurn call)
         Nothing -> do
           permanent <- newsIsPermanent cluster
           unless permanent (missedNode cluster target)
-          Just . Left . (if permanent then Failed else Unplaced) number <$> (nobodyFor cluster target >>= failureAt engine Nothing)
+          (\failed -> ([(if permanent then Failed else Unplaced) number failed], [])) <$> (nobodyFor cluster target >>= failureAt engine Nothing)
 
     handOver resend turn =
       atomically $
         readTVar turn >>= \case
-          Abandoned -> pure (Just (Left (Answered (resendRetry resend))))
-          _ -> Nothing <$ writeTVar turn (Attempt resend)
+          Abandoned -> pure ([Answered (resendRetry resend)], [])
+          _ -> mempty <$ writeTVar turn (Attempt resend)
 
     resendKeyOf resend = (nodeEndpoint (destinationNode (resendDestination resend)), destinationRole (resendDestination resend))
 
