@@ -2,7 +2,7 @@
 -- confirmed, and acts on the difference. "Redis.Internal.Client.Subscriptions" drives it.
 --
 -- A /subscriber/ is a subscription of the program. A /pub/sub connection/ is a connection for subscriptions to
--- one node. A topic has a stage on each pub/sub connection on which it should be heard:
+-- one node. It is a place that stays; numbered connections come and go at it. A topic has a stage on each pub/sub connection on which it should be heard:
 --
 -- > Waiting ──▶ Asked ──▶ Confirmed ──▶ Leaving ──▶ (none)
 -- >    ▲          │           │            │

@@ -343,6 +343,9 @@ data Manner = Manner
 -- | Polls (if it may), then sleeps, until something can be read. Takes and returns the time since
 -- when replies have been awaited: 'Nothing' while nothing was in flight, because an idle
 -- connection's silence says nothing about the server.
+--
+-- It polls, gathers once, and sleeps; each wake reads again. If nothing came, it sleeps again when the socket woke it,
+-- and polls when a party of the connection did, if it may.
 waitForMore :: Reader -> Manner -> Maybe Nanos -> Attempt -> Input -> IO (Either ConnectionCause (Input, Maybe Nanos))
 waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGather} = poll
   where
