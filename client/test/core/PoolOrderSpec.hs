@@ -38,7 +38,7 @@ import Test.QuickCheck hiding (Failure, again, within)
 
 spec :: Spec
 spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities 2) $ do
-  forM_ [2, 4] $ \count -> aroundAll (withOpenPool count) . modifyMaxSuccess (const 40) . it ("runs what one thread submits in that order, wherever the runtime moves it in between, with connections: " <> show count) $ \(server, pool) ->
+  forM_ [2, 4] $ \connections -> aroundAll (withOpenPool connections) . modifyMaxSuccess (const 40) . it ("runs what one thread submits in that order, wherever the runtime moves it in between, with connections: " <> show connections) $ \(server, pool) ->
     forAllShrink anyScript (shrinkList shrinkPart) $ \script -> ioProperty . within 30 $ do
       void (usually submitToNode pool (request ["DEL", listKey]))
       slots <- inThread . bracket_ (freeze server) (thaw server) $ perform server pool script
@@ -349,9 +349,6 @@ withOpenPool :: Int -> ((Server, MultiplexPool) -> IO ()) -> IO ()
 withOpenPool count action =
   withServer serverDefaults $ \server ->
     withPoolOf (setMuxCount (Just count)) server $ \pool -> openAll count pool *> action (server, pool)
-
-withPool :: Server -> (MultiplexPool -> IO a) -> IO a
-withPool = withPoolOf id
 
 withPoolOf :: (Config -> Config) -> Server -> (MultiplexPool -> IO a) -> IO a
 withPoolOf change server = bracket open (closeMultiplexPool 0)
