@@ -5,7 +5,7 @@
     dev/figures.py check     says what would change, and fails if anything would, or if a page of charts is kept that nothing links to
     dev/figures.py pack      compresses raw data that are too large to be kept as they are
 
-The newest report of the libraries under compare/results is drawn. All runs are listed.
+The runs of the libraries beside today's clients are drawn together. All runs are listed.
 """
 import re
 import sys
@@ -160,7 +160,6 @@ def wanted() -> dict[Path, str]:
     whole = measured(found)
     if not whole:
         sys.exit("compare/results has no report of the libraries")
-    newest = whole[-1]
     gates = [run for run in runs if run.what == "gate"]
     services = [run for run in runs if run.what == "REST"]
     readme, speed = ROOT / "README.md", ROOT / "docs" / "speed.md"
@@ -180,8 +179,8 @@ def wanted() -> dict[Path, str]:
         campaign: between(campaign, campaign.read_text(), "campaign", campaign_page.block()),
         ROOT / "docs/figures/soak-light.svg": campaign_page.curves(LIGHT),
         ROOT / "docs/figures/soak-dark.svg": campaign_page.curves(DARK),
-        ROOT / "docs/figures/callers-light.svg": picture(newest, LIGHT),
-        ROOT / "docs/figures/callers-dark.svg": picture(newest, DARK),
+        ROOT / "docs/figures/callers-light.svg": picture(whole, LIGHT),
+        ROOT / "docs/figures/callers-dark.svg": picture(whole, DARK),
         readme: fast_line(between(readme, readme.read_text(), "figures", readme_block(whole, services)), whole),
         speed: page,
     }

@@ -388,15 +388,14 @@ def polling(report: Report) -> str:
 # The picture.
 
 
-def picture(report: Report, colours: dict) -> str:
+def picture(reports: list[Report], colours: dict) -> str:
+    """The runs together: each point is the median of their medians."""
     width, height, left, right, top, bottom = 860, 450, 64, 230, 46, 72
     series = []
     for (title, wanted), colour in zip(GROUPS, colours["lines"]):
-        found = [(callers, best[1]) for callers in CALLERS if (best := report.best(waiting(callers), wanted))]
-        # A run of before a language was measured.
-        if not found:
-            continue
-        series.append((title, colour, [(callers, [sample.rate for sample in turns.values()]) for callers, turns in found]))
+        found = [(callers, [rate_of(best[1]) for report in reports if (best := report.best(waiting(callers), wanted))]) for callers in CALLERS]
+        series.append((title, colour, [(callers, rates) for callers, rates in found if rates]))
+    series = [one for one in series if one[2]]
     highest = max(max(rates) for _, _, points in series for _, rates in points)
     scale = 200_000 * math.ceil(highest / 200_000)
 
@@ -406,7 +405,7 @@ def picture(report: Report, colours: dict) -> str:
     def up(value: float) -> float:
         return height - bottom - (height - top - bottom) * value / scale
 
-    manifest = report.raw["manifest"]
+    first, last = reports[0].run.date, reports[-1].run.date
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif" font-size="13" role="img" aria-label="GETs a second by the number of callers">',
         f'<rect width="{width}" height="{height}" fill="{colours["ground"]}"/>',
@@ -420,8 +419,8 @@ def picture(report: Report, colours: dict) -> str:
         x = across(callers)
         out.append(f'<text x="{x:.1f}" y="{height - bottom + 20}" text-anchor="middle" fill="{colours["soft"]}">{callers}</text>')
     notes = [
-        f"callers, on a logarithmic scale; medians, with the slowest and the fastest of {report.turns} turns",
-        f"{report.run.date}, {manifest['cpu']}, server and client on a core each; of each language the fastest client that was measured",
+        f"callers, on a logarithmic scale; medians of {several(len(reports))}, with the slowest and the fastest",
+        f"{first if first == last else f'{first} to {last}'}, {reports[-1].raw['manifest']['cpu']}, a core each for server and client; of each language the fastest client",
     ]
     for line, note in enumerate(notes):
         out.append(f'<text x="{left}" y="{height - 28 + 18 * line}" fill="{colours["soft"]}">{note}</text>')
