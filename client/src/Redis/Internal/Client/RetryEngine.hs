@@ -10,7 +10,7 @@
 -- attempt itself: it holds the connection, so if it is interrupted, the connection is closed and the
 -- server forgets the command.
 --
--- 'RetryStage' says where a retry is. Of a 'Call', 'callPhase' only settles the race between sending the
+-- @RetryStage@ says where a retry is. Of a 'Call', 'callPhase' only settles the race between sending the
 -- command and telling its caller that it was not sent, 'callHolds' keeps later commands back, and
 -- 'callTurn' hands an attempt to the thread that waits.
 module Redis.Internal.Client.RetryEngine
