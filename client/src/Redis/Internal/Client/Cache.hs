@@ -257,7 +257,7 @@ isGone :: Cache kept fetch -> CacheEntry kept fetch -> Bool
 isGone cache entry = maybe False (entryOwnVersion entry <) (IntMap.lookup (entrySlot entry) (cacheMinimalVersions cache))
 {-# INLINE isGone #-}
 
--- | Whether there is any reading of these keys from a node.
+-- | Whether there is any entry of these keys from a node.
 readsOf :: Endpoint -> [ByteString] -> Cache kept fetch -> Bool
 readsOf from keys cache = any (\part -> any ((`Map.member` partKeys part) . toShort) keys) (Map.lookup from (cacheParts cache))
 
