@@ -46,7 +46,7 @@ modeParser =
   hsubparser $
     command "client" (info (CompareClients <$> clientOptions) (progDesc "Compare all peers at the cells of the workload files"))
       <> command "pair" (info (ComparePair <$> pairOptions "comparison.json" 3.5) (progDesc "Compare with StackExchange.Redis: set, get, mixed; six minutes by default"))
-      <> command "sweep" (info (Sweep <$> pairOptions "concurrency-tuning.json" 1.2) (progDesc "Sweep 1 to 512 callers and 1 to 8 connections of redis-client; twenty minutes by default"))
+      <> command "sweep" (info (Sweep <$> pairOptions "concurrency-tuning.json" 1.2) (progDesc "Sweep 1 to 4096 callers and 1 to 8 connections of redis-client; half an hour by default"))
 
 -- | Checks the numbers of the options; says what is wrong with them.
 modeProblem :: Mode -> Maybe String

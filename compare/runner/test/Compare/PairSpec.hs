@@ -75,10 +75,10 @@ spec = do
       (parsed ["pair", "--iterations", "0"] >>= modeProblem) `shouldBe` Just "--iterations must be at least 1"
   describe "the sweep" $ do
     let order = sweepOrder 5
-    it "measures 1 to 512 callers on 1 to 8 connections, all of them in each turn" $ do
-      map sort [nub (map pointCallers (order 0)), nub (map pointConnections (order 0))] `shouldBe` [[1, 2, 4, 8, 16, 32, 64, 128, 256, 512], [1, 2, 4, 8]]
+    it "measures 1 to 4096 callers on 1 to 8 connections, all of them in each turn" $ do
+      map sort [nub (map pointCallers (order 0)), nub (map pointConnections (order 0))] `shouldBe` [[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096], [1, 2, 4, 8]]
       map (sort . order) [0 .. 4] `shouldBe` replicate 5 (sort (order 0))
-      length (nub (order 0)) `shouldBe` 120
+      length (nub (order 0)) `shouldBe` 156
     it "begins each turn at another part of the grid" $ do
       let starts = map (head' . order) [0 .. 4]
       length (nub (map (\point -> (pointConnections point, pointCallers point)) starts)) `shouldBe` 5
@@ -86,15 +86,15 @@ spec = do
       bestLines (Map.fromList [(Point Set 4 64, [5, 1, 5]), (Point Set 2 32, [4, 4, 4])])
         `shouldBe` ["best set: 4 connections, 64 threads: 5 (1..5)/s, the fastest in 2 of 3 turns"]
     it "warns if the best is at the edge of the grid, beyond which there may be a better one" $ do
-      warnings (Map.fromList [(Point Set 4 512, [2]), (Point Set 4 256, [1])]) `shouldBe` ["warning: the best of set is at the edge of the grid: more threads may be faster still"]
+      warnings (Map.fromList [(Point Set 4 4096, [2]), (Point Set 4 2048, [1])]) `shouldBe` ["warning: the best of set is at the edge of the grid: more threads may be faster still"]
       warnings (Map.fromList [(Point Mixed 8 64, [2])]) `shouldBe` ["warning: the best of mixed is at the edge of the grid: more connections may be faster still"]
       -- There are no fewer than one.
       warnings (Map.fromList [(Point Set 1 1, [2])]) `shouldBe` []
     it "keeps medians, and every turn" $
       sweptDocument (inEveryTurn [(Point GetHit 2 16, Right rate) | rate <- [3, 1, 2]])
         `shouldBe` toJSON [object ["operation" .= ("get" :: Text), "mux_count" .= (2 :: Int), "threads" .= (16 :: Int), "ops_per_sec" .= (2 :: Double), "turns" .= [3, 1, 2 :: Double]]]
-    it "takes five turns in twenty minutes" $
-      minutes "sweep" (replicate 120 (row "redis-client" False)) `shouldSatisfy` \time -> time > 19 && time < 21
+    it "takes five turns in half an hour" $
+      minutes "sweep" (replicate 156 (row "redis-client" False)) `shouldSatisfy` \time -> time > 24 && time < 30
   where
     actions announce = \case
       ComparePair options -> [comparePair announce (pure (const Null)) options]
