@@ -12,7 +12,6 @@ import Redis
 import Redis.Commands qualified as Redis
 import Redis.Decode qualified as Decode
 import Redis.Internal.Protocol.CommandTable
-import Redis.Internal.Protocol.CommandTable.Policy
 import Redis.TestKit.Address (Address)
 import Redis.TestKit.Cluster hiding (clusterNodes)
 import Redis.TestKit.Cluster qualified as Cluster

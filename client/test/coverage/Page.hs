@@ -12,8 +12,6 @@ import Data.Maybe (fromMaybe)
 import Redis.Documentation
 import Redis.Internal.Command.Make (splitStep)
 import Redis.Internal.Protocol.CommandTable
-import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation (..))
-import Redis.Internal.Protocol.CommandTable.Policy (AnsweringNodes (..), whereAnswered)
 import Redis.Internal.Protocol.KeySpec (FindKeys (..), KeySpec (..))
 
 -- | A line for each group, one for all commands, and one for each missing command.

@@ -72,7 +72,7 @@ import Redis.Internal.Command.Shown (shownArguments, shownLabel)
 import Redis.Internal.Config (ReadFrom)
 import Redis.Internal.Protocol.CommandTable (lookupCommand, nameFromArguments)
 import Redis.Internal.Protocol.CommandTable qualified as Table
-import Redis.Internal.Protocol.CommandTable.Policy (Aggregation)
+import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation)
 import Redis.Internal.Protocol.Encode
 import Redis.Internal.Protocol.Slot (Slot)
 import Redis.Value (Value (..), withoutAttributes)

@@ -36,9 +36,7 @@ spec = describe "the keys of a command" $ do
                 List [description] -> maybe [] entryKeySpecs (entryFromReply (asValue description))
                 _ -> []
               -- No command has this name, so 'keyPositions' goes by the specifications alone.
-              bySpecs = case keyPositions "" specs commandArguments of
-                KeysAt positions -> [keysAt positions commandArguments]
-                KeysUnknown -> []
+              bySpecs = (`keysAt` commandArguments) <$> maybeToList (keyPositions "" specs commandArguments)
           map sort (maybeToList keys)
             `shouldSatisfy` (`elem` map (pure . sort) (maybeToList (ours commandArguments) <> bySpecs))
 

@@ -35,7 +35,6 @@ import Redis.Error (Refusal (EmptyCommand, NeedsWire, UnfitArgument))
 import Redis.Internal.Command
 import Redis.Internal.Protocol.CommandTable hiding (commandKeys)
 import Redis.Internal.Protocol.CommandTable qualified as Table
-import Redis.Internal.Protocol.CommandTable.Policy
 import Redis.Internal.Protocol.Encode
 import Redis.Internal.Protocol.KeySpec (BeginSearch (..), FindKeys (..), KeySpec (..))
 import Redis.Internal.Protocol.Slot (keySlot)

@@ -15,7 +15,6 @@ module Redis.Internal.Protocol.KeySpec
   ( KeySpec (..),
     BeginSearch (..),
     FindKeys (..),
-    KeyPositions (..),
     keyPositions,
     keysAt,
     decimal,
@@ -63,27 +62,20 @@ data FindKeys
   | FindUnknown
   deriving stock (Eq, Show)
 
--- | Where a command's keys are, if that is known.
-data KeyPositions
-  = -- | At these positions. Keys that the command repeats are repeated.
-    KeysAt [Int]
-  | -- | The specifications do not tell, or the arguments do not fit them.
-    KeysUnknown
-  deriving stock (Eq, Show)
-
--- | The positions of the keys, in the order of the specifications. Takes the name in capitals, the
--- specifications, and the words of the command, its name included. \(O(n)\) in the number of words.
-keyPositions :: ByteString -> [KeySpec] -> [ByteString] -> KeyPositions
-keyPositions name specs commandArguments =
-  maybe KeysUnknown KeysAt $ case name of
-    "SORT" -> sortPositions arguments
-    "SORT_RO" -> guard (size > 1) >> pure [1]
-    "MIGRATE" -> migratePositions arguments
-    "XREAD" -> Just (streamPositions commandArguments)
-    "XREADGROUP" -> Just (streamPositions commandArguments)
-    "GEORADIUS" -> geoPositions 6 arguments
-    "GEORADIUSBYMEMBER" -> geoPositions 5 arguments
-    _ -> concat <$> traverse (specPositions arguments) specs
+-- | The positions of the keys, in the order of the specifications; keys that the command repeats are
+-- repeated. 'Nothing' if the specifications do not tell, or the arguments do not fit them. Takes the name
+-- in capitals, the specifications, and the words of the command, its name included. \(O(n)\) in the
+-- number of words.
+keyPositions :: ByteString -> [KeySpec] -> [ByteString] -> Maybe [Int]
+keyPositions name specs commandArguments = case name of
+  "SORT" -> sortPositions arguments
+  "SORT_RO" -> guard (size > 1) >> pure [1]
+  "MIGRATE" -> migratePositions arguments
+  "XREAD" -> Just (streamPositions commandArguments)
+  "XREADGROUP" -> Just (streamPositions commandArguments)
+  "GEORADIUS" -> geoPositions 6 arguments
+  "GEORADIUSBYMEMBER" -> geoPositions 5 arguments
+  _ -> concat <$> traverse (specPositions arguments) specs
   where
     arguments = SmallArray.smallArrayFromList commandArguments
     size = SmallArray.sizeofSmallArray arguments

@@ -16,7 +16,7 @@ import Redis.Decode qualified as Decode
 import Redis.Error (DecodeError)
 import Redis.Value (Value (..), withoutAttributes)
 
--- | How the replies are aggregated; arrays of numbers element by element. "Redis.Internal.Protocol.CommandTable.Entry"
+-- | How the replies are aggregated; arrays of numbers element by element. "Redis.Internal.Protocol.CommandTable"
 -- counts on the order of the first seven.
 data Aggregation
   = -- | The sum of integers.

@@ -5,7 +5,7 @@ module Redis.Internal.Protocol.CommandTable.Generated (tableText) where
 import Data.ByteString (ByteString)
 
 -- | One line per command, sorted by name: name, arity, flags, categories,
--- policies, key specifications. "Redis.Internal.Protocol.CommandTable.Entry" says
+-- policies, key specifications. "Redis.Internal.Protocol.CommandTable" says
 -- how they are written.
 tableText :: ByteString
 tableText =

@@ -5,8 +5,6 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.List (sort)
 import Data.Maybe (isNothing)
 import Redis.Internal.Protocol.CommandTable
-import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation (..))
-import Redis.Internal.Protocol.CommandTable.Entry (parseEntry)
 import Redis.Internal.Protocol.CommandTable.Generated (tableText)
 import Redis.Internal.Protocol.KeySpec
 import Redis.Value (Value (..))

@@ -31,8 +31,8 @@ spec = describe "Redis.Internal.Protocol.KeySpec" $ do
       case lookupCommand commandArguments of
         Nothing -> property True
         Just entry -> case keyPositions (entryName entry) (entryKeySpecs entry) commandArguments of
-          KeysUnknown -> property True
-          KeysAt positions ->
+          Nothing -> property True
+          Just positions ->
             counterexample (show positions) $
               all (\position -> position > 0 && position < length commandArguments) positions
                 && length (keysAt positions commandArguments) == length positions

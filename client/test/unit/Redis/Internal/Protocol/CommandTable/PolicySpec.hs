@@ -5,18 +5,17 @@ module Redis.Internal.Protocol.CommandTable.PolicySpec (spec) where
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (for_)
+import Data.List (isInfixOf)
 import Data.Maybe (fromMaybe, isJust)
 import Data.Set qualified as Set
 import Redis.Internal.Command.Make (splitStep)
 import Redis.Internal.Protocol.CommandTable
-import Redis.Internal.Protocol.CommandTable.Effects (aheadOfTable, handLists, timeoutLists)
-import Redis.Internal.Protocol.CommandTable.Policy
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 
 spec :: Spec
-spec = describe "Redis.Internal.Protocol.CommandTable.Policy" $ do
+spec = describe "Redis.Internal.Protocol.CommandTable" $ do
   describe "of a command without keys says" $ do
     for_ answerers $ \(answerer, names) ->
       it (show answerer <> " if it is among the named ones, and of no other") $
@@ -106,7 +105,7 @@ spec = describe "Redis.Internal.Protocol.CommandTable.Policy" $ do
       `shouldBe` [("DEL", 1), ("EXISTS", 1), ("MGET", 1), ("MSET", 2), ("TOUCH", 1), ("UNLINK", 1)]
 
   it "finds each hand-written list by what it says, and none is empty" $
-    [title | (title, names) <- handLists <> policyLists <> timeoutLists, not (Set.null names)]
+    [title | (title, names) <- handLists, not (Set.null names)]
       `shouldBe` [ "harmless to connections",
                    "changes connections in spite of its categories",
                    "overtakes",
@@ -126,13 +125,13 @@ spec = describe "Redis.Internal.Protocol.CommandTable.Policy" $ do
                  ]
 
   describe "has no name in a hand-written list that the table lacks:" $
-    for_ (handLists <> policyLists <> timeoutLists) $ \(title, names) ->
+    for_ handLists $ \(title, names) ->
       it title $ filter (\name -> not (inTable name) && name `notElem` map fst aheadOfTable) (Set.toList names) `shouldBe` []
 
   describe "of a command that is newer than the table" $ do
     it "is written by hand only with a reason, and only while the table lacks the command" $ do
       [name | (name, reason) <- aheadOfTable, length (words reason) < 5 || inTable name] `shouldBe` []
-      filter (`notElem` concatMap (Set.toList . snd) (handLists <> policyLists <> timeoutLists)) (map fst aheadOfTable) `shouldBe` []
+      filter (`notElem` concatMap (Set.toList . snd) handLists) (map fst aheadOfTable) `shouldBe` []
     it "gives it a connection of its own while it waits, and only then" $ do
       let waits = entryBlocks foreignEntry {entryName = "TS.READ", entryBlocking = False, entryReadOnly = True}
       waits ["TS.READ", "BLOCK", "0", "MAX_COUNT", "5"] `shouldBe` Nothing
@@ -153,15 +152,14 @@ spec = describe "Redis.Internal.Protocol.CommandTable.Policy" $ do
         `shouldBe` []
     it "the same everywhere" $
       [ name
-        | (_, names) <- take 1 policyLists,
-          name <- Set.toList names,
+        | name <- listed "the same everywhere",
           any (\entry -> entryContainer entry || changesConnection entry || not (null (entryKeySpecs entry))) (lookup' name)
       ]
         `shouldBe` []
     it "keeps an order" $
       [name | name <- listed "keeps an order", fmap whereAnswered (lookup' name) /= Just AnyNodeAnswers] `shouldBe` []
     it "a timeout" $
-      [name | (_, names) <- timeoutLists, name <- Set.toList names, inTable name, not (any entryBlocking (lookup' name))] `shouldBe` []
+      [name | (title, names) <- handLists, "limits it" `isInfixOf` title, name <- Set.toList names, inTable name, not (any entryBlocking (lookup' name))] `shouldBe` []
 
 keyless :: [CommandEntry]
 keyless = filter (null . entryKeySpecs) allCommands
