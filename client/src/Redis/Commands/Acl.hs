@@ -46,7 +46,6 @@ import Redis.Decode qualified as Decode
 import Redis.Duration (seconds)
 import Redis.Internal.Command.ClientInfo
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record
 import Redis.Internal.Config (Secret, revealSecret)
 
 -- | One step in making or changing a user. The server applies the steps in the order given.

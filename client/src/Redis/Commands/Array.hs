@@ -68,9 +68,7 @@ where
 
 import Data.Word (Word64)
 import Redis.Decode qualified as Decode
-import Redis.Internal.Command.Argument (decimalWord64, readWord64)
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record
 
 index :: Word64 -> Argument
 index = arg . decimalWord64

@@ -38,7 +38,6 @@ module Redis.Commands.Bitmap
 where
 
 import Redis.Decode qualified as Decode
-import Redis.Internal.Command.Argument (decimal)
 import Redis.Internal.Command.Common
 
 -- | @GETBIT key offset@: whether that bit is 1. The server refuses a negative offset, and one past
@@ -163,9 +162,9 @@ bitop destination operation =
       BitOr names -> ("OR", toList names)
       BitXor names -> ("XOR", toList names)
       BitNot name -> ("NOT", [name])
-      BitDiff first others -> ("DIFF", first : toList others)
-      BitDiff1 first others -> ("DIFF1", first : toList others)
-      BitAndor first others -> ("ANDOR", first : toList others)
+      BitDiff first rest -> ("DIFF", first : toList rest)
+      BitDiff1 first rest -> ("DIFF1", first : toList rest)
+      BitAndor first rest -> ("ANDOR", first : toList rest)
       BitOne names -> ("ONE", toList names)
 
 -- | A number's kind and its width in bits.

@@ -43,7 +43,6 @@ where
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.ClientInfo
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record
 
 -- | @CLIENT INFO@: the connection that carried the command. \(O(1)\),
 -- [since 6.2.0](https://valkey.io/commands/client-info/).

@@ -56,7 +56,6 @@ import Redis.Decode qualified as Decode
 import Redis.Error (Host)
 import Redis.Internal.Command.ClusterNode
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record
 import Redis.Value (Value (BulkString))
 
 -- | A primary and its replicas.

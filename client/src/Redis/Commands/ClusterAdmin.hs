@@ -64,7 +64,6 @@ import Redis.Decode qualified as Decode
 import Redis.Error (Host, Port)
 import Redis.Internal.Command.ClusterNode
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record
 import Redis.Value (Value (BulkString))
 
 -- | @CLUSTER MEET ip port@: makes the node meet the node at this address, and the clusters of both
@@ -201,8 +200,8 @@ bumpedEpoch :: Decoder BumpedEpoch
 bumpedEpoch reply = do
   text <- Decode.bytes reply
   case Char8.words text of
-    ["BUMPED", digits] | Right epoch <- Decode.integer (BulkString digits) -> Right (Bumped epoch)
-    ["STILL", digits] | Right epoch <- Decode.integer (BulkString digits) -> Right (StillHighest epoch)
+    ["BUMPED", number] | Right epoch <- Decode.integer (BulkString number) -> Right (Bumped epoch)
+    ["STILL", number] | Right epoch <- Decode.integer (BulkString number) -> Right (StillHighest epoch)
     _ -> Decode.mismatch "BUMPED or STILL and an epoch" reply
 
 -- | @CLUSTER SET-CONFIG-EPOCH epoch@: sets the epoch of a new node that knows no other node. An

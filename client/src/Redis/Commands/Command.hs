@@ -24,7 +24,6 @@ where
 import Data.Foldable (fold)
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record
 
 -- | A server's description of one of its commands.
 data CommandInfo = CommandInfo

@@ -41,7 +41,6 @@ import Control.Monad (mfilter)
 import Data.Maybe (fromMaybe)
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record
 import Redis.Internal.Config (Credentials (..), revealSecret)
 import Redis.Value (Value (..))
 

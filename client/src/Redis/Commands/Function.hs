@@ -54,7 +54,6 @@ where
 
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record
 
 -- | @FCALL function numkeys key … argument …@: calls a function; its result. @FCALL_RO …@ calls one
 -- that is registered as writing nothing; it may run on a replica and may be sent again. Costs what

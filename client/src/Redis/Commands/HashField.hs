@@ -48,9 +48,7 @@ where
 
 import Redis.Decode qualified as Decode
 import Redis.Duration (milliseconds)
-import Redis.Internal.Command.Argument (unixMilliseconds, unixSeconds)
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record (millisecondsReply, oneOf)
 
 -- | How to set the expiry of fields.
 newtype HexpireOptions = HexpireOptions

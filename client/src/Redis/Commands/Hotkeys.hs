@@ -23,7 +23,6 @@ where
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.ClusterNode (SlotRange (..))
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record
 
 -- | What the server measures.
 data HotkeysMetrics

@@ -24,7 +24,6 @@ where
 
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record (wordOr)
 
 -- | @PFADD key element …@: adds the elements; whether the estimate may have changed. Without
 -- elements it creates an empty HyperLogLog if there is no such key. \(O(1)\) per element,

@@ -58,9 +58,7 @@ where
 import Redis.Command.Build qualified as Build
 import Redis.Decode qualified as Decode
 import Redis.Duration (milliseconds)
-import Redis.Internal.Command.Argument (unixMilliseconds, unixSeconds)
 import Redis.Internal.Command.Common hiding (keys)
-import Redis.Internal.Command.Record (millisecondsReply)
 
 -- | @DEL key …@, @UNLINK key …@: delete the keys; how many there were. DEL costs \(O(n)\) in keys,
 -- and in elements of what they hold, [since 1.0.0](https://valkey.io/commands/del/). UNLINK costs

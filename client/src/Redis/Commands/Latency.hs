@@ -24,7 +24,6 @@ where
 
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record
 
 -- | A kind of event that took too long.
 data LatencyEvent = LatencyEvent

@@ -20,7 +20,6 @@ where
 
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record
 
 -- | Options of MEMORY USAGE.
 newtype MemoryUsageOptions = MemoryUsageOptions

@@ -19,7 +19,6 @@ where
 
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record
 
 -- | A module that is loaded.
 data ModuleInfo = ModuleInfo

@@ -16,7 +16,6 @@ where
 
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record (secondsReply)
 
 -- | How a value is stored.
 data Encoding

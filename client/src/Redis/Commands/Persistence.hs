@@ -31,7 +31,6 @@ import Control.Monad (mfilter)
 import Data.ByteString.Char8 qualified as Char8
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record
 
 -- | When a server does the work that was requested.
 data BackgroundWork

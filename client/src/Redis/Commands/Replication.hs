@@ -29,7 +29,6 @@ where
 import Redis.Decode qualified as Decode
 import Redis.Error (Host, Port)
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record (wordOr)
 
 -- | The role of a server in replication.
 data ServerRole

@@ -45,7 +45,6 @@ import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
 import Redis.Decode qualified as Decode
 import Redis.Duration (inMilliseconds)
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record (colonFields)
 
 -- | @DBSIZE@: the number of keys; in a cluster, on all primaries together. \(O(1)\),
 -- [since 1.0.0](https://valkey.io/commands/dbsize/).

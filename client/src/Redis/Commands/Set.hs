@@ -59,7 +59,6 @@ where
 
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record (oneOf)
 
 -- | @SADD key member …@, @SREM key member …@: add or remove the members; how many of them were new,
 -- or were there. \(O(1)\) per member, since 1.0.0 ([SADD](https://valkey.io/commands/sadd/),

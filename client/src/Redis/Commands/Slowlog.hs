@@ -26,7 +26,6 @@ where
 import Control.Monad (mfilter)
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record (microsecondsReply)
 
 -- | A command that took long.
 data SlowlogEntry = SlowlogEntry

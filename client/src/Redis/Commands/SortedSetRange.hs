@@ -65,7 +65,6 @@ where
 
 import Data.Void (Void, absurd)
 import Redis.Decode qualified as Decode
-import Redis.Internal.Command.Argument (floating)
 import Redis.Internal.Command.Common
 
 -- | A range of members. The type parameter is 'LexRange' where 'ByLex' is possible, else 'Void'.

@@ -63,7 +63,6 @@ where
 
 import Data.Word (Word64)
 import Redis.Decode qualified as Decode
-import Redis.Internal.Command.Argument (decimalWord64)
 import Redis.Internal.Command.Common
 import Redis.Internal.Command.Stream
 

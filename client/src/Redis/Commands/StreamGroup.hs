@@ -76,9 +76,7 @@ where
 import Control.Applicative (liftA2)
 import Data.Maybe (catMaybes)
 import Redis.Decode qualified as Decode
-import Redis.Internal.Command.Argument (unixMilliseconds)
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record (millisecondsReply)
 import Redis.Internal.Command.Stream
 
 -- | A consumer: the name of its group, and its own name.

@@ -32,7 +32,6 @@ where
 import Redis.Decode qualified as Decode
 import Redis.Error (DecodeError)
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record
 import Redis.Internal.Command.Stream
 
 -- | The server's description of a stream.

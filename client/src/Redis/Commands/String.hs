@@ -78,7 +78,6 @@ where
 import Control.Monad (void)
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record
 
 -- | @GET key@: the value, or 'Nothing' if the key does not exist. \(O(1)\),
 -- [since 1.0.0](https://valkey.io/commands/get/).

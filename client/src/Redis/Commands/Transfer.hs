@@ -31,9 +31,7 @@ where
 import Redis.Decode qualified as Decode
 import Redis.Duration (inMilliseconds, seconds)
 import Redis.Error (Host, Port)
-import Redis.Internal.Command.Argument (unixMilliseconds)
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record (oneOf)
 import Redis.Internal.Config (Credentials (..), revealSecret)
 
 -- | @DUMP key@: the value in the server's own format, for 'restore'; 'Nothing' if the key does not

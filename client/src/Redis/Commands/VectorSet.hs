@@ -71,7 +71,6 @@ import GHC.ByteOrder (ByteOrder (..), targetByteOrder)
 import GHC.Float (castFloatToWord32, double2Float)
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Common
-import Redis.Internal.Command.Record
 import Redis.Value (Value (Map), withoutAttributes)
 
 -- | A vector.

@@ -1,5 +1,5 @@
 -- | What the modules of commands share: the types in their signatures, the functions that build
--- commands, and the arguments and options of commands of several groups.
+-- commands and read replies, and the arguments and options of commands of several groups.
 module Redis.Internal.Command.Common
   ( ByteString,
     Command,
@@ -11,6 +11,8 @@ module Redis.Internal.Command.Common
     Value,
     toList,
     module Redis.Command.Build,
+    module Redis.Internal.Command.Argument,
+    module Redis.Internal.Command.Record,
 
     -- * Groups of arguments
     countedKeys,
@@ -61,7 +63,8 @@ import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, inMilliseconds, inWholeSeconds)
 import Redis.Internal.Command (Command)
-import Redis.Internal.Command.Argument (unixMilliseconds)
+import Redis.Internal.Command.Argument
+import Redis.Internal.Command.Record
 import Redis.Value (Value)
 
 -- | The number of keys, then the keys.
