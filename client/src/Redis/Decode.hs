@@ -56,6 +56,7 @@ module Redis.Decode
 where
 
 import Data.Bifunctor (first)
+import Data.Bits (toIntegralSized)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
@@ -107,19 +108,14 @@ integer reply = case reply of
   Integer number -> Right number
   BulkString string -> maybe (mismatch "an integer" reply) Right (parseInteger string)
   SimpleString string -> maybe (mismatch "an integer" reply) Right (parseInteger string)
-  BigNumber number -> maybe (mismatch "an integer of 64 bits" reply) Right (narrowed number)
+  BigNumber number -> maybe (mismatch "an integer of 64 bits" reply) Right (toIntegralSized number)
   WithAttributes _ inner -> integer inner
   _ -> mismatch "an integer" reply
 
 parseInteger :: ByteString -> Maybe Int64
 parseInteger string
   -- Longer texts are out of range; there is no need to read them.
-  | Char8.length string <= 20, Just (number, "") <- Char8.readInteger string = narrowed number
-  | otherwise = Nothing
-
-narrowed :: Integer -> Maybe Int64
-narrowed number
-  | number >= toInteger (minBound :: Int64) && number <= toInteger (maxBound :: Int64) = Just (fromInteger number)
+  | Char8.length string <= 20, Just (number, "") <- Char8.readInteger string = toIntegralSized number
   | otherwise = Nothing
 
 -- | A floating-point number, or its text.

@@ -14,6 +14,7 @@ module Redis.Internal.Command.Argument
   )
 where
 
+import Data.Bits (toIntegralSized)
 import Data.ByteString (ByteString)
 import Data.ByteString.Builder qualified as Builder
 import Data.ByteString.Char8 qualified as Char8
@@ -81,19 +82,14 @@ digits :: ByteString -> Maybe Word64
 digits text
   | Char8.null text || Char8.length text > 20 || not (Char8.all isDigit text) = Nothing
   | Char8.length text < 20 = Just (number (\total digit -> total * 10 + fromIntegral digit))
-  | otherwise = narrowed (number (\total digit -> total * 10 + toInteger digit))
+  | otherwise = toIntegralSized (number (\total digit -> total * 10 + toInteger digit))
   where
     number :: Num a => (a -> Int -> a) -> a
     number add = Char8.foldl' (\total char -> add total (ord char - ord '0')) 0 text
 
-narrowed :: Integer -> Maybe Word64
-narrowed number
-  | number < 0 || number > toInteger (maxBound :: Word64) = Nothing
-  | otherwise = Just (fromInteger number)
-
 -- | A number, or its text.
 readWord64 :: Decoder Word64
 readWord64 reply = maybe (Decode.mismatch "an integer of 64 bits without a sign" reply) Right $ case withoutAttributes reply of
-  Integer number -> narrowed (toInteger number)
-  BigNumber number -> narrowed number
+  Integer number -> toIntegralSized number
+  BigNumber number -> toIntegralSized number
   other -> either (const Nothing) digits (Decode.bytes other)

@@ -10,10 +10,12 @@ module Redis.Internal.Protocol.Redirect
     -- * Where to
     RedirectAddress (..),
     redirectEndpoint,
+    parsePort,
   )
 where
 
-import Control.Monad (guard, mfilter)
+import Control.Monad (guard, mfilter, (>=>))
+import Data.Bits (toIntegralSized)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -108,10 +110,9 @@ redirectEndpoint mapping answering destination = fmap (mappedAddress mapping) $ 
 withoutBrackets :: ByteString -> ByteString
 withoutBrackets host = fromMaybe host (mfilter (not . ByteString.null) (ByteString.stripPrefix "[" host >>= ByteString.stripSuffix "]"))
 
+-- | A port that is not 0, from its digits.
 parsePort :: ByteString -> Maybe Port
-parsePort text = do
-  number <- parseNumber text
-  fromIntegral number <$ guard (number >= 1 && number <= 65535)
+parsePort = mfilter (> 0) . (parseNumber >=> toIntegralSized)
 
 -- | One to five digits and nothing else.
 parseNumber :: ByteString -> Maybe Int

@@ -36,6 +36,7 @@ import Control.Concurrent.STM
 import Control.Exception (SomeException, bracket, throwIO, try)
 import Control.Monad (forever, guard, join, mfilter)
 import Data.Bifunctor (first)
+import Data.Bits (toIntegralSized)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -46,7 +47,6 @@ import Data.Int (Int64)
 import Data.List qualified as List
 import Data.Map.Strict qualified as Map
 import Data.Maybe (catMaybes, fromMaybe, isNothing, listToMaybe, mapMaybe)
-import Data.Word (Word16)
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Error
@@ -60,6 +60,7 @@ import Redis.Internal.Network.Open (ConnectionSetup (..), Purpose (..))
 import Redis.Internal.Network.Runtime (expiry, supervised)
 import Redis.Internal.Network.Stream (closeWire, openWire, receiveReply, sendBytes)
 import Redis.Internal.Protocol.Encode (Request, request, requestBytes)
+import Redis.Internal.Protocol.Redirect (parsePort)
 import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
 import Redis.Internal.Routing.SlotMap (Claim (..), SlotMap, slotMapCovered, slotMapFromClaims, slotMapUncovered, withZones)
 import Redis.Internal.Routing.Topology (GroupReport (..), TopologyReport (..), Trigger (..), groupMap, unlike)
@@ -310,15 +311,12 @@ optionalHost :: Decoder (Maybe ByteString)
 optionalHost = fmap (mfilter (not . ByteString.null)) . Decode.nullable Decode.bytes
 
 portFromInteger :: Int64 -> Maybe Port
-portFromInteger number
-  | number >= 1 && number <= fromIntegral (maxBound :: Word16) = Just (fromIntegral number)
-  | otherwise = Nothing
+portFromInteger = mfilter (> 0) . toIntegralSized
 
 slotNamed :: Decoder Slot
 slotNamed reply = do
   number <- Decode.integer reply
-  let inRange = if number >= 0 && number <= 0xffff then slotFromInt (fromIntegral number) else Nothing
-  maybe (Decode.mismatch "a slot" reply) Right inRange
+  maybe (Decode.mismatch "a slot" reply) Right (toIntegralSized number >>= slotFromInt)
 
 -- | A server's description of itself.
 data MemberInfo = MemberInfo
@@ -395,9 +393,7 @@ parseSentinels = fmap catMaybes . Decode.list sentinel
 endpointFrom :: ByteString -> ByteString -> Maybe Endpoint
 endpointFrom host port = do
   guard (isHostName host && host /= "?")
-  guard (ByteString.length port <= 5 && Char8.all isDigit port)
-  (number, "") <- Char8.readInt port
-  TcpEndpoint host <$> portFromInteger (fromIntegral number)
+  TcpEndpoint host <$> parsePort port
 
 -- | The configuration of connections to a sentinel, given that of the client. Sentinels do
 -- not get the password of the servers.

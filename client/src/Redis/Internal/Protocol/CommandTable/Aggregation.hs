@@ -8,6 +8,7 @@ module Redis.Internal.Protocol.CommandTable.Aggregation
 where
 
 import Control.Monad (foldM, zipWithM)
+import Data.Bits (toIntegralSized)
 import Data.Foldable (asum)
 import Data.Int (Int64)
 import Data.List.NonEmpty (NonEmpty ((:|)))
@@ -82,10 +83,7 @@ elementwise combine = curry $ \case
 -- | 'Nothing' if the sum is too large for a server's integers.
 added :: Value -> Value -> Maybe Value
 added = curry $ \case
-  (Integer one, Integer other)
-    | total <= toInteger (maxBound :: Int64) && total >= toInteger (minBound :: Int64) -> Just (Integer (fromInteger total))
-    where
-      total = toInteger one + toInteger other
+  (Integer one, Integer other) -> Integer <$> toIntegralSized (toInteger one + toInteger other)
   _ -> Nothing
 
 onIntegers :: (Int64 -> Int64 -> Int64) -> Value -> Value -> Maybe Value
