@@ -25,10 +25,12 @@ module Redis.Script
   )
 where
 
+import Crypto.Hash.SHA1 qualified as Sha1
 import Data.ByteString (ByteString)
+import Data.ByteString.Builder qualified as Builder
+import Data.ByteString.Lazy qualified as Lazy
 import Redis.Commands.Script (eval, evalRo, evalsha, evalshaRo)
 import Redis.Internal.Command (Command (..), commandArguments, routeOf)
-import Redis.Internal.Command.Sha1 (sha1Hex)
 import Redis.Internal.Protocol.Encode (requestShortened)
 import Redis.Value (Value)
 
@@ -44,7 +46,9 @@ data Script = Script
 -- | A script with this text. The digest costs \(O(n)\), so make a script once and keep it: at the
 -- top level of a module, for instance.
 script :: ByteString -> Script
-script text = Script {scriptText = text, scriptDigest = sha1Hex text}
+script text = Script {scriptText = text, scriptDigest = hexadecimal (Sha1.hash text)}
+  where
+    hexadecimal = Lazy.toStrict . Builder.toLazyByteString . Builder.byteStringHex
 
 -- | @EVALSHA digest numkeys key … argument …@, or @EVAL@ with the text if the server does not know
 -- the digest. Takes the keys, then the other arguments. Costs what the script costs, and one more

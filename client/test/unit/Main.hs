@@ -8,7 +8,6 @@ import Redis.DecodeSpec qualified
 import Redis.DurationSpec qualified
 import Redis.ErrorSpec qualified
 import Redis.Internal.Command.ArgumentSpec qualified
-import Redis.Internal.Command.Sha1Spec qualified
 import Redis.Internal.Command.ShownSpec qualified
 import Redis.Internal.Command.WaitingSpec qualified
 import Redis.Internal.Protocol.CommandTable.AggregationSpec qualified
@@ -19,6 +18,7 @@ import Redis.Internal.Protocol.EncodeSpec qualified
 import Redis.Internal.Protocol.KeySpecSpec qualified
 import Redis.Internal.Routing.RetryQueueSpec qualified
 import Redis.MetricsSpec qualified
+import Redis.ScriptSpec qualified
 import Redis.ServerRepliesSpec qualified
 import Redis.TracingSpec qualified
 import Support (timed)
@@ -35,7 +35,6 @@ main =
     Redis.DurationSpec.spec
     Redis.ErrorSpec.spec
     Redis.Internal.Command.ArgumentSpec.spec
-    Redis.Internal.Command.Sha1Spec.spec
     Redis.Internal.Command.ShownSpec.spec
     Redis.Internal.Command.WaitingSpec.spec
     Redis.Internal.Protocol.CommandTable.AggregationSpec.spec
@@ -46,5 +45,6 @@ main =
     Redis.Internal.Protocol.KeySpecSpec.spec
     Redis.Internal.Routing.RetryQueueSpec.spec
     Redis.MetricsSpec.spec
+    Redis.ScriptSpec.spec
     Redis.ServerRepliesSpec.spec
     Redis.TracingSpec.spec
