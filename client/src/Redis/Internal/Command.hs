@@ -58,7 +58,6 @@ import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.Char (toUpper)
 import Data.List.NonEmpty (NonEmpty)
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
@@ -74,6 +73,7 @@ import Redis.Internal.Protocol.CommandTable (lookupCommand, nameFromArguments)
 import Redis.Internal.Protocol.CommandTable qualified as Table
 import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation)
 import Redis.Internal.Protocol.Encode
+import Redis.Internal.Protocol.KeySpec (upper)
 import Redis.Internal.Protocol.Slot (Slot)
 import Redis.Value (Value (..), withoutAttributes)
 
@@ -365,7 +365,7 @@ isUnknownCommand asked ServerError {serverErrorCode, serverErrorMessage} =
   where
     names told word = case Char8.uncons =<< ByteString.stripPrefix told serverErrorMessage of
       -- Servers cut a long name.
-      Just (mark, said) | isQuote mark -> Char8.map toUpper (Char8.takeWhile (not . isQuote) said) == Char8.map toUpper (ByteString.take 128 word)
+      Just (mark, said) | isQuote mark -> upper (Char8.takeWhile (not . isQuote) said) == upper (ByteString.take 128 word)
       _ -> False
     isQuote mark = mark == '\'' || mark == '`' || mark == '"'
 

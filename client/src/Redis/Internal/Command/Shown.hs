@@ -4,14 +4,14 @@ module Redis.Internal.Command.Shown
     shownLabel,
     shownPart,
     shownTransaction,
-    redacted,
   )
 where
 
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Char (isAlphaNum, isAscii, isPrint, toUpper)
+import Data.Char (isAlphaNum, isAscii, isPrint)
 import Numeric (showHex)
+import Redis.Internal.Protocol.KeySpec (upper)
 
 -- | The words on one line. Words that a prompt would split or not print are quoted, long
 -- words are cut, and secrets are replaced by a mark. \(O(n)\).
@@ -100,6 +100,3 @@ quoted word
       | otherwise = "\\x" <> replicate (2 - length (hex char)) '0' <> hex char
     hex char = showHex (fromEnum char) ""
     more = if Char8.length word > longest then "... (" <> show (Char8.length word) <> " bytes)" else ""
-
-upper :: ByteString -> ByteString
-upper = Char8.map toUpper

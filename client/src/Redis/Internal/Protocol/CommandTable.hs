@@ -46,7 +46,6 @@ where
 import Control.Monad (guard)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Char (toUpper)
 import Data.Either (fromRight)
 import Data.Foldable (find)
 import Data.List qualified as List
@@ -592,6 +591,3 @@ keySpec reply = do
 
 intReply :: Decoder Int
 intReply = fmap fromIntegral . Decode.integer
-
-upper :: ByteString -> ByteString
-upper = Char8.map toUpper

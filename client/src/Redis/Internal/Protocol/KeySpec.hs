@@ -18,6 +18,7 @@ module Redis.Internal.Protocol.KeySpec
     keyPositions,
     keysAt,
     decimal,
+    upper,
 
     -- * XREAD and XREADGROUP
     StreamOptions (..),
@@ -28,7 +29,7 @@ where
 import Control.Monad (guard)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Char (toUpper)
+import Data.Char (isAsciiLower, toUpper)
 import Data.Primitive.SmallArray (SmallArray)
 import Data.Primitive.SmallArray qualified as SmallArray
 
@@ -200,7 +201,7 @@ streamOptions = go 1 Nothing . drop 1
   where
     go position block = \case
       [] -> StreamOptions {blockMillisAt = block, streamsAt = Nothing}
-      word : rest -> case (Char8.map toUpper word, rest) of
+      word : rest -> case (upper word, rest) of
         ("STREAMS", _ : _) -> StreamOptions {blockMillisAt = block, streamsAt = Just (position + 1)}
         ("BLOCK", _ : after) -> go (position + 2) (Just (position + 1)) after
         (option, _ : after) | option `elem` ["COUNT", "MAXCOUNT", "MAXSIZE", "CLAIM"] -> go (position + 2) block after
@@ -215,7 +216,7 @@ wordAt arguments position
 
 -- | Whether the word at a position, in capitals, is this one.
 isWord :: SmallArray ByteString -> ByteString -> Int -> Bool
-isWord arguments word position = (Char8.map toUpper <$> wordAt arguments position) == Just word
+isWord arguments word position = (upper <$> wordAt arguments position) == Just word
 
 -- | A whole word of digits.
 decimal :: ByteString -> Maybe Int
@@ -223,3 +224,7 @@ decimal word = do
   (number, rest) <- Char8.readInt word
   guard (Char8.null rest)
   pure number
+
+-- | In capitals. Servers do not distinguish the case of ASCII letters, and of no others.
+upper :: ByteString -> ByteString
+upper = Char8.map (\char -> if isAsciiLower char then toUpper char else char)

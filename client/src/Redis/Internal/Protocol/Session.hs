@@ -28,12 +28,12 @@ where
 
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Char (isAsciiLower)
 import Data.List qualified as List
 import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Error (ServerError (..), serverErrorFromText)
 import Redis.Internal.Protocol.CommandTable (changesConnection, lookupCommand)
+import Redis.Internal.Protocol.KeySpec (upper)
 import Redis.Value (Value (..), withoutAttributes)
 
 -- | The known state of a connection.
@@ -103,7 +103,7 @@ data Change
 
 -- | The effect of a command with these words. One that the table lacks may do anything. \(O(\log n)\).
 effectOf :: [ByteString] -> Change
-effectOf commandArguments = case map (Char8.map upperAscii) (take 3 commandArguments) of
+effectOf commandArguments = case map upper (take 3 commandArguments) of
   ["MULTI"] -> BeginsQueue
   ["EXEC"] -> RunsQueue
   ["DISCARD"] -> DropsQueue
@@ -126,9 +126,6 @@ effectOf commandArguments = case map (Char8.map upperAscii) (take 3 commandArgum
     | otherwise -> Spoils
   where
     modes = [("TRACKING", Tracking), ("NO-TOUCH", NotTouching), ("NO-EVICT", NotEvicted)]
-    upperAscii character
-      | isAsciiLower character = toEnum (fromEnum character - 32)
-      | otherwise = character
 
 -- | A reply, as far as it tells what a command has done.
 data Heard
