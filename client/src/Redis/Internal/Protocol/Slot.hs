@@ -23,8 +23,8 @@ import Data.Primitive.Ptr (indexOffPtr)
 import Data.Word (Word16, Word8)
 import Foreign.Ptr (Ptr, castPtr)
 
--- | A slot; always within 0 and 16383.
-newtype Slot = Slot Int
+-- | A slot; its number is always within 0 and 16383.
+newtype Slot = Slot {slotNumber :: Int}
   deriving stock (Eq, Ord)
   deriving newtype (Show)
 
@@ -35,10 +35,6 @@ instance Bounded Slot where
 -- | The number of slots: 16384.
 slotCount :: Int
 slotCount = 16384
-
--- | The number of a slot, from 0 to 16383.
-slotNumber :: Slot -> Int
-slotNumber (Slot number) = number
 
 -- | The slot with this number; 'Nothing' if there is none.
 slotFromInt :: Int -> Maybe Slot

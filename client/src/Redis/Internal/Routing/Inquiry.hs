@@ -62,7 +62,7 @@ import Redis.Internal.Network.Stream (closeWire, openWire, receiveReply, sendByt
 import Redis.Internal.Protocol.Encode (Request, request, requestBytes)
 import Redis.Internal.Protocol.Redirect (parsePort)
 import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
-import Redis.Internal.Routing.SlotMap (Claim (..), SlotMap, slotMapCovered, slotMapFromClaims, slotMapUncovered, withZones)
+import Redis.Internal.Routing.SlotMap (Claim (..), SlotMap, slotMapCovered, slotMapFromClaims, slotMapUncovered, slotMapZones)
 import Redis.Internal.Routing.Topology (GroupReport (..), TopologyReport (..), Trigger (..), groupMap, unlike)
 import Redis.Value
 import System.Random (randomRIO)
@@ -200,7 +200,7 @@ data Asked = Asked
 type Zoned = (Claim, [(Endpoint, ByteString)])
 
 slotMapFromZoned :: [Zoned] -> SlotMap
-slotMapFromZoned parts = withZones (Map.fromList (concatMap snd parts)) (slotMapFromClaims (map fst parts))
+slotMapFromZoned parts = (slotMapFromClaims (map fst parts)) {slotMapZones = Map.fromList (concatMap snd parts)}
 
 -- | Parses the reply to @CLUSTER SLOTS@. The server reports the ports that fit the
 -- connection it was asked on. \(O(n)\).

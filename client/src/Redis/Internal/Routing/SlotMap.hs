@@ -24,7 +24,6 @@ module Redis.Internal.Routing.SlotMap
     sameOwners,
     Claim (..),
     slotMapFromClaims,
-    withZones,
     withMoved,
   )
 where
@@ -52,7 +51,8 @@ data SlotMap = SlotMap
     -- which stays in the nearest cache: a look-up in the larger array often waits for memory.
     mapBlocks :: ByteArray,
     mapShards :: Array Shard,
-    mapZones :: Map.Map Endpoint ByteString
+    -- | The availability zones of those nodes whose zone the server told with the map.
+    slotMapZones :: Map.Map Endpoint ByteString
   }
   deriving stock (Eq)
 
@@ -149,13 +149,6 @@ slotMapReplicas = Set.fromList . concatMap shardReplicas . slotMapShards
 slotMapUncovered :: SlotMap -> Maybe Slot
 slotMapUncovered slotMap = listToMaybe [slot | (index, slot) <- zip (ownerIndices slotMap) allSlots, index == noShard]
 
--- | The availability zones of those nodes whose zone the server told with the map.
-slotMapZones :: SlotMap -> Map.Map Endpoint ByteString
-slotMapZones = mapZones
-
-withZones :: Map.Map Endpoint ByteString -> SlotMap -> SlotMap
-withZones zones slotMap = slotMap {mapZones = zones}
-
 -- | How many slots have a primary. \(O(slots)\).
 slotMapCovered :: SlotMap -> Int
 slotMapCovered = length . filter (/= noShard) . ownerIndices
@@ -188,7 +181,7 @@ data Claim = Claim
 -- | Builds a snapshot. Of two claims to one slot the later one counts. A node that is a
 -- primary of any claim is a replica of none. \(O(slots + n \log n)\).
 slotMapFromClaims :: [Claim] -> SlotMap
-slotMapFromClaims claims = SlotMap {mapOwners, mapBlocks = blocksOf mapOwners, mapShards, mapZones = Map.empty}
+slotMapFromClaims claims = SlotMap {mapOwners, mapBlocks = blocksOf mapOwners, mapShards, slotMapZones = Map.empty}
   where
     replicasOf :: Map.Map Endpoint (Set Endpoint)
     replicasOf =
