@@ -87,8 +87,8 @@ hpexpire = hpexpireWith hexpireDefaults
 -- | @HEXPIRE key seconds [NX|XX|GT|LT] FIELDS n field …@, @HPEXPIRE …@: like 'hexpire' and
 -- 'hpexpire', for each field that meets the condition.
 hexpireWith, hpexpireWith :: HexpireOptions -> ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
-hexpireWith options name lifetime = expiring "HEXPIRE" name (wholeSeconds lifetime : hexpireArguments options)
-hpexpireWith options name lifetime = expiring "HPEXPIRE" name (wholeMilliseconds lifetime : hexpireArguments options)
+hexpireWith options name lifetime = expiring "HEXPIRE" name (wholeSeconds lifetime : expireConditionWord (hexpireCondition options))
+hpexpireWith options name lifetime = expiring "HPEXPIRE" name (wholeMilliseconds lifetime : expireConditionWord (hexpireCondition options))
 
 -- | @HEXPIREAT key time FIELDS n field …@, @HPEXPIREAT …@: set until when fields live; the result
 -- for each, in their order. The time is rounded up to seconds or milliseconds; a time in the past
@@ -102,11 +102,8 @@ hpexpireat = hpexpireatWith hexpireDefaults
 -- | @HEXPIREAT key time [NX|XX|GT|LT] FIELDS n field …@, @HPEXPIREAT …@: like 'hexpireat' and
 -- 'hpexpireat', for each field that meets the condition.
 hexpireatWith, hpexpireatWith :: HexpireOptions -> ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
-hexpireatWith options name time = expiring "HEXPIREAT" name (arg (unixSeconds time) : hexpireArguments options)
-hpexpireatWith options name time = expiring "HPEXPIREAT" name (arg (unixMilliseconds time) : hexpireArguments options)
-
-hexpireArguments :: HexpireOptions -> [Argument]
-hexpireArguments HexpireOptions {hexpireCondition} = expireConditionWord hexpireCondition
+hexpireatWith options name time = expiring "HEXPIREAT" name (arg (unixSeconds time) : expireConditionWord (hexpireCondition options))
+hpexpireatWith options name time = expiring "HPEXPIREAT" name (arg (unixMilliseconds time) : expireConditionWord (hexpireCondition options))
 
 expiring :: Name -> ByteString -> [Argument] -> NonEmpty ByteString -> Command [HexpireResult]
 expiring commandName name time fields = command commandName (key name : time <> numbered fields) (forEach fields outcome)
@@ -157,15 +154,8 @@ hexpiretime = expiryOf "HEXPIRETIME" Decode.unixSeconds
 hpexpiretime = expiryOf "HPEXPIRETIME" Decode.unixMilliseconds
 
 expiryOf :: Name -> Decoder time -> ByteString -> NonEmpty ByteString -> Command [FieldExpiry time]
-expiryOf commandName time name fields = command commandName (key name : numbered fields) (forEach fields outcome)
-  where
-    outcome reply =
-      Decode.integer reply >>= \case
-        -2 -> Right NoSuchField
-        -1 -> Right FieldStays
-        count
-          | count >= 0 -> FieldExpires <$> time reply
-          | otherwise -> Decode.mismatch "a time, -1 or -2" reply
+expiryOf commandName time name fields =
+  command commandName (key name : numbered fields) (forEach fields (expiryReply NoSuchField FieldStays (fmap FieldExpires . time)))
 
 -- | How to set fields with an expiry.
 data HsetexOptions = HsetexOptions

@@ -110,8 +110,8 @@ expireDefaults = ExpireOptions {expireCondition = Nothing}
 -- | @EXPIRE key seconds [NX|XX|GT|LT]@, @PEXPIRE …@: like 'expire' and 'pexpire', under a
 -- condition; whether the expiry was changed. The conditions exist since 7.0.0.
 expireWith, pexpireWith :: ExpireOptions -> ByteString -> Duration -> Command Bool
-expireWith options name lifetime = command "EXPIRE" (key name : wholeSeconds lifetime : expireArguments options) Decode.boolean
-pexpireWith options name lifetime = command "PEXPIRE" (key name : wholeMilliseconds lifetime : expireArguments options) Decode.boolean
+expireWith options name lifetime = command "EXPIRE" (key name : wholeSeconds lifetime : expireConditionWord (expireCondition options)) Decode.boolean
+pexpireWith options name lifetime = command "PEXPIRE" (key name : wholeMilliseconds lifetime : expireConditionWord (expireCondition options)) Decode.boolean
 
 -- | @EXPIREAT key time@, @PEXPIREAT key time@: set the time at which the key expires; whether there
 -- was such a key. The time is rounded up to seconds or milliseconds; a time in the past deletes the
@@ -124,11 +124,8 @@ pexpireat = pexpireatWith expireDefaults
 -- | @EXPIREAT key time [NX|XX|GT|LT]@, @PEXPIREAT …@: like 'expireat' and 'pexpireat', under a
 -- condition; whether the expiry was changed.
 expireatWith, pexpireatWith :: ExpireOptions -> ByteString -> UTCTime -> Command Bool
-expireatWith options name time = command "EXPIREAT" (key name : arg (unixSeconds time) : expireArguments options) Decode.boolean
-pexpireatWith options name time = command "PEXPIREAT" (key name : arg (unixMilliseconds time) : expireArguments options) Decode.boolean
-
-expireArguments :: ExpireOptions -> [Argument]
-expireArguments ExpireOptions {expireCondition} = expireConditionWord expireCondition
+expireatWith options name time = command "EXPIREAT" (key name : arg (unixSeconds time) : expireConditionWord (expireCondition options)) Decode.boolean
+pexpireatWith options name time = command "PEXPIREAT" (key name : arg (unixMilliseconds time) : expireConditionWord (expireCondition options)) Decode.boolean
 
 -- | @PERSIST key@: removes the expiry; whether there was one. \(O(1)\),
 -- [since 2.2.0](https://valkey.io/commands/persist/).
@@ -160,13 +157,7 @@ expiretime name = command "EXPIRETIME" [key name] (keyExpiry Decode.unixSeconds)
 pexpiretime name = command "PEXPIRETIME" [key name] (keyExpiry Decode.unixMilliseconds)
 
 keyExpiry :: Decoder time -> Decoder (KeyExpiry time)
-keyExpiry time reply =
-  Decode.integer reply >>= \case
-    -2 -> Right NoSuchKey
-    -1 -> Right NeverExpires
-    number
-      | number >= 0 -> KeyExpires <$> time reply
-      | otherwise -> Decode.mismatch "a time, -1 or -2" reply
+keyExpiry time = expiryReply NoSuchKey NeverExpires (fmap KeyExpires . time)
 
 -- | @RENAME from to@: renames a key; what @to@ held is lost. An error if there is no @from@. In a
 -- cluster both keys must share a slot. \(O(1)\), [since 1.0.0](https://valkey.io/commands/rename/).

@@ -43,6 +43,7 @@ module Redis.Internal.Command.Common
     changedLifetime,
     ExpireCondition (..),
     expireConditionWord,
+    expiryReply,
 
     -- * Walks
     ScanCursor (..),
@@ -215,6 +216,16 @@ expireConditionWord = \case
   Just OnlyIfExpiry -> [arg "XX"]
   Just OnlyIfLater -> [arg "GT"]
   Just OnlyIfSooner -> [arg "LT"]
+
+-- | Reads -2 for what is not there, -1 for what has no expiry, and otherwise its time.
+expiryReply :: a -> a -> Decoder a -> Decoder a
+expiryReply absent stays time reply =
+  Decode.integer reply >>= \case
+    -2 -> Right absent
+    -1 -> Right stays
+    number
+      | number >= 0 -> time reply
+      | otherwise -> Decode.mismatch "a time, -1 or -2" reply
 
 -- | The position of a walk. Only the server that issued a cursor understands it.
 newtype ScanCursor = ScanCursor ByteString
