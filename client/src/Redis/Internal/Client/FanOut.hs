@@ -38,7 +38,8 @@ partsOf :: Command a -> Int -> NonEmpty ByteString -> [Part]
 partsOf given stride keys =
   map (partOf given . NonEmpty.reverse) (Map.elems bySlot)
   where
-    things = zip [0 ..] (chunksOf stride (drop 1 (commandArguments given)))
+    things = zip [0 ..] (chunks (drop 1 (commandArguments given)))
+    chunks = takeWhile (not . null) . List.unfoldr (Just . List.splitAt stride)
     bySlot = Map.fromListWith (<>) [(keySlot key, thing :| []) | (key, thing) <- zip (NonEmpty.toList keys) things]
 
 -- | The part for these keys, each with its position and its words, which begin with the key.
@@ -54,11 +55,6 @@ partOf given group =
             commandDecode = Right
           }
     }
-
-chunksOf :: Int -> [a] -> [[a]]
-chunksOf size = \case
-  [] -> []
-  things -> let (chunk, rest) = List.splitAt size things in chunk : chunksOf size rest
 
 -- | One reply from the replies to all parts, or the error: arrays joined in the order of the
 -- keys, integers added up, and otherwise the first part's reply, such as OK. \(O(n \log n)\).

@@ -334,9 +334,7 @@ finish now state = (done {stateOut = []}, reverse (stateOut done))
     -- One command about shard channels concerns one slot.
     pieces what names = concatMap chunks (if what `elem` [Subscribe OfShard, Unsubscribe OfShard] then bySlot names else [names])
     bySlot names = Map.elems (Map.fromListWith (flip (<>)) [(keySlot (topicName name), [name]) | name <- names])
-    chunks = \case
-      [] -> []
-      names -> let (some, others) = splitAt mostAtOnce names in some : chunks others
+    chunks = takeWhile (not . null) . List.unfoldr (Just . splitAt mostAtOnce)
 
 -- | The most topics in one command: a server does nothing else while it handles the command.
 mostAtOnce :: Int
