@@ -13,7 +13,7 @@
 --
 -- An error names the part that is wrong and never repeats its text: if a password has an unescaped
 -- character, its rest may count as almost any part of the URL, but not as the name of an option, which alone is repeated.
-module Redis.Internal.ConfigUrl (configFromUrl) where
+module Redis.Internal.ConfigUrl (configFromUrl, percentDecoded) where
 
 import Control.Applicative ((<|>))
 import Control.Monad (foldM, unless, when)
@@ -85,12 +85,12 @@ configFromUrl url = do
     ForSocket -> do
       unless (ByteString.null hosts) (wrong "host" "a Unix socket has none: three slashes, then its path")
       when isCluster (wrong "option cluster" "the nodes of a cluster have hosts and ports, no Unix sockets")
-      file <- percentDecoded "path" path >>= filePath "path"
+      file <- decoded "path" path >>= filePath "path"
       pure (Standalone (UnixEndpoint file), Nothing)
     ForSentinels -> do
       seeds <- parseHosts sentinelPort hosts
       let (rawName, afterName) = Char8.break (== '/') (Char8.drop 1 path)
-      name <- percentDecoded "path" rawName
+      name <- decoded "path" rawName
       when (ByteString.null name) (wrong "path" "must begin with the name by which the sentinels know the primary")
       (,) (Sentinels name seeds) <$> databaseFromPath afterName
     kind -> (,) <$> (parseHosts defaultPort hosts >>= tcpTopology isCluster kind) <*> databaseFromPath path
@@ -148,8 +148,8 @@ parseCredentials "" = Right Nothing
 parseCredentials userInfo = do
   let (rawUser, rawPassword) = Char8.break (== ':') userInfo
   when (ByteString.null rawPassword) (wrong "credentials" "a colon and a password must follow the user")
-  user <- percentDecoded "credentials" rawUser
-  password <- percentDecoded "credentials" (Char8.drop 1 rawPassword)
+  user <- decoded "credentials" rawUser
+  password <- decoded "credentials" (Char8.drop 1 rawPassword)
   when (ByteString.null user && ByteString.null password) (wrong "credentials" "the password is empty")
   pure $
     Just Credentials {credentialsUser = if ByteString.null user then Nothing else Just user, credentialsPassword = toSecret password}
@@ -165,14 +165,14 @@ parseHost usual text
   | Just bracketed <- ByteString.stripPrefix "[" text = do
     let (address, closing) = Char8.break (== ']') bracketed
         rest = Char8.drop 1 closing
-    host <- percentDecoded "host" address
+    host <- decoded "host" address
     unless (":" `ByteString.isInfixOf` host) (wrong "host" "only an IPv6 address stands in brackets")
     when (ByteString.null closing) (wrong "host" "the closing bracket is missing")
     unless (ByteString.null rest || ":" `ByteString.isPrefixOf` rest) (wrong "host" "only a port can follow the closing bracket")
     TcpEndpoint host <$> portFrom rest
   | otherwise = do
     let (rawHost, rest) = Char8.break (== ':') text
-    host <- percentDecoded "host" rawHost
+    host <- decoded "host" rawHost
     when (Char8.elem ':' (Char8.drop 1 rest)) (wrong "host" "an IPv6 address stands in brackets")
     port <- portFrom rest
     when (ByteString.null host) (wrong "host" "is missing")
@@ -207,7 +207,7 @@ parseOptions query = foldM insert Map.empty (filter (not . ByteString.null) (Cha
           part = optionPart name
       when (ByteString.null rest) (wrong part "has no value")
       when (Map.member name options) (wrong part "is given twice")
-      value <- percentDecoded part (Char8.drop 1 rest)
+      value <- decoded part (Char8.drop 1 rest)
       when (ByteString.null value) (wrong part "has no value")
       pure (Map.insert name value options)
 
@@ -314,17 +314,20 @@ seconds part text = case Char8.split '.' text of
 filePath :: String -> ByteString -> Either ConfigError FilePath
 filePath part = either (const (wrong part "must be UTF-8")) (Right . Text.unpack) . Text.decodeUtf8'
 
--- | Undoes percent-encoding. \(O(n)\).
-percentDecoded :: String -> ByteString -> Either ConfigError ByteString
-percentDecoded part text = case Char8.split '%' text of
-  [] -> Right ""
+decoded :: String -> ByteString -> Either ConfigError ByteString
+decoded part = maybe (wrong part "a % must be followed by two hexadecimal digits") Right . percentDecoded
+
+-- | Undoes percent-encoding. 'Nothing' if two hexadecimal digits do not follow each per cent sign. \(O(n)\).
+percentDecoded :: ByteString -> Maybe ByteString
+percentDecoded text = case Char8.split '%' text of
+  [] -> Just ""
   plain : escaped -> ByteString.concat . (plain :) <$> traverse decode escaped
   where
     decode piece = case Char8.unpack (Char8.take 2 piece) of
       [high, low]
         | isHexDigit high && isHexDigit low ->
-          Right (ByteString.cons (fromIntegral (digitToInt high `shiftL` 4 .|. digitToInt low)) (Char8.drop 2 piece))
-      _ -> wrong part "a % must be followed by two hexadecimal digits"
+          Just (ByteString.cons (fromIntegral (digitToInt high `shiftL` 4 .|. digitToInt low)) (Char8.drop 2 piece))
+      _ -> Nothing
 
 wrong :: String -> String -> Either ConfigError a
 wrong configErrorPart configErrorReason = Left ConfigError {configErrorPart, configErrorReason}

@@ -71,8 +71,8 @@ import Data.IntSet qualified as IntSet
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe)
-import Data.Word (Word8)
 import Redis.Error (Endpoint (..))
+import Redis.Internal.ConfigUrl (percentDecoded)
 import Redis.Internal.Protocol.Slot (slotCount)
 
 -- | A node's description of itself at one moment.
@@ -317,7 +317,7 @@ encodedPath = Char8.intercalate "." . map (number . fromEnum)
 -- | Reads a position. 'Nothing' if 'positionText' did not make the text. \(O(n)\).
 positionFromText :: ByteString -> Maybe Position
 positionFromText text = do
-  records <- traverse (traverse unescaped . Char8.split ' ') (Char8.split ',' text)
+  records <- traverse (traverse percentDecoded . Char8.split ' ') (Char8.split ',' text)
   case records of
     ("walk1" : positionOf) : ["keys", count] : rest -> do
       walkHalves <- wholeNumber count
@@ -379,16 +379,3 @@ escaped = Lazy.toStrict . Builder.toLazyByteString . foldMap byte . ByteString.u
       | plain (toEnum (fromIntegral code)) = Builder.word8 code
       | otherwise = Builder.char7 '%' <> Builder.word8HexFixed code
     plain character = isAscii character && (isAlphaNum character || character `elem` (":/._-" :: String))
-
-unescaped :: ByteString -> Maybe ByteString
-unescaped text = case Char8.break (== '%') text of
-  (plain, rest)
-    | ByteString.null rest -> Just plain
-    | otherwise -> do
-      let (digits, more) = ByteString.splitAt 2 (ByteString.drop 1 rest)
-      [high, low] <- traverse digit (Char8.unpack digits)
-      let code = high * 16 + low
-      ((plain <> ByteString.singleton code) <>) <$> unescaped more
-  where
-    digit :: Char -> Maybe Word8
-    digit character = fromIntegral <$> lookup character (zip "0123456789abcdef" [0 :: Int ..])
