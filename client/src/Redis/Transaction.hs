@@ -243,7 +243,7 @@ undone = \case
 startTransaction :: Core -> Transaction a -> IO (Pending a)
 startTransaction core transaction = startConcluding core transaction (>>= maybe (Left unwatched) Right)
   where
-    unwatched = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "EXEC's array", decodeErrorGot = "null, but no key was watched", decodeErrorCommand = "EXEC"}
+    unwatched = unlike "EXEC's array" "null, but no key was watched" "EXEC"
 
 -- | Like 'startTransaction', under conditions; 'Nothing' if one of them did not hold. Asks the server
 -- first whether it knows conditions, until one does: blocks meanwhile.

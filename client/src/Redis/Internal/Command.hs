@@ -15,6 +15,7 @@ module Redis.Internal.Command
     decoded,
     decodedFrom,
     fromReply,
+    unlike,
     naming,
     withLabel,
     relabelled,
@@ -308,6 +309,11 @@ decoded given value = case commandDecode given value of
 decodedFrom :: Command a -> Either Error Value -> Either Error a
 decodedFrom given = either (Left . naming given) (decoded given)
 
+-- | The error for a reply that is something else than what was expected. Takes both, and the command's name.
+unlike :: String -> String -> ByteString -> Error
+unlike decodeErrorExpected decodeErrorGot decodeErrorCommand =
+  UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected, decodeErrorGot, decodeErrorCommand}
+
 -- | The error with the name of this command, unless it has one already: a part of a command is named
 -- before the whole.
 naming :: Command a -> Error -> Error
@@ -324,7 +330,7 @@ withLabel label failure
 relabelled :: ByteString -> Error -> Error
 relabelled label = \case
   ReplyError said -> label `seq` ReplyError said {serverErrorCommand = label}
-  UnexpectedReply unlike -> label `seq` UnexpectedReply unlike {decodeErrorCommand = label}
+  UnexpectedReply unread -> label `seq` UnexpectedReply unread {decodeErrorCommand = label}
   ConnectionError lost -> label `seq` ConnectionError lost {connectionCommand = label}
   TimeoutError late -> label `seq` TimeoutError late {timeoutCommand = label}
   RoutingError unrouted -> label `seq` RoutingError unrouted {routingCommand = label}

@@ -90,4 +90,4 @@ mergedBy :: Aggregation -> NonEmpty Value -> Either Error Value
 mergedBy how = either (Left . UnexpectedReply) Right . aggregate how
 
 unfit :: String -> Value -> Error
-unfit expected got = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = expected, decodeErrorGot = take 100 (show got), decodeErrorCommand = ""}
+unfit expected got = unlike expected (take 100 (show got)) ""

@@ -129,7 +129,7 @@ single given = Transaction [] (Seq.singleton (queuedOf given))
 next :: Command a -> Results -> Reading a
 next given (Results count replies) = case replies of
   value : rest -> (first located (fromReply (factInfo (commandFacts given)) (commandRequest given) value >>= first UnexpectedReply . commandDecode given), Results count rest)
-  [] -> (Left (unexpected (show count <> " replies") "fewer"), Results count [])
+  [] -> (Left (unlike (show count <> " replies") "fewer" "EXEC"), Results count [])
   where
     located = withLabel (shownPart (count - length replies + 1) count (commandLabel given))
 
@@ -224,10 +224,6 @@ transactionResult :: Transaction a -> Value -> Either Error (Maybe a)
 transactionResult (Transaction _ queue reading) = \case
   Array replies
     | length replies == Seq.length queue -> Just <$> fst (reading (Results (Seq.length queue) replies))
-    | otherwise -> Left (unexpected (show (Seq.length queue) <> " replies") (show (length replies)))
+    | otherwise -> Left (unlike (show (Seq.length queue) <> " replies") (show (length replies)) "EXEC")
   Null -> Right Nothing
-  other -> Left (unexpected "EXEC's array" (take 60 (show other)))
-
-unexpected :: String -> String -> Error
-unexpected decodeErrorExpected decodeErrorGot =
-  UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected, decodeErrorGot, decodeErrorCommand = "EXEC"}
+  other -> Left (unlike "EXEC's array" (take 60 (show other)) "EXEC")

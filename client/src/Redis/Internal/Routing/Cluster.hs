@@ -394,14 +394,7 @@ act cluster = \case
       atomically (writeTVar (clusterHearing cluster) (Map.restrictKeys before (Set.fromList endpoints) <> Map.fromList ([(endpoint, number) | endpoint <- new])))
       for_ new $ \endpoint -> void . spawn ("redis sentinel " <> renderEndpoint endpoint) . whileOpen $ do
         let unheard = readTVar (clusterHearing cluster) >>= check . (/= Just number) . Map.lookup endpoint
-        hearSentinel
-          Hearing
-            { hearingSetup = clusterSentinelSetup cluster,
-              hearingName = primaryName (clusterConfig cluster),
-              hearingTell = tellCluster cluster . asReached,
-              hearingOver = closed `orElse` unheard
-            }
-          endpoint
+        hearSentinel (clusterSentinelSetup cluster) (primaryName (clusterConfig cluster)) (tellCluster cluster . asReached) (closed `orElse` unheard) endpoint
     asReached = \case
       SentinelsSwitched old new -> SentinelsSwitched (reachedAt cluster old) (reachedAt cluster new)
       trigger -> trigger

@@ -26,7 +26,6 @@ module Redis.Internal.Routing.Inquiry
     MemberInfo (..),
     MemberRole (..),
     forSentinel,
-    Hearing (..),
     hearSentinel,
   )
 where
@@ -51,6 +50,7 @@ import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Error
 import Redis.Internal.Backoff (delayFor)
+import Redis.Internal.Command (unlike)
 import Redis.Internal.Command.Record (colonFields)
 import Redis.Internal.Config
 import Redis.Internal.Name (isHostName)
@@ -63,7 +63,7 @@ import Redis.Internal.Protocol.Encode (Request, request, requestBytes)
 import Redis.Internal.Protocol.Redirect (parsePort)
 import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
 import Redis.Internal.Routing.SlotMap (Claim (..), SlotMap, slotMapCovered, slotMapFromClaims, slotMapUncovered, slotMapZones)
-import Redis.Internal.Routing.Topology (GroupReport (..), TopologyReport (..), Trigger (..), groupMap, unlike)
+import Redis.Internal.Routing.Topology (GroupReport (..), TopologyReport (..), Trigger (..), groupMap)
 import Redis.Value
 import System.Random (randomRIO)
 
@@ -411,46 +411,36 @@ forSentinel endpoint config =
       configReplyChecks = False
     }
 
--- | How to listen, and for how long.
-data Hearing = Hearing
-  { -- | The setup of connections to sentinels.
-    hearingSetup :: ConnectionSetup,
-    -- | The name of the primary.
-    hearingName :: ByteString,
-    hearingTell :: Trigger -> IO (),
-    -- | Retries until the sentinel is not wanted any more.
-    hearingOver :: STM ()
-  }
-
--- | Listens to a sentinel for as long as it is wanted, on connections one after the other. Must run
--- masked, on a thread of its own.
-hearSentinel :: Hearing -> Endpoint -> IO ()
-hearSentinel Hearing {hearingSetup, hearingName, hearingTell, hearingOver} endpoint = go (1 :: Int)
+-- | Listens to a sentinel, on connections one after the other, with the setup for sentinels, for what it tells
+-- of the primary of this name; the transaction retries for as long as the sentinel is wanted. Must run masked,
+-- on a thread of its own.
+hearSentinel :: ConnectionSetup -> ByteString -> (Trigger -> IO ()) -> STM () -> Endpoint -> IO ()
+hearSentinel setup name tell over endpoint = go (1 :: Int)
   where
     go failures = do
       begun <- newTVarIO False
-      ended <- supervised ("redis hear " <> renderEndpoint endpoint) hearingOver (\_ -> pure ()) (try (listen begun))
+      ended <- supervised ("redis hear " <> renderEndpoint endpoint) over (\_ -> pure ()) (try (listen begun))
       case ended of
         Left () -> pure ()
         Right (_ :: Either SomeException ()) -> do
           heard <- readTVarIO begun
           let failed = if heard then 1 else failures
           random <- randomRIO (0, 1)
-          over <- expiry (delayFor (configBackoff (setupConfig hearingSetup)) failed random)
-          goesOn <- atomically ((False <$ hearingOver) `orElse` (True <$ over))
+          delayed <- expiry (delayFor (configBackoff (setupConfig setup)) failed random)
+          goesOn <- atomically ((False <$ over) `orElse` (True <$ delayed))
           if goesOn then go (failed + 1) else pure ()
 
     -- RESP2, in which messages look the same on old sentinels, too.
-    setup = hearingSetup {setupConfig = (setupConfig hearingSetup) {configProtocol = OnlyResp2}}
+    older = setup {setupConfig = (setupConfig setup) {configProtocol = OnlyResp2}}
 
     listen begun = bracket open closeWire $ \wire -> do
       sendBytes wire (requestBytes (request ("SUBSCRIBE" : channels)))
       forever $ do
         (message, _) <- receiveReply wire
         atomically (writeTVar begun True)
-        traverse_ hearingTell (triggerFrom hearingName message)
+        traverse_ tell (triggerFrom name message)
 
-    open = openWire setup Purpose {purposeUse = SharedFor ForControl, purposeGone = hearingOver} endpoint >>= either (throwIO . ConnectionError . ConnectionFailure "" NotSent endpoint) pure
+    open = openWire older Purpose {purposeUse = SharedFor ForControl, purposeGone = over} endpoint >>= either (throwIO . ConnectionError . ConnectionFailure "" NotSent endpoint) pure
 
 -- | The channels on which sentinels announce changes of a primary, its replicas and sentinels.
 channels :: [ByteString]

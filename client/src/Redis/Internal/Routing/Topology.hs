@@ -57,7 +57,6 @@ module Redis.Internal.Routing.Topology
     TopologyReport (..),
     GroupReport (..),
     groupMap,
-    unlike,
 
     -- * Choosing a report
     Rule (..),
@@ -88,6 +87,7 @@ import Data.Tuple (swap)
 import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Backoff (delayFor)
+import Redis.Internal.Command (unlike)
 import Redis.Internal.Config (Backoff, Config (..))
 import Redis.Internal.Config qualified as Config
 import Redis.Internal.Network.Handshake (passes)
@@ -445,11 +445,6 @@ conclude now refresh state@State {stateSettings, stateMoved} = case chooseReport
 -- | Why the report of a sentinel that has not heard of the last fail-over is no answer.
 outdated :: Error
 outdated = unlike "the primary of the latest fail-over" "a primary of an earlier one" "SENTINEL MASTER"
-
--- | The error of a command whose reply is something else than what was expected.
-unlike :: String -> String -> ByteString -> Error
-unlike decodeErrorExpected decodeErrorGot decodeErrorCommand =
-  UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected, decodeErrorGot, decodeErrorCommand}
 
 -- | Accepts a report of a primary and its replicas.
 settle :: Seconds -> [TopologyReport] -> TopologyReport -> State -> (State, [Action])
