@@ -7,14 +7,10 @@ module Redis.Internal.Command.ClientInfo
 where
 
 import Control.Monad (mfilter)
-import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Int (Int64)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration)
 import Redis.Error (DecodeError)
-import Redis.Internal.Command.Record
-import Redis.Value (Value)
+import Redis.Internal.Command.Common
 
 -- | One connection, as its server describes it.
 data ClientInfo = ClientInfo

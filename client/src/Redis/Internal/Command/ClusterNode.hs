@@ -11,19 +11,13 @@ module Redis.Internal.Command.ClusterNode
 where
 
 import Control.Monad (guard, mfilter)
-import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Int (Int64)
 import Data.List qualified as List
 import Data.Maybe (fromMaybe, listToMaybe, mapMaybe)
-import Data.Time.Clock (UTCTime)
 import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Error (DecodeError, Host)
-import Redis.Internal.Command.Argument (decimal)
-import Redis.Internal.Command.Make (Argument (..))
-import Redis.Internal.Command.Record (splitAtChar)
+import Redis.Internal.Command.Common
 import Redis.Value (Value (BulkString))
 
 -- | A range of slots, both ends included.
@@ -34,7 +28,7 @@ data SlotRange = SlotRange
   deriving stock (Eq, Ord, Show)
 
 slotArgument :: Int -> Argument
-slotArgument = Plain . decimal . fromIntegral
+slotArgument = int . fromIntegral
 
 rangeArguments :: SlotRange -> [Argument]
 rangeArguments (SlotRange begin end) = [slotArgument begin, slotArgument end]
@@ -147,8 +141,8 @@ parseAddress text = do
 parseOwned :: ByteString -> Maybe Owned
 parseOwned text = case Char8.stripPrefix "[" text >>= Char8.stripSuffix "]" of
   Just inside -> do
-    let (digits, arrow) = Char8.break (== '-') inside
-    slot <- slotText digits
+    let (word, arrow) = Char8.break (== '-') inside
+    slot <- slotText word
     case (Char8.stripPrefix "->-" arrow, Char8.stripPrefix "-<-" arrow) of
       (Just node, _) -> Just (Migrates slot node)
       (_, Just node) -> Just (Imports slot node)

@@ -26,22 +26,15 @@ module Redis.Internal.Command.Stream
 where
 
 import Control.Monad (mfilter)
-import Data.ByteString (ByteString)
 import Data.ByteString.Builder qualified as Builder
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Lazy qualified as Lazy
-import Data.Foldable (toList)
-import Data.List.NonEmpty (NonEmpty)
 import Data.Maybe (fromMaybe)
-import Data.Time.Clock (UTCTime)
 import Data.Time.Clock.POSIX (posixSecondsToUTCTime, utcTimeToPOSIXSeconds)
 import Data.Word (Word64)
-import Redis.Command.Build (Argument, arg, int)
-import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, inMilliseconds)
-import Redis.Internal.Command.Argument (digits)
-import Redis.Internal.Command.Record (oneOf)
+import Redis.Duration (inMilliseconds)
+import Redis.Internal.Command.Common
 
 -- | The id of an entry, @milliseconds-sequence@. The entries of a stream are ordered by their
 -- ids. An id that the server makes consists of its clock's milliseconds since 1970, and of a
