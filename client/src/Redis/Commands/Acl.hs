@@ -157,11 +157,8 @@ data AclUser = AclUser
 -- | @ACL GETUSER name@: the user, or 'Nothing' if there is none. \(O(n)\),
 -- [since 6.0.0](https://valkey.io/commands/acl-getuser/).
 aclGetuser :: ByteString -> Command (Maybe AclUser)
-aclGetuser user = command "ACL GETUSER" [arg user] (Decode.nullable aclUser)
-
-aclUser :: Decoder AclUser
-aclUser =
-  recordOf $
+aclGetuser user =
+  command "ACL GETUSER" [arg user] . Decode.nullable . recordOf $
     AclUser
       <$> field "flags" (Decode.list Decode.bytes)
       <*> field "passwords" (Decode.list Decode.bytes)

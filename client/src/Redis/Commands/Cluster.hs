@@ -106,11 +106,8 @@ data ShardHealth
 -- | @CLUSTER SHARDS@: all shards, with their slots and nodes. \(O(n)\) in nodes,
 -- [since 7.0.0](https://valkey.io/commands/cluster-shards/).
 clusterShards :: Command [ClusterShard]
-clusterShards = command "CLUSTER SHARDS" [] (Decode.list shard)
-
-shard :: Decoder ClusterShard
-shard =
-  recordOf $
+clusterShards =
+  command "CLUSTER SHARDS" [] . Decode.list . recordOf $
     ClusterShard
       <$> field "slots" (fmap (map (uncurry SlotRange)) . Decode.pairs slotNumberReply slotNumberReply)
       <*> field "nodes" (Decode.list shardNode)

@@ -318,11 +318,8 @@ data SlotMigration = SlotMigration
 -- | @CLUSTER GETSLOTMIGRATIONS@: the node's migrations, those that ended lately, too. \(O(n)\),
 -- [since Valkey 9.0.0](https://valkey.io/commands/cluster-getslotmigrations/); Redis lacks it.
 clusterGetslotmigrations :: Command [SlotMigration]
-clusterGetslotmigrations = command "CLUSTER GETSLOTMIGRATIONS" [] (Decode.list migration)
-
-migration :: Decoder SlotMigration
-migration =
-  recordOf $
+clusterGetslotmigrations =
+  command "CLUSTER GETSLOTMIGRATIONS" [] . Decode.list . recordOf $
     SlotMigration
       <$> field "name" Decode.bytes
       <*> field "operation" Decode.bytes
@@ -389,11 +386,8 @@ clusterMigrationStatusOf :: ByteString -> Command [MigrationTask]
 clusterMigrationStatusOf task = migrationStatus [arg "ID", arg task]
 
 migrationStatus :: [Argument] -> Command [MigrationTask]
-migrationStatus which = command "CLUSTER MIGRATION" (arg "STATUS" : which) (Decode.list migrationTask)
-
-migrationTask :: Decoder MigrationTask
-migrationTask =
-  recordOf $
+migrationStatus which =
+  command "CLUSTER MIGRATION" (arg "STATUS" : which) . Decode.list . recordOf $
     MigrationTask
       <$> field "id" Decode.bytes
       <*> field "slots" slotRanges

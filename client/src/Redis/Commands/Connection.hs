@@ -107,15 +107,7 @@ data ServerHello = ServerHello
 -- an unknown command.
 hello :: HelloOptions -> Command ServerHello
 hello HelloOptions {helloProtocol, helloCredentials, helloClientName} =
-  command "HELLO" (int helloProtocol : maybe [] credentials helloCredentials <> name) serverHello
-  where
-    credentials Credentials {credentialsUser, credentialsPassword} =
-      [arg "AUTH", arg (fromMaybe "default" credentialsUser), arg (revealSecret credentialsPassword)]
-    name = option "SETNAME" arg helloClientName
-
-serverHello :: Decoder ServerHello
-serverHello =
-  recordOf $
+  command "HELLO" (int helloProtocol : maybe [] credentials helloCredentials <> name) . recordOf $
     ServerHello
       <$> field "server" Decode.bytes
       <*> field "version" Decode.bytes
@@ -123,6 +115,10 @@ serverHello =
       <*> field "id" Decode.integer
       <*> field "mode" Decode.bytes
       <*> optionalField "role" Decode.bytes
+  where
+    credentials Credentials {credentialsUser, credentialsPassword} =
+      [arg "AUTH", arg (fromMaybe "default" credentialsUser), arg (revealSecret credentialsPassword)]
+    name = option "SETNAME" arg helloClientName
 
 -- | @AUTH [user] password@: logs in. \(O(n)\) in the passwords of the user,
 -- [since 1.0.0](https://valkey.io/commands/auth/); a user since 6.0.0.

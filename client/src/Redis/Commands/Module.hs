@@ -35,11 +35,8 @@ data ModuleInfo = ModuleInfo
 -- | @MODULE LIST@: the modules that are loaded. \(O(n)\),
 -- [since 4.0.0](https://valkey.io/commands/module-list/).
 moduleList :: Command [ModuleInfo]
-moduleList = command "MODULE LIST" [] (Decode.list moduleInfo)
-
-moduleInfo :: Decoder ModuleInfo
-moduleInfo =
-  recordOf $
+moduleList =
+  command "MODULE LIST" [] . Decode.list . recordOf $
     ModuleInfo
       <$> field "name" Decode.bytes
       <*> field "ver" Decode.integer

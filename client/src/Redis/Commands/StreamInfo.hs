@@ -196,11 +196,7 @@ xinfoStreamFullDefaults = XinfoStreamFullOptions {xinfoStreamFullCount = Nothing
 -- | @XINFO STREAM key FULL [COUNT n]@: like 'xinfoStreamFull', with another number of entries.
 xinfoStreamFullWith :: XinfoStreamFullOptions -> ByteString -> Command StreamDetails
 xinfoStreamFullWith XinfoStreamFullOptions {xinfoStreamFullCount} name =
-  command "XINFO STREAM" ([key name, arg "FULL"] <> option "COUNT" int xinfoStreamFullCount) streamDetails
-
-streamDetails :: Decoder StreamDetails
-streamDetails =
-  recordOf $
+  command "XINFO STREAM" ([key name, arg "FULL"] <> option "COUNT" int xinfoStreamFullCount) . recordOf $
     described StreamDetails
       <*> field "entries" readEntries
       <*> field "groups" (Decode.list groupDetails)

@@ -379,11 +379,8 @@ data VectorSetInfo = VectorSetInfo
 -- | @VINFO key@: a description of the set; 'Nothing' if there is none. \(O(1)\),
 -- [since Redis 8.0.0](https://redis.io/docs/latest/commands/vinfo/).
 vinfo :: ByteString -> Command (Maybe VectorSetInfo)
-vinfo name = command "VINFO" [key name] (Decode.nullable vectorSetInfo)
-
-vectorSetInfo :: Decoder VectorSetInfo
-vectorSetInfo =
-  recordOf $
+vinfo name =
+  command "VINFO" [key name] . Decode.nullable . recordOf $
     VectorSetInfo
       <$> field "quant-type" Decode.bytes
       <*> field "hnsw-m" Decode.integer
