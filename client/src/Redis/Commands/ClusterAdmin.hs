@@ -398,14 +398,10 @@ migrationStatus which =
       <*> field "last_error" Decode.bytes
       <*> field "retries" Decode.integer
       <*> field "create_time" Decode.unixMilliseconds
-      <*> field "start_time" time
-      <*> field "end_time" time
+      <*> field "start_time" (numberWhere (> 0) Decode.unixMilliseconds)
+      <*> field "end_time" (numberWhere (> 0) Decode.unixMilliseconds)
       <*> field "write_pause_ms" millisecondsReply
       <*> others Decode.value
-  where
-    time since = do
-      number <- Decode.integer since
-      if number > 0 then Just <$> Decode.unixMilliseconds since else Right Nothing
 
 -- | @CLUSTER MIGRATION CANCEL ID id@: cancels a task; how many were cancelled.
 clusterMigrationCancel :: ByteString -> Command Int64

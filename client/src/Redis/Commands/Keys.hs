@@ -80,13 +80,9 @@ touch names = command "TOUCH" (Build.keys names) Decode.integer
 -- | @TYPE key@: the type of the value; 'Nothing' if there is no such key. \(O(1)\),
 -- [since 1.0.0](https://valkey.io/commands/type/).
 type_ :: ByteString -> Command (Maybe KeyType)
-type_ name = command "TYPE" [key name] $ \reply -> do
-  word <- Decode.bytes reply
-  pure (if word == "none" then Nothing else Just (keyType word))
-  where
-    keyType word = case filter ((== word) . keyTypeWord) [StringKey, ListKey, SetKey, SortedSetKey, HashKey, StreamKey] of
-      known : _ -> known
-      [] -> OtherKey word
+type_ name =
+  command "TYPE" [key name] . wordOr (Just . OtherKey) $
+    ("none", Nothing) : [(keyTypeWord kind, Just kind) | kind <- [StringKey, ListKey, SetKey, SortedSetKey, HashKey, StreamKey]]
 
 -- | @EXPIRE key seconds@, @PEXPIRE key milliseconds@: set how long the key has to live; whether
 -- there was such a key. The duration is rounded up to seconds or milliseconds; a duration that is

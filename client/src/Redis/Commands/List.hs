@@ -62,7 +62,6 @@ module Redis.Commands.List
   )
 where
 
-import Data.Maybe (fromMaybe)
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Common
 
@@ -134,11 +133,8 @@ rpop name = command "RPOP" [key name] (Decode.nullable Decode.bytes)
 -- end, or all if there are fewer, and return them in the order of removal: RPOP returns the last
 -- element of the list first; none if there is no list. A negative count is refused before it is sent. \(O(n)\) in the number of elements removed, since 6.2.0.
 lpopCount, rpopCount :: ByteString -> Int64 -> Command [ByteString]
-lpopCount name count = command "LPOP" [key name, natural count] elementsOrNone
-rpopCount name count = command "RPOP" [key name, natural count] elementsOrNone
-
-elementsOrNone :: Decoder [ByteString]
-elementsOrNone = fmap (fromMaybe []) . Decode.nullable (Decode.list Decode.bytes)
+lpopCount name count = command "LPOP" [key name, natural count] (orNone (Decode.list Decode.bytes))
+rpopCount name count = command "RPOP" [key name, natural count] (orNone (Decode.list Decode.bytes))
 
 -- | @LMPOP numkeys key … LEFT|RIGHT@: removes an element from the first list that has one; the key
 -- of that list and the element, or 'Nothing' if all lists are empty. In a cluster the keys must
@@ -295,7 +291,7 @@ data LmovemOrder
 -- [since Redis 8.10.0](https://redis.io/docs/latest/commands/lmovem/); Valkey lacks it.
 lmovem :: (ByteString, ListEnd) -> (ByteString, ListEnd) -> LmovemCount -> LmovemOrder -> Command [ByteString]
 lmovem source destination count order =
-  command "LMOVEM" (ends source destination <> lmovemArguments count order) elementsOrNone
+  command "LMOVEM" (ends source destination <> lmovemArguments count order) (orNone (Decode.list Decode.bytes))
 
 lmovemArguments :: LmovemCount -> LmovemOrder -> [Argument]
 lmovemArguments count order = howMany <> [inOrder]
@@ -360,7 +356,7 @@ blmove source destination limit =
 blmovem ::
   (ByteString, ListEnd) -> (ByteString, ListEnd) -> LmovemCount -> LmovemOrder -> Maybe Duration -> Command [ByteString]
 blmovem source destination count order limit =
-  command "BLMOVEM" (ends source destination <> (timeout limit : lmovemArguments count order)) elementsOrNone
+  command "BLMOVEM" (ends source destination <> (timeout limit : lmovemArguments count order)) (orNone (Decode.list Decode.bytes))
 
 -- | @BRPOPLPUSH source destination seconds@: like 'blmove' from the right end of the source to the
 -- left end of the destination. \(O(1)\), [since 2.2.0](https://valkey.io/commands/brpoplpush/);

@@ -133,8 +133,8 @@ backupStatus =
     BackupStatus
       <$> field "state" (fmap state . Decode.bytes)
       <*> field "error" (fmap (mfilter (/= "") . Just) . Decode.bytes)
-      <*> field "start_time" unlessZero
-      <*> field "end_time" unlessZero
+      <*> field "start_time" (numberWhere (/= 0) Decode.unixSeconds)
+      <*> field "end_time" (numberWhere (/= 0) Decode.unixSeconds)
   where
     state = \case
       "idle" -> BackupIdle
@@ -144,10 +144,6 @@ backupStatus =
       "sealed" -> BackupSealed
       "failed" -> BackupFailed
       other -> BackupOther other
-    unlessZero reply =
-      Decode.integer reply >>= \case
-        0 -> Right Nothing
-        _ -> Just <$> Decode.unixSeconds reply
 
 -- | @BACKUP HELP@: the server's help.
 -- [Since Redis 8.10.0](https://redis.io/docs/latest/commands/backup-help/).

@@ -224,16 +224,10 @@ consumerDetails reply = do
     ConsumerDetails
       <$> field "name" Decode.bytes
       <*> field "seen-time" Decode.unixMilliseconds
-      <*> maybeField "active-time" (unlessNegative Decode.unixMilliseconds)
+      <*> maybeField "active-time" (numberWhere (>= 0) Decode.unixMilliseconds)
       <*> field "pel-count" Decode.integer
       <*> field "pending" (Decode.list (pendingWith name))
       <*> others Decode.value
-
--- | Reads a number that is not negative; servers write -1 where there is none.
-unlessNegative :: Decoder a -> Decoder (Maybe a)
-unlessNegative decoder reply = do
-  number <- Decode.integer reply
-  if number < 0 then Right Nothing else Just <$> decoder reply
 
 -- | Reads a pending entry of a group's list, which names its consumer.
 pendingInGroup :: Decoder PendingDelivery
@@ -305,7 +299,7 @@ xinfoConsumers name group =
       <$> field "name" Decode.bytes
       <*> field "pending" Decode.integer
       <*> field "idle" millisecondsReply
-      <*> maybeField "inactive" (unlessNegative millisecondsReply)
+      <*> maybeField "inactive" (numberWhere (>= 0) millisecondsReply)
       <*> others Decode.value
 
 -- | @XINFO HELP@: the server's help. [Since 5.0.0](https://valkey.io/commands/xinfo-help/).

@@ -20,6 +20,8 @@ module Redis.Internal.Command.Record
     -- * Single values
     oneOf,
     wordOr,
+    numberWhere,
+    orNone,
     secondsReply,
     millisecondsReply,
     microsecondsReply,
@@ -29,6 +31,7 @@ where
 import Control.Monad (join)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
+import Data.Int (Int64)
 import Data.List (dropWhileEnd)
 import Data.Maybe (fromMaybe, mapMaybe)
 import Redis.Decode (Decoder)
@@ -123,6 +126,16 @@ oneOf decoder expected meanings reply = decoder reply >>= maybe (Decode.mismatch
 -- | Reads one of these words, or any other.
 wordOr :: (ByteString -> a) -> [(ByteString, a)] -> Decoder a
 wordOr other meanings = fmap (\word -> fromMaybe (other word) (lookup word meanings)) . Decode.bytes
+
+-- | Reads a number for which the condition holds; any other means that there is none.
+numberWhere :: (Int64 -> Bool) -> Decoder a -> Decoder (Maybe a)
+numberWhere holds decoder reply = do
+  number <- Decode.integer reply
+  if holds number then Just <$> decoder reply else Right Nothing
+
+-- | Reads a list; a null is an empty one.
+orNone :: Decoder [a] -> Decoder [a]
+orNone decoder = fmap (fromMaybe []) . Decode.nullable decoder
 
 -- | A duration in whole seconds, milliseconds or microseconds.
 secondsReply, millisecondsReply, microsecondsReply :: Decoder Duration

@@ -13,7 +13,6 @@ module Redis.Internal.Command.Stream
     readEntries,
     readFields,
     readStreams,
-    orNone,
     StreamBound (..),
     bound,
     StreamWait (..),
@@ -29,7 +28,6 @@ import Control.Monad (mfilter)
 import Data.ByteString.Builder qualified as Builder
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Lazy qualified as Lazy
-import Data.Maybe (fromMaybe)
 import Data.Time.Clock.POSIX (posixSecondsToUTCTime, utcTimeToPOSIXSeconds)
 import Data.Word (Word64)
 import Redis.Decode qualified as Decode
@@ -100,9 +98,6 @@ readEntries = orNone (Decode.list readEntry)
 -- | Reads streams with their keys; a null means that there are none.
 readStreams :: Decoder entry -> Decoder [(ByteString, [entry])]
 readStreams entry = orNone (Decode.pairs Decode.bytes (Decode.list entry))
-
-orNone :: Decoder [a] -> Decoder [a]
-orNone decoder = fmap (fromMaybe []) . Decode.nullable decoder
 
 -- | An end of a range of ids.
 data StreamBound
