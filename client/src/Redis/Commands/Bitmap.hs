@@ -237,10 +237,7 @@ bitfield name operations =
 -- may answer. \(O(1)\) per number, [since 6.0.0](https://valkey.io/commands/bitfield_ro/).
 bitfieldRo :: ByteString -> NonEmpty (BitfieldType, BitfieldOffset) -> Command [Int64]
 bitfieldRo name places =
-  command "BITFIELD_RO" (key name : concatMap getStep places) numbers
-  where
-    numbers :: Decoder [Int64]
-    numbers = Decode.listOf (length places) Decode.integer
+  command "BITFIELD_RO" (key name : concatMap getStep places) (Decode.listOf (length places) Decode.integer)
 
 getStep :: (BitfieldType, BitfieldOffset) -> [Argument]
 getStep (type', offset) = arg "GET" : place type' offset
