@@ -118,8 +118,16 @@ spec = describe "a sleeping connection" $ do
     (outcomeText <$> waitSlotResult first) `shouldReturn` Right (BulkString (token 1))
     abortMultiplexer mux
 
-  it "beside others of its capability polls only for few callers" . within 20 $
-    withMux polling {muxAlone = False} goodManners echoing $ \_ mux -> do
+  it "beside others of its node polls for many callers, too" . within 20 $
+    withMux polling {muxNeighbours = OfSameNode} goodManners echoing $ \_ mux -> do
+      slots <- mapM (usually submitCommandAsync mux . tokenRequest) [1 .. 64]
+      mapM_ waitSlotResult slots
+      ask mux 65
+      sleeps mux
+      wakeupPolls <$> wakeup mux `shouldReturn` True
+
+  it "beside those of other nodes polls only for few callers" . within 20 $
+    withMux polling {muxNeighbours = OfOtherNodes} goodManners echoing $ \_ mux -> do
       ask mux 0
       eventually (wakeupPolls <$> wakeup mux)
       slots <- mapM (usually submitCommandAsync mux . tokenRequest) [1 .. 64]

@@ -17,6 +17,7 @@
 module Redis.Internal.Network.Connection
   ( Multiplexer (..),
     MuxSettings (..),
+    Neighbours (..),
     BufferSize (..),
     newMuxState,
     withLock,
@@ -88,8 +89,7 @@ data MuxSettings = MuxSettings
     -- before the connection is ended ("Redis.Internal.Network.Deadlines").
     muxSilenceLimit :: Maybe Nanos,
     muxPolling :: Polling,
-    -- | Whether the client has no other connection on this capability, so that the reader may always poll.
-    muxAlone :: Bool,
+    muxNeighbours :: Neighbours,
     -- | How much memory the connection has at rest.
     muxBufferSize :: BufferSize,
     -- | The capability its threads run on.
@@ -109,6 +109,11 @@ data MuxSettings = MuxSettings
     -- | Called once by the reader, after every waiting caller has been told.
     muxOnDeath :: ConnectionCause -> IO ()
   }
+
+-- | The other connections that the client has on the same capability. A reader polls freely beside those of
+-- its own node, whose server answers all of them together (docs/adr/0010-polling-in-a-cluster.md).
+data Neighbours = NoNeighbours | OfSameNode | OfOtherNodes
+  deriving stock (Eq, Ord, Show)
 
 -- | The number of callers that a connection is for.
 data BufferSize

@@ -341,7 +341,7 @@ runAttempt pool index attempt = do
         shared
           { muxOnLastWord = untracked,
             muxReplyChecks = muxReplyChecks shared && poolRole pool /= ForControl,
-            muxAlone = muxAlone shared && sizeofArray (poolCells pool) <= poolCapabilities pool
+            muxNeighbours = max (muxNeighbours shared) (if sizeofArray (poolCells pool) > poolCapabilities pool then OfSameNode else NoNeighbours)
           }
       untracked = if poolRole pool == ForPrimary then ($ endpoint) <$> setupOnUntracked setup else Nothing
       purpose = Purpose {purposeUse = SharedFor (poolRole pool), purposeGone = readTVar (poolClosed pool) >>= check}

@@ -11,6 +11,7 @@ module Redis.Internal.Network.Multiplexer
   ( Multiplexer,
     MuxSettings (..),
     BufferSize (..),
+    Neighbours (..),
     openMultiplexer,
     closeMultiplexer,
     abortMultiplexer,

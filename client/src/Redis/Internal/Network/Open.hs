@@ -225,7 +225,7 @@ sharedSettings setup endpoint capability =
       muxCommandTimeout = nanosFromSeconds <$> configCommandTimeout config,
       muxSilenceLimit = nanosFromSeconds <$> configSilenceLimit config,
       muxPolling = configPolling config,
-      muxAlone = not (isClusterConfig config),
+      muxNeighbours = if isClusterConfig config then OfOtherNodes else NoNeighbours,
       muxBufferSize = ManyCallers,
       muxCapability = capability,
       muxCounters = Just (setupCounters setup),
@@ -248,7 +248,7 @@ exclusiveSettings setup endpoint capability =
     { muxCommandTimeout = Nothing,
       muxSilenceLimit = Nothing,
       muxPolling = NeverPoll,
-      muxAlone = False,
+      muxNeighbours = OfOtherNodes,
       -- Nobody else's replies come here, and within a transaction a check would be queued.
       muxReplyChecks = False,
       muxBufferSize = OneCaller,

@@ -169,7 +169,7 @@ notePolling mux policy = do
 -- | Whether the reader may poll for replies.
 mayPoll :: Multiplexer -> PollPolicy -> IO Bool
 mayPoll mux policy
-  | muxAlone (muxSettings mux) = pure (wouldPoll policy)
+  | muxNeighbours (muxSettings mux) < OfOtherNodes = pure (wouldPoll policy)
   | otherwise = do
     peak <- readWord mux WordPeak
     pure (wouldPoll policy && fewEnough (peak `quot` peakUnit))
@@ -366,7 +366,7 @@ waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGat
       busy <- inFlight mux
       case transportGather (muxTransport mux) of
         Just gathering
-          | muxAlone (muxSettings mux),
+          | NoNeighbours <- muxNeighbours (muxSettings mux),
             Just wanted <- mannerGather busy -> do
             gathering (gatherBytes wanted) (gatherMicros wanted)
             again sleep since input
@@ -532,7 +532,7 @@ wouldPoll :: PollPolicy -> Bool
 wouldPoll policy = policyCap policy > 0 && policyAverage policy <= policyCap policy
 
 -- | Whether so few commands have been in flight of late that the connection may poll although its
--- capability has other connections (docs/adr/0010-polling-in-a-cluster.md).
+-- capability has connections to other nodes (docs/adr/0010-polling-in-a-cluster.md).
 fewEnough :: Int -> Bool
 fewEnough most = most <= 2
 
