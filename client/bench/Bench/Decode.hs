@@ -12,11 +12,14 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Unsafe qualified as ByteString.Unsafe
+import Data.IORef (newIORef)
 import Foreign.Ptr (castPtr)
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
+import Redis.Error (Endpoint (UnixEndpoint))
+import Redis.Internal.Network.Stream (Wire (Wire), receiveReply)
+import Redis.Internal.Network.Transport (Transport (..), attemptEnd)
 import Redis.Internal.Protocol.Decode (Limits (..), Step (..), decodeBytes, decodeWhile, limitsDefaults, startFrames)
-import Redis.Internal.Protocol.Exact
 
 -- | Pieces of 64 replies, each piece of one kind and size; one array; and large replies with their
 -- decoders.
@@ -63,14 +66,25 @@ reading decoder = whnfAppIO $ \bytes ->
     Right _ -> throwIO (userError "bytes are left over")
     Left reason -> throwIO (userError reason)
 
--- | Decodes one reply with 'decodeExact'. The result holds a copy of the reply's bytes.
+-- | Receives one reply with its exact bytes, all of which have been read before.
 exactly :: ByteString -> Benchmarkable
-exactly = whnfAppIO $ \bytes ->
-  ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(start, size) ->
-    decodeExact limits (castPtr start) 0 size startExact >>= \case
-      ExactDone _ copy _ -> pure copy
-      ExactMore {} -> throwIO (userError "stopped early")
-      ExactMalformed reason -> throwIO (userError reason)
+exactly = whnfAppIO $ \bytes -> newIORef bytes >>= fmap snd . receiveReply . Wire nowhere limits
+
+-- | A peer that has finished.
+nowhere :: Transport
+nowhere =
+  Transport
+    { transportEndpoint = UnixEndpoint "",
+      transportTryRead = \_ _ -> pure attemptEnd,
+      transportTryWrite = \_ _ -> pure attemptEnd,
+      transportWaitReadable = pure (),
+      transportWaitWritable = pure (),
+      transportWatchReadable = \_ -> pure (pure ()),
+      transportHungUp = pure True,
+      transportGather = Nothing,
+      transportShutdown = pure (),
+      transportClose = pure ()
+    }
 
 limits :: Limits
 limits = limitsDefaults {limitBulkBytes = 512 * 1024 * 1024, limitElements = 1024 * 1024, limitDepth = 32}

@@ -56,6 +56,13 @@ wholeValues = do
 
 cutValues :: Spec
 cutValues = do
+  it "tells the state between two replies from one within a reply" $ do
+    frames <- ByteString.Unsafe.unsafeUseAsCStringLen "*2\r\n:1\r\n" $ \(start, size) ->
+      decode generous (castPtr start) 0 size startFrames >>= \case
+        NeedMore frames _ _ -> pure (Just frames)
+        _ -> pure Nothing
+    map betweenReplies (startFrames : foldMap pure frames) `shouldBe` [True, False]
+
   prop "any cut of the bytes gives the same value" $
     forAll genValue $ \value -> forAll (genCuts (encoded value)) $ \cuts ->
       ioProperty $ do

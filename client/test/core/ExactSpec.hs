@@ -2,14 +2,19 @@
 -- come out.
 module ExactSpec (spec) where
 
+import Control.Exception (AsyncException (UserInterrupt), throwIO, try)
+import Control.Monad (forM)
+import Data.Bifunctor (bimap)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.ByteString.Unsafe qualified as ByteString.Unsafe
+import Data.IORef
 import Data.List qualified as List
-import Foreign.Ptr (castPtr)
+import Fake
+import Redis.Error
+import Redis.Internal.Network.Stream (Wire (..), receiveBytes, receiveReply)
+import Redis.Internal.Network.Transport (Transport (..))
 import Redis.Internal.Protocol.Decode
-import Redis.Internal.Protocol.Exact
 import Test.Hspec
 import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
 import Test.QuickCheck
@@ -33,58 +38,63 @@ spec = describe "the exact bytes of replies" $ do
         got <- received cuts replies
         pure (got === Right [(valueIn reply, if wanted then Just reply else Nothing) | (wanted, reply) <- replies])
 
+  prop "come out as they came in, wherever the wait for the rest is interrupted" $
+    forAll (resize 10 (listOf1 genReply)) $ \replies -> forAll (genCuts (ByteString.concat replies)) $ \cuts ->
+      ioProperty $ do
+        fake <- newFake goodManners 1
+        unsaid <- newIORef (cutAt cuts (ByteString.concat replies))
+        wire <- wireOver (fakeTransport fake) {transportWaitReadable = throwIO UserInterrupt}
+        let goingOn =
+              try (receiveReply wire) >>= \case
+                Right (value, bytes) -> pure (show value, bytes)
+                Left UserInterrupt -> do
+                  (now, later) <- splitAt 1 <$> readIORef unsaid
+                  writeIORef unsaid later
+                  if null now then hangUp fake else mapM_ (say fake) now
+                  goingOn
+                Left other -> throwIO other
+        got <- forM replies (const goingOn)
+        pure (got === [(valueIn reply, reply) | reply <- replies])
+
   it "say what the value does not" $ do
     let spellings = [",1e3\r\n", ",1000\r\n", ",+1000.0\r\n", ":+1\r\n", ":001\r\n", "$3\r\nabc\r\n", "!5\r\nERR x\r\n", "-ERR x\r\n", "$-1\r\n", "*-1\r\n", "_\r\n", "+OK\r\n", "$2\r\nOK\r\n"]
     got <- received [3, 5, 8, 13, 21, 34, 55] [(True, reply) | reply <- spellings]
     fmap (map snd) got `shouldBe` Right (map Just spellings)
 
-  it "cannot be asked for in the midst of a reply" $ do
-    frames <- ByteString.Unsafe.unsafeUseAsCStringLen "*2\r\n:1\r\n" $ \(start, size) ->
-      decode limits (castPtr start) 0 size startFrames >>= \case
-        NeedMore frames _ _ -> pure (Just frames)
-        _ -> pure Nothing
-    map betweenReplies (startFrames : foldMap pure frames) `shouldBe` [True, False]
-
   it "are not RESP where the bytes are not" $ do
     got <- received [2] [(True, "*1\r\nx\r\n")]
-    got `shouldBe` Left "unknown type byte 120"
+    got `shouldBe` Left (ConnectionError (ConnectionFailure "" MaybeExecuted (TcpEndpoint "fake" 1) (ProtocolViolation "unknown type byte 120")))
 
 -- | The value of a whole reply, as the ordinary parser reads it.
 valueIn :: ByteString -> String
 valueIn reply = either id (show . fst) (decodeBytes limits reply)
 
--- | Reads as a connection's reader does: it parses the bytes up to each cut, and keeps the exact
--- bytes of the marked replies. Bytes that it has used are overwritten, as in a buffer.
-received :: [Int] -> [(Bool, ByteString)] -> IO (Either String [(String, Maybe ByteString)])
-received cuts replies = go 0 (cuts <> [ByteString.length stream]) (map fst replies) (Left startFrames) []
+-- | Receives these replies over a connection that brings them in pieces, cut there, and then ends: the text of each
+-- value, and the bytes of the marked replies. Takes the others as bytes.
+received :: [Int] -> [(Bool, ByteString)] -> IO (Either Error [(String, Maybe ByteString)])
+received cuts replies = do
+  fake <- newFake goodManners 1
+  mapM_ (say fake) (cutAt cuts (ByteString.concat (map snd replies)))
+  hangUp fake
+  wire <- wireOver (fakeTransport fake)
+  got <- try . forM replies $ \(wanted, reply) ->
+    if wanted
+      then bimap show Just <$> receiveReply wire
+      else (\bytes -> (valueIn bytes, Nothing)) <$> receiveAll wire (ByteString.length reply)
+  mapM_ (const (receiveBytes wire 1 `shouldReturn` "")) got
+  breaches fake `shouldReturn` []
+  pure got
   where
-    stream = ByteString.concat (map snd replies)
-    go at (end : later) wanted state done
-      | at > end = go at later wanted state done
-      | otherwise = do
-        step <- inBuffer at end $ \base -> case between wanted state of
-          Left frames ->
-            decode limits base at end frames >>= \case
-              Done value next -> pure (Right (Right (shown value, Nothing, next)))
-              NeedMore frames' next _ -> pure (Right (Left (Left frames', next)))
-              Malformed reason -> pure (Left reason)
-          Right exact ->
-            decodeExact limits base at end exact >>= \case
-              ExactDone value bytes next -> pure (Right (Right (shown value, Just bytes, next)))
-              ExactMore exact' next _ -> pure (Right (Left (Right exact', next)))
-              ExactMalformed reason -> pure (Left reason)
-        case step of
-          Left reason -> pure (Left reason)
-          Right (Right (value, bytes, next)) -> go next (end : later) (drop 1 wanted) (Left startFrames) ((value, bytes) : done)
-          Right (Left (state', next)) -> go next later wanted state' done
-    go _ [] _ _ done = pure (Right (reverse done))
-    between (True : _) (Left frames) | betweenReplies frames = Right startExact
-    between _ state = state
-    shown value = let text = show value in length text `seq` text
-    inBuffer at end run =
-      ByteString.Unsafe.unsafeUseAsCStringLen
-        (ByteString.replicate at 255 <> ByteString.take (end - at) (ByteString.drop at stream) <> ByteString.replicate 8 255)
-        (\(start, _) -> run (castPtr start))
+    receiveAll wire size = do
+      bytes <- receiveBytes wire size
+      let left = size - ByteString.length bytes
+      if left == 0 || ByteString.null bytes then pure bytes else (bytes <>) <$> receiveAll wire left
+
+wireOver :: Transport -> IO Wire
+wireOver transport = Wire transport limits <$> newIORef ByteString.empty
+
+cutAt :: [Int] -> ByteString -> [ByteString]
+cutAt cuts bytes = [ByteString.take (to - from) (ByteString.drop from bytes) | (from, to) <- zip (0 : cuts) (cuts <> [ByteString.length bytes])]
 
 limits :: Limits
 limits = limitsDefaults {limitBulkBytes = 1024 * 1024, limitElements = 1024 * 1024, limitDepth = 64}

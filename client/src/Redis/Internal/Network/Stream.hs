@@ -48,7 +48,6 @@ import Redis.Internal.Network.Tls (beginsLikeTls, wantsTls)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Protocol.Decode
 import Redis.Internal.Protocol.Encode (requestBytes)
-import Redis.Internal.Protocol.Exact
 import Redis.Internal.Protocol.Repeated
 import Redis.Value (Value (Push))
 
@@ -126,7 +125,7 @@ receiveBytes Wire {wireTransport, wireUnread} wanted = mask_ $ do
 -- the connection breaks, if the peer has finished, or if the bytes are no reply or exceed a limit of
 -- the configuration; then the wire cannot be used any more.
 receiveReply :: Wire -> IO (Value, ByteString)
-receiveReply wire = mask_ (received [] >>= go startExact)
+receiveReply wire = mask_ (received [] >>= go startFrames [])
   where
     -- The argument is what has come of the reply, the last part first.
     received before = do
@@ -135,27 +134,36 @@ receiveReply wire = mask_ (received [] >>= go startExact)
 
     giveBack bytes = modifyIORef' (wireUnread wire) (bytes <>)
 
-    go begun bytes =
-      step begun bytes >>= \case
-        ExactDone value frame next -> (value, frame) <$ giveBack (ByteString.drop next bytes)
-        ExactMore begun' next missing -> do
-          let rest = ByteString.drop next bytes
-          atLeast begun' (missing - ByteString.length rest) [rest] >>= go begun'
-        ExactMalformed why -> broken (if beginsLikeTls bytes then wantsTls else ProtocolViolation why)
+    -- Takes what is decoded of the reply, the last part first, and the bytes behind it.
+    go frames before bytes =
+      decoded frames bytes >>= \case
+        Done value next -> do
+          let !exact = ByteString.concat (reverse (upTo next))
+          (value, exact) <$ giveBack (ByteString.drop next bytes)
+        NeedMore frames' next missing -> do
+          let !before' = upTo next
+              rest = ByteString.drop next bytes
+          atLeast before' (missing - ByteString.length rest) [rest] >>= go frames' before'
+        Malformed why -> broken (if beginsLikeTls bytes then wantsTls else ProtocolViolation why)
+      where
+        -- Copied, so that a part does not keep the bytes behind it alive.
+        upTo next
+          | next == 0 = before
+          | otherwise = (: before) $! ByteString.copy (ByteString.take next bytes)
 
     -- Receives so many bytes (at least one) and puts them behind these parts, the last of which
     -- comes first. A long string comes in many reads, and is copied once.
-    atLeast :: Exact -> Int -> [ByteString] -> IO ByteString
-    atLeast begun wanted parts = do
-      more <- received (parts <> exactSoFar begun)
+    atLeast :: [ByteString] -> Int -> [ByteString] -> IO ByteString
+    atLeast before wanted parts = do
+      more <- received (parts <> before)
       let left = wanted - ByteString.length more
       if left > 0
-        then atLeast begun left (more : parts)
+        then atLeast before left (more : parts)
         else pure (ByteString.concat (reverse (more : parts)))
 
-    step begun bytes =
+    decoded frames bytes =
       ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(start, size) ->
-        decodeExact (wireLimits wire) (castPtr start) 0 size begun
+        decode (wireLimits wire) (castPtr start) 0 size frames
 
     broken = throwBroken (wireTransport wire)
 
