@@ -14,8 +14,8 @@ import Foreign.Ptr (castPtr)
 import Redis.Config (Backoff (..), Polling (..), backoffDefaults)
 import Redis.Duration
 import Redis.Error
-import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Command.Make (fromArguments)
+import Redis.Internal.Config (delayFor)
 import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.Open
 import Redis.Internal.Network.Outgoing

@@ -27,14 +27,18 @@ module Redis.Internal.Config
     limitsDefaults,
     Backoff (..),
     backoffDefaults,
+    delayFor,
+    isName,
+    isHostName,
   )
 where
 
 import Control.Exception (evaluate, tryJust)
 import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
 import Data.Either (fromRight)
 import Data.List.NonEmpty (NonEmpty ((:|)))
-import Redis.Duration (Duration, microseconds, milliseconds, seconds)
+import Redis.Duration (Duration, inSeconds, microseconds, milliseconds, seconds)
 import Redis.Error (Endpoint (..))
 import Redis.Internal.Hooks (Hooks, noHooks, synchronous)
 import System.IO.Unsafe (unsafePerformIO)
@@ -298,6 +302,17 @@ data Backoff = Backoff
 backoffDefaults :: Backoff
 backoffDefaults = Backoff {backoffFirst = milliseconds 10, backoffCap = seconds 1}
 
+-- | Seconds to wait before attempt @n@ (1 is the first attempt that waits), given a random number
+-- between 0 and 1. The first delay is doubled @n - 1@ times, up to the cap; the result lies between
+-- half of that and the whole, so that attempts that failed together do not come back together.
+-- \(O(1)\).
+delayFor :: Backoff -> Int -> Double -> Double
+delayFor Backoff {backoffFirst, backoffCap} attempt random = full * (0.5 + 0.5 * random)
+  where
+    -- 40 doublings make days of a microsecond; the bound keeps the power finite.
+    doublings = max 0 (min 40 (attempt - 1))
+    full = min (inSeconds backoffCap) (inSeconds backoffFirst * 2 ^^ doublings)
+
 -- | The defaults for a topology. The times are those of StackExchange.Redis, too: 5 s to connect, 5 s for a
 -- command, and a refresh every 60 s.
 defaultConfig :: Topology -> Config
@@ -333,3 +348,12 @@ defaultConfig topology =
       configCaching = Nothing,
       configHooks = noHooks
     }
+
+-- | Whether it may be a name in a setting: visible ASCII, and not empty. \(O(n)\).
+isName :: ByteString -> Bool
+isName text = not (ByteString.null text) && ByteString.all (\byte -> byte > 0x20 && byte < 0x7f) text
+
+-- | Whether a server can mean it as a host: a name of at most 255 characters. @?@, which servers say
+-- for a host that they do not know, passes. \(O(n)\).
+isHostName :: ByteString -> Bool
+isHostName text = ByteString.length text <= 255 && isName text

@@ -17,7 +17,6 @@ import Data.Typeable (cast)
 import Redis.Duration (inSeconds, microseconds, seconds)
 import Redis.Error (Endpoint (..))
 import Redis.Internal.Config
-import Redis.Internal.Name (isName)
 
 -- | A setting, or a part of a URL, that cannot be used.
 data ConfigError = ConfigError

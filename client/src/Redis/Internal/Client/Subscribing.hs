@@ -78,9 +78,8 @@ import Data.Sequence qualified as Seq
 import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Error
-import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Client.EventQueue (Kind (..), Topic (..), topicKind, topicName)
-import Redis.Internal.Config (AddressMapping, Backoff)
+import Redis.Internal.Config (AddressMapping, Backoff, delayFor)
 import Redis.Internal.Network.Runtime (Nanos, durationFromNanos, nanosFromSeconds)
 import Redis.Internal.Protocol.Redirect
 import Redis.Internal.Protocol.Slot (Slot, keySlot)

@@ -37,7 +37,6 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, mapMaybe)
 import Redis.Duration (inSeconds, seconds)
 import Redis.Error (ConnectionCause (CredentialsFailed), Endpoint, Error (TimeoutError), renderEndpoint)
-import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Connection (Multiplexer (muxGone))

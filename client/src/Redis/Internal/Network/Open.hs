@@ -49,7 +49,6 @@ import Control.Monad (unless, when)
 import Data.Foldable (for_)
 import Redis.Duration (inSeconds, seconds)
 import Redis.Error (ConnectionCause (ClosedLocally, CredentialsFailed), Delivery (NotSent), Endpoint, Error, renderCause)
-import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Connection (repliesUntilEnd)

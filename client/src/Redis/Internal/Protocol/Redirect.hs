@@ -22,8 +22,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isDigit)
 import Data.Maybe (fromMaybe)
 import Redis.Error
-import Redis.Internal.Config (AddressMapping, mappedAddress)
-import Redis.Internal.Name (isHostName)
+import Redis.Internal.Config (AddressMapping, isHostName, mappedAddress)
 import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
 
 -- | The meaning of an error that says nothing against the command.

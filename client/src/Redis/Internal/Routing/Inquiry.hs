@@ -49,11 +49,9 @@ import Data.Maybe (catMaybes, fromMaybe, isNothing, listToMaybe, mapMaybe)
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Error
-import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Command (unlike)
 import Redis.Internal.Command.Record (colonFields)
 import Redis.Internal.Config
-import Redis.Internal.Name (isHostName)
 import Redis.Internal.Network.Handshake (ConnectionRole (ForControl), ConnectionUse (SharedFor))
 import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.Open (ConnectionSetup (..), Purpose (..))

@@ -28,9 +28,8 @@ where
 
 import Data.Maybe (isJust)
 import Redis.Error
-import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Command (CommandInfo (infoFailsHalfway), Facts (factInfo), factIdempotent, factReadOnly)
-import Redis.Internal.Config (AddressMapping, Backoff)
+import Redis.Internal.Config (AddressMapping, Backoff, delayFor)
 import Redis.Internal.Protocol.Redirect
 import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
 import Redis.Internal.Routing.Target

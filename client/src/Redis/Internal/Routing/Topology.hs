@@ -86,9 +86,8 @@ import Data.Set qualified as Set
 import Data.Tuple (swap)
 import Redis.Duration (seconds)
 import Redis.Error
-import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Command (unlike)
-import Redis.Internal.Config (Backoff, Config (..))
+import Redis.Internal.Config (Backoff, Config (..), delayFor)
 import Redis.Internal.Config qualified as Config
 import Redis.Internal.Network.Handshake (passes)
 import Redis.Internal.Protocol.Slot (Slot, slotCount, slotFromInt)
