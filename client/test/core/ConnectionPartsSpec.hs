@@ -374,10 +374,10 @@ backoff = do
 reconnecting :: Spec
 reconnecting = do
   it "lets any number of attempts begin while nothing has failed" $
-    replicateM 3 (Right noFailure) `shouldBe` mapM (const (beginAttempt 0 noFailure)) [1 .. 3 :: Int]
+    replicateM 3 (Right NoFailure) `shouldBe` mapM (const (beginAttempt 0 NoFailure)) [1 .. 3 :: Int]
 
   it "lets none begin before the delay has passed, then one, and tells the others why" $ do
-    let (delay, troubled) = failed 1000 "first" noFailure
+    let (delay, troubled) = failed 1000 "first" NoFailure
     delay `shouldBe` 1
     beginAttempt (1000 + second - 1) troubled `shouldBe` Left (ConnectFailed "first")
     let trying = beginAttempt (1000 + second) troubled
@@ -385,9 +385,9 @@ reconnecting = do
     fmap (beginAttempt (1000 + 9 * second) . attemptAbandoned) trying `shouldBe` fmap Right trying
 
   it "waits longer after every failure, and not for those that failed together" $ do
-    let together = iterate (snd . failed 0 "refused") noFailure
+    let together = iterate (snd . failed 0 "refused") NoFailure
         next now state = either (const (0, state)) (failed now "refused") (beginAttempt now state)
-        delays = map fst (take 4 (iterate (next (100 * second) . snd) (failed 0 "refused" noFailure)))
+        delays = map fst (take 4 (iterate (next (100 * second) . snd) (failed 0 "refused" NoFailure)))
     forM_ (take 5 (drop 1 together)) $ \state -> beginAttempt second state `shouldSatisfy` either (const False) (const True)
     take 2 delays `shouldBe` [1, 2]
 
@@ -396,37 +396,37 @@ reconnecting = do
         next = fmap (beginAttempt (100 * second)) onTrial
     next `shouldBe` fmap Right onTrial
     fmap (lost (100 * second) (life (100 * second))) onTrial `shouldSatisfy` waitsUntil (104 * second)
-    fmap (lost (100 * second) (life (100 * second)) {lifetimeAnswered = True}) onTrial `shouldBe` Right noFailure
+    fmap (lost (100 * second) (life (100 * second)) {lifetimeAnswered = True}) onTrial `shouldBe` Right NoFailure
     fmap (fst . failed (100 * second) "refused") onTrial `shouldBe` Right 4
 
   it "forgets the failures when nothing went wrong for the longest delay" $ do
     let onTrial = troubledBy 2 >>= beginAttempt (100 * second) >>= had (100 * second)
     fmap (fst . failed (160 * second - 1) "refused") onTrial `shouldBe` Right 4
     fmap (fst . failed (160 * second) "refused") onTrial `shouldBe` Right 1
-    fmap (lost (160 * second) (life (100 * second))) onTrial `shouldBe` Right noFailure
+    fmap (lost (160 * second) (life (100 * second))) onTrial `shouldBe` Right NoFailure
 
   it "takes the loss of a connection that answered nobody for a failure, whose delay counts from when it was had" $ do
-    waitsUntil (101 * second) (Right (lost (100 * second) (life (100 * second)) noFailure)) `shouldBe` True
-    beginAttempt (101 * second) (lost (101 * second) (life (100 * second)) noFailure) `shouldSatisfy` either (const False) (const True)
+    waitsUntil (101 * second) (Right (lost (100 * second) (life (100 * second)) NoFailure)) `shouldBe` True
+    beginAttempt (101 * second) (lost (101 * second) (life (100 * second)) NoFailure) `shouldSatisfy` either (const False) (const True)
     let hangingUp now state = lost now (life now) (attemptSucceeded times now state)
         untilAllowed now state = either (const (untilAllowed (now + second) state)) ((,) now) (beginAttempt now state)
         round' (now, state) = untilAllowed now (hangingUp now state)
-        begun = map fst (take 9 (iterate round' (0, noFailure)))
+        begun = map fst (take 9 (iterate round' (0, NoFailure)))
     zipWith (-) (drop 1 begun) begun `shouldBe` map (* second) [1, 2, 4, 8, 16, 32, 60, 60]
 
   it "waits for anything from one half of the delay to the whole, as the random number says" $ do
-    [fst (attemptFailed times 0 random (ConnectFailed "refused") noFailure) | random <- [0, 0.5, 1]] `shouldBe` [0.5, 0.75, 1]
+    [fst (attemptFailed times 0 random (ConnectFailed "refused") NoFailure) | random <- [0, 0.5, 1]] `shouldBe` [0.5, 0.75, 1]
     forM_ [(0, 0.5), (0.5, 0.75), (1, 1)] $ \(random, delay) ->
-      waitsUntil (100 * second + round (delay * fromIntegral second :: Double)) (Right (connectionLost times (100 * second) random (life (100 * second)) noFailure)) `shouldBe` True
+      waitsUntil (100 * second + round (delay * fromIntegral second :: Double)) (Right (connectionLost times (100 * second) random (life (100 * second)) NoFailure)) `shouldBe` True
 
   it "takes it for none if the connection answered, lived for long or was closed from here" $ do
-    lost (100 * second) (life (100 * second)) {lifetimeAnswered = True} noFailure `shouldBe` noFailure
-    lost (160 * second) (life (100 * second)) noFailure `shouldBe` noFailure
-    lost (100 * second) (life (100 * second)) {lifetimeEnd = ClosedLocally} noFailure `shouldBe` noFailure
+    lost (100 * second) (life (100 * second)) {lifetimeAnswered = True} NoFailure `shouldBe` NoFailure
+    lost (160 * second) (life (100 * second)) NoFailure `shouldBe` NoFailure
+    lost (100 * second) (life (100 * second)) {lifetimeEnd = ClosedLocally} NoFailure `shouldBe` NoFailure
 
   prop "does not change its mind after a failure for what began before it" $
     forAll (choose (0, 99)) $ \before -> forAll arbitrary $ \answered ->
-      let troubled = snd (failed (100 * second) "refused" noFailure)
+      let troubled = snd (failed (100 * second) "refused" NoFailure)
           older = (life (before * second)) {lifetimeAnswered = answered}
        in (lost (100 * second) older troubled, attemptSucceeded times (100 * second) troubled) === (troubled, troubled)
 
@@ -444,7 +444,7 @@ reconnecting = do
     had now = Right . attemptSucceeded times now
     life began = Lifetime {lifetimeBegan = began, lifetimeAnswered = False, lifetimeEnd = ClosedByPeer}
     -- A state after the given number of failures; the delay after the last one ends at 50 s.
-    troubledBy count = foldM (\state _ -> snd . failed 0 "refused" <$> beginAttempt (50 * second) state) noFailure [1 .. count :: Int]
+    troubledBy count = foldM (\state _ -> snd . failed 0 "refused" <$> beginAttempt (50 * second) state) NoFailure [1 .. count :: Int]
     waitsUntil time = \case
       Right state -> either (const True) (const False) (beginAttempt (time - 1) state) && either (const False) (const True) (beginAttempt time state)
       Left _ -> False

@@ -106,7 +106,10 @@ isClusterConfig config = case configTopology config of
   _ -> False
 
 -- | A password, or anything else that must not be printed.
-newtype Secret = Secret ByteString
+newtype Secret = Secret
+  { -- | The bytes of a secret, for the one place that sends them.
+    revealSecret :: ByteString
+  }
   deriving newtype (Eq)
 
 -- | Never shows the bytes.
@@ -116,10 +119,6 @@ instance Show Secret where
 -- | Makes a secret of bytes, as they are sent.
 toSecret :: ByteString -> Secret
 toSecret = Secret
-
--- | The bytes of a secret, for the one place that sends them.
-revealSecret :: Secret -> ByteString
-revealSecret (Secret bytes) = bytes
 
 -- | A user and a password.
 data Credentials = Credentials

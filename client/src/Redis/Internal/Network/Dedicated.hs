@@ -27,7 +27,7 @@ module Redis.Internal.Network.Dedicated
     dedicatedGauges,
 
     -- * The lending
-    Lending,
+    Lending (lendingQueue, lendingClosed),
     newLending,
     Event (..),
     Turn (..),
@@ -35,9 +35,7 @@ module Redis.Internal.Network.Dedicated
     step,
     gaugesOf,
     lentOut,
-    waiting,
     longestIdle,
-    isClosed,
   )
 where
 
@@ -113,7 +111,7 @@ startDial :: DedicatedPool -> (STM () -> IO (Either ConnectionCause Established)
 startDial pool open = do
   dial <- Dial <$> newEmptyTMVarIO <*> newTVarIO False <*> newEmptyMVar
   closed <- atomically $ do
-    closed <- isClosed <$> readTVar (dedicatedLending pool)
+    closed <- lendingClosed <$> readTVar (dedicatedLending pool)
     closed <$ unless closed (modifyTVar' (dedicatedDials pool) (dial :))
   if closed
     then pure Nothing
@@ -150,7 +148,7 @@ data Condition
 -- | An empty pool. Never blocks.
 newDedicatedPool :: ConnectionSetup -> Endpoint -> IO DedicatedPool
 newDedicatedPool setup endpoint =
-  DedicatedPool endpoint setup <$> newTVarIO lending <*> newTVarIO 0 <*> newTVarIO [] <*> newTVarIO False <*> newTVarIO noFailure
+  DedicatedPool endpoint setup <$> newTVarIO lending <*> newTVarIO 0 <*> newTVarIO [] <*> newTVarIO False <*> newTVarIO NoFailure
   where
     lending = newLending (configMaxDedicated (setupConfig setup))
 
@@ -313,7 +311,7 @@ reap pool limit = do
     if idleSince + limit > now
       then do
         expired <- expiryAt (idleSince + limit)
-        atomically $ expired `orElse` (readTVar (dedicatedLending pool) >>= check . isClosed)
+        atomically $ expired `orElse` (readTVar (dedicatedLending pool) >>= check . lendingClosed)
       else happened pool (IdleSince (now - limit + 1))
     reap pool limit
 
@@ -344,6 +342,7 @@ data Lending caller connection = Lending
     lendingOpening :: Int,
     -- | Waiting callers, in the order in which they asked.
     lendingQueue :: Seq caller,
+    -- | Whether no more connections are lent.
     lendingClosed :: Bool
   }
   deriving stock (Eq, Ord, Show)
@@ -461,14 +460,6 @@ gaugesOf state =
 lentOut :: Lending caller connection -> [connection]
 lentOut = Set.toList . lendingLent
 
--- | The waiting callers, in the order in which they asked. \(O(n)\).
-waiting :: Lending caller connection -> [caller]
-waiting = toList . lendingQueue
-
 -- | When the longest idle connection became idle. \(O(n)\) in the idle connections.
 longestIdle :: Lending caller connection -> Maybe Nanos
 longestIdle state = if null (lendingIdle state) then Nothing else Just (minimum (map fst (lendingIdle state)))
-
--- | Whether no more connections are lent.
-isClosed :: Lending caller connection -> Bool
-isClosed = lendingClosed

@@ -89,7 +89,7 @@ newMultiplexPool poolSetup poolRole poolOnFailure poolEndpoint = do
     newMVar
       PoolState
         { stateAttempt = Nothing,
-          stateReconnect = noFailure,
+          stateReconnect = NoFailure,
           stateDropped = 0,
           stateDraining = []
         }

@@ -26,8 +26,7 @@ module Redis.Internal.Network.Open
     tellAttemptFailed,
 
     -- * When a node may be connected to again
-    Reconnect,
-    noFailure,
+    Reconnect (NoFailure),
     beginAttempt,
     attemptSucceeded,
     attemptFailed,
@@ -304,10 +303,6 @@ data BackoffStage
   | -- | That attempt succeeded. If nothing else fails, the node is well at this time.
     OnTrial Nanos
   deriving stock (Eq, Show)
-
--- | The state in which nothing has failed.
-noFailure :: Reconnect
-noFailure = NoFailure
 
 -- | Asks whether an attempt may begin now. 'Left' is the cause of the last failure. A caller that
 -- may begin must report how its attempt ended. \(O(1)\).

@@ -38,9 +38,8 @@ module Redis.Internal.Routing.Topology
     settingsFromConfig,
 
     -- * State
-    State,
+    State (stateMap),
     newState,
-    currentMap,
     refreshInFlight,
     nextWake,
 
@@ -260,9 +259,6 @@ newState settings random now =
       stateSentinels = [],
       stateUnsettled = now
     }
-
-currentMap :: State -> SlotMap
-currentMap = stateMap
 
 refreshInFlight :: State -> Maybe RefreshId
 refreshInFlight = fmap refreshId . stateRefresh

@@ -2,6 +2,7 @@
 -- connections, lose them, are interrupted and run out of time, and the pool is closed.
 module Redis.Internal.Network.DedicatedSpec (spec) where
 
+import Data.Foldable (toList)
 import Data.List (delete, sort)
 import Data.List qualified as List
 import Data.Map.Strict (Map)
@@ -87,7 +88,7 @@ moves callers most world =
         Open ->
           [happens NotOpened (leaves caller world)]
             <> [ -- If the pool has been closed meanwhile, the caller gets nothing.
-                 happens (Opened new) (if isClosed (worldLending world) then leaves caller numbered else holds caller new numbered)
+                 happens (Opened new) (if lendingClosed (worldLending world) then leaves caller numbered else holds caller new numbered)
                  | worldNext world <= most
                ]
         Use connection ->
@@ -127,12 +128,12 @@ brokenPromises limit world =
   Set.toList (worldFaults world)
     <> ["more than the limit" | gaugeLent now + gaugeIdle now + gaugeOpening now > limit]
     <> ["somebody waits although there is one" | not (null (worldOrder world)), gaugeIdle now > 0 || gaugeLent now + gaugeOpening now < limit]
-    <> ["who waits is not who came" | waiting state /= worldOrder world || sort (worldOrder world) /= [caller | (caller, Waits) <- Map.toList (worldCallers world)]]
+    <> ["who waits is not who came" | toList (lendingQueue state) /= worldOrder world || sort (worldOrder world) /= [caller | (caller, Waits) <- Map.toList (worldCallers world)]]
     <> ["less than nothing is counted" | any ((< 0) . ($ now)) [gaugeLent, gaugeIdle, gaugeOpening, gaugeLeasesWaiting]]
     <> ["lent is not what callers have" | lentOut state /= sort held]
     <> ["opening is not what callers open" | gaugeOpening now /= length [() | HasTurn Open <- Map.elems (worldCallers world)]]
     <> ["a connection that is closed is in hands" | any (`Set.member` worldGone world) held]
-    <> ["something was kept after the end" | isClosed state, gaugeIdle now + gaugeLeasesWaiting now > 0]
+    <> ["something was kept after the end" | lendingClosed state, gaugeIdle now + gaugeLeasesWaiting now > 0]
   where
     state = worldLending world
     now = gaugesOf state

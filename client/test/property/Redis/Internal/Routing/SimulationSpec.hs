@@ -60,7 +60,7 @@ spec = describe "A simulated cluster" . modifyMaxSuccess (const 150) $ do
   holds "knows in the end who serves what" $ \sim ->
     [ slot
       | slot <- Map.keys (simOwners sim),
-        slotOwner (currentMap (simTopology sim)) (slotAt slot) /= (node <$> Map.lookup slot (simOwners sim))
+        slotOwner (stateMap (simTopology sim)) (slotAt slot) /= (node <$> Map.lookup slot (simOwners sim))
     ]
       === []
   where
@@ -256,7 +256,7 @@ attempt :: Seconds -> Int -> Seconds -> AttemptsSoFar -> Target -> Sim -> Sim
 attempt now number began soFar target sim = case target of
   ToNode endpoint -> deliver endpoint
   AskingNode endpoint -> deliver endpoint
-  _ -> case slotOwner (currentMap (simTopology sim)) (slotAt slot) of
+  _ -> case slotOwner (stateMap (simTopology sim)) (slotAt slot) of
     Just endpoint -> deliver endpoint
     Nothing -> soon now (Conclude number began soFar Nothing (Left (RoutingError (RoutingFailure "" NotSent (UncoveredSlot slot))))) sim
   where

@@ -156,7 +156,7 @@ asks knowing actions =
   ]
 
 owner :: State -> Maybe Endpoint
-owner state = slotOwner (currentMap state) (slotAt 0)
+owner state = slotOwner (stateMap state) (slotAt 0)
 
 switched :: Int -> Int -> Trigger
 switched old new = SentinelsSwitched (node old) (node new)

@@ -136,12 +136,12 @@ remembering = describe "a MOVED" $ do
     let (asked, first) = step 100 Tick (settledOn 4)
         (moved, _) = step 100.01 (Triggered (LearntMoved (slotAt 7) (node 9))) asked
         (after', _) = lastOr (moved, []) (replies 100.02 2 [(endpoint, Right (reportOf 4)) | endpoint <- waitingFor first] moved)
-    slotOwner (currentMap after') (slotAt 7) `shouldBe` Just (node 9)
+    slotOwner (stateMap after') (slotAt 7) `shouldBe` Just (node 9)
 
   it "outlives answers of nodes that may not have heard of it" $ do
     let (moved, first) = step 100 (Triggered (LearntMoved (slotAt 7) (node 9))) (settledOn 4)
         (after', _) = lastOr (moved, []) (replies 100.02 2 [(endpoint, Right (reportOf 4)) | endpoint <- waitingFor first] moved)
-    slotOwner (currentMap after') (slotAt 7) `shouldBe` Just (node 9)
+    slotOwner (stateMap after') (slotAt 7) `shouldBe` Just (node 9)
 
   it "yields to what most nodes say long after it" $ do
     let (moved, first) = step 100 (Triggered (LearntMoved (slotAt 7) (node 9))) (settledOn 4)
@@ -149,7 +149,7 @@ remembering = describe "a MOVED" $ do
         (known, _) = lastOr (moved, []) (replies 100.02 2 (stale first) moved)
         (asked, second) = step 200 Tick known
         (after', _) = lastOr (asked, []) (replies 200.02 3 (stale second) asked)
-    slotOwner (currentMap after') (slotAt 7) `shouldBe` Just (node 4)
+    slotOwner (stateMap after') (slotAt 7) `shouldBe` Just (node 4)
 
 -- Clients that began together must not ask together: over many seeds, the delays cover most of the
 -- range that chance may choose from, and nothing outside it.
@@ -211,12 +211,12 @@ always = do
     [ asked
       | entry <- run,
         asked <- rounds (entryActions entry),
-        null asked || sort asked /= sort (nub asked) || not (Set.fromList asked `Set.isSubsetOf` Set.union seedSet (foldMap (slotMapNodes . currentMap) [entryBefore entry, entryAfter entry]))
+        null asked || sort asked /= sort (nub asked) || not (Set.fromList asked `Set.isSubsetOf` Set.union seedSet (foldMap (slotMapNodes . stateMap) [entryBefore entry, entryAfter entry]))
     ]
       === []
 
   holds "goes by the map that it published last" $ \run ->
-    lastOr emptySlotMap [slotMap | entry <- run, Publish slotMap <- entryActions entry] === lastOr emptySlotMap (map (currentMap . entryAfter) run)
+    lastOr emptySlotMap [slotMap | entry <- run, Publish slotMap <- entryActions entry] === lastOr emptySlotMap (map (stateMap . entryAfter) run)
 
   holds "publishes no map twice in a row" $ \run ->
     let maps = [slotMap | entry <- run, Publish slotMap <- entryActions entry]
@@ -235,7 +235,7 @@ always = do
     forAll ((,,) <$> arbitrary <*> anyMoves <*> anyTrigger) $ \(seed, moves, trigger) ->
       let (time, state) = lastOr (0, fst (step 0 Tick (beginWith seed))) [(entryTime entry, entryAfter entry) | entry <- play seed moves]
           isNews = case trigger of
-            LearntMoved slot endpoint -> slotOwner (currentMap state) slot /= Just endpoint
+            LearntMoved slot endpoint -> slotOwner (stateMap state) slot /= Just endpoint
             _ -> True
           (cried, actions) = step time (Triggered trigger) state
           -- No node answers any more; only time passes.
@@ -301,7 +301,7 @@ undone = go Map.empty Map.empty
                 | refreshInFlight entryAfter /= Just refreshId -> Map.findWithDefault 0 refreshId started'
               _ -> 0
             standing = Map.filter ((>= mayCorrect) . snd) learnt
-            wrong = [(entryTime, slot) | (slot, (endpoint, _)) <- Map.toList standing, slotOwner (currentMap entryAfter) slot /= Just endpoint]
+            wrong = [(entryTime, slot) | (slot, (endpoint, _)) <- Map.toList standing, slotOwner (stateMap entryAfter) slot /= Just endpoint]
          in wrong <> go standing started' rest
 
 startTimes :: [Entry] -> [Seconds]
@@ -356,7 +356,7 @@ reportOf number = TopologyReport {reportMap = mapOf number, reportEpoch = Nothin
 
 -- | The owner that is published when three seeds answer in this order.
 chosen :: [TopologyReport] -> Maybe Endpoint
-chosen reports = slotOwner (currentMap final) (slotAt 0)
+chosen reports = slotOwner (stateMap final) (slotAt 0)
   where
     (asked, _) = step 0 Tick (begin (node 1 :| [node 2, node 3]))
     (final, _) = lastOr (asked, []) (replies 0.01 1 (zip (map node [1 ..]) (map Right reports)) asked)
