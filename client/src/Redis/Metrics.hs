@@ -83,7 +83,7 @@ prometheusContentType = "text/plain; version=0.0.4; charset=utf-8"
 -- node; samples of the cache and of subscriptions have no such label. \(O(n)\) in the nodes.
 prometheusText :: ClientSnapshot -> Builder
 prometheusText ClientSnapshot {snapshotNodes, snapshotErrors, snapshotCache, snapshotSubscriptions} =
-  foldMap family $
+  mconcat $
     [ perKind "connections_open" "Open connections that all callers share." length,
       perKind "commands_in_flight" "Commands submitted and not yet answered." (total gaugeInFlight),
       perKind "queued_bytes" "Encoded bytes that wait to be sent." (total gaugeQueuedBytes),
@@ -95,7 +95,7 @@ prometheusText ClientSnapshot {snapshotNodes, snapshotErrors, snapshotCache, sna
         ],
       gauge "leases_waiting" "Callers that wait for a connection of their own." $ \node ->
         [(named node, gaugeLeasesWaiting (gaugeDedicated node))],
-      metric HistogramFamily "round_trip_seconds" "From handing a command to the socket to having read its reply." $
+      metric "histogram" "round_trip_seconds" "From handing a command to the socket to having read its reply." $
         concat [histogramSamples (("connections", kind) : named node) trips | node <- snapshotNodes, (kind, trips) <- tripsOf node],
       counter "connections_opened_total" "Connections that were opened." (plain countOpened),
       counter "connections_lost_total" "Connections that ended without the client wanting it." (plain countLost),
@@ -105,7 +105,7 @@ prometheusText ClientSnapshot {snapshotNodes, snapshotErrors, snapshotCache, sna
       counter "commands_resent_total" "Commands sent after another attempt had failed." (plain countResent),
       counter "commands_cut_total" "Commands in flight when their connection ended, by whether they had been sent." $ \node ->
         [(("sent", "no") : named node, countCutUnsent node), (("sent", "yes") : named node, countCutSent node)],
-      metric CounterFamily "errors_total" "Errors that callers got, by what they may conclude." $
+      metric "counter" "errors_total" "Errors that callers got, by what they may conclude." $
         concatMap (\(node, errors) -> map sample (byDelivery node errors)) ([(named node, countErrors node) | node <- snapshotNodes] <> [([("node", "")], snapshotErrors)])
     ]
       <> subscriptionFamilies snapshotSubscriptions
@@ -117,8 +117,8 @@ prometheusText ClientSnapshot {snapshotNodes, snapshotErrors, snapshotCache, sna
     sample (with, value) = Sample {sampleSuffix = mempty, sampleLabels = with, sampleValue = intDec value}
 
     families kind name help samples = metric kind name help (concatMap (map sample . samples) snapshotNodes)
-    gauge = families GaugeFamily
-    counter = families CounterFamily
+    gauge = families "gauge"
+    counter = families "counter"
 
     perKind name help field = gauge name help $ \node ->
       [(("connections", kind) : named node, field gauges) | (kind, gauges) <- kindsOf node]
@@ -143,69 +143,48 @@ prometheusText ClientSnapshot {snapshotNodes, snapshotErrors, snapshotCache, sna
         (("delivery", "maybe_executed") : with, errorsMaybeExecuted)
       ]
 
-cacheFamilies :: CacheGauges -> [Family]
+cacheFamilies :: CacheGauges -> [Builder]
 cacheFamilies gauges =
-  [ one CounterFamily "cache_hits_total" "Reads answered without asking the server." cacheHits,
-    one CounterFamily "cache_misses_total" "Reads asked of the server, to be kept." cacheMisses,
-    one CounterFamily "cache_waits_total" "Reads that waited for a reply that another caller had asked for." cacheWaits,
-    one CounterFamily "cache_uncached_total" "Reads past the cache, because their replies cannot be kept." cacheUncached,
-    one CounterFamily "cache_invalidated_total" "Kept replies that went because their key had changed." cacheInvalidated,
-    one CounterFamily "cache_flushes_total" "Times that all kept replies of a node were dropped." cacheFlushes,
-    one CounterFamily "cache_evicted_total" "Kept replies that were dropped for room." cacheEvicted,
-    one CounterFamily "cache_late_total" "Replies not kept, because a change was told before they came." cacheLate,
-    one GaugeFamily "cache_replies" "Replies that are kept." cacheKept,
-    one GaugeFamily "cache_bytes" "Bytes of the kept replies, as they count towards the limit." cacheKeptBytes
+  [ one "counter" "cache_hits_total" "Reads answered without asking the server." cacheHits,
+    one "counter" "cache_misses_total" "Reads asked of the server, to be kept." cacheMisses,
+    one "counter" "cache_waits_total" "Reads that waited for a reply that another caller had asked for." cacheWaits,
+    one "counter" "cache_uncached_total" "Reads past the cache, because their replies cannot be kept." cacheUncached,
+    one "counter" "cache_invalidated_total" "Kept replies that went because their key had changed." cacheInvalidated,
+    one "counter" "cache_flushes_total" "Times that all kept replies of a node were dropped." cacheFlushes,
+    one "counter" "cache_evicted_total" "Kept replies that were dropped for room." cacheEvicted,
+    one "counter" "cache_late_total" "Replies not kept, because a change was told before they came." cacheLate,
+    one "gauge" "cache_replies" "Replies that are kept." cacheKept,
+    one "gauge" "cache_bytes" "Bytes of the kept replies, as they count towards the limit." cacheKeptBytes
   ]
   where
     one kind name help field = ofClient kind name help (field gauges)
 
-subscriptionFamilies :: SubscriptionGauges -> [Family]
+subscriptionFamilies :: SubscriptionGauges -> [Builder]
 subscriptionFamilies SubscriptionGauges {gaugeSubscriptions, gaugeListening, gaugeEventsWaiting} =
-  [ ofClient GaugeFamily "subscriptions" "Subscriptions that have not ended." gaugeSubscriptions,
-    ofClient GaugeFamily "subscription_connections_open" "Open connections of subscriptions." gaugeListening,
-    ofClient GaugeFamily "subscription_events_waiting" "Messages and gaps that have come and were not taken yet." gaugeEventsWaiting
+  [ ofClient "gauge" "subscriptions" "Subscriptions that have not ended." gaugeSubscriptions,
+    ofClient "gauge" "subscription_connections_open" "Open connections of subscriptions." gaugeListening,
+    ofClient "gauge" "subscription_events_waiting" "Messages and gaps that have come and were not taken yet." gaugeEventsWaiting
   ]
 
 -- | A metric that is one number for the whole client.
-ofClient :: FamilyKind -> Builder -> Builder -> Int -> Family
+ofClient :: Builder -> Builder -> Builder -> Int -> Builder
 ofClient kind name help value = metric kind name help [Sample {sampleSuffix = mempty, sampleLabels = [], sampleValue = intDec value}]
 
-metric :: FamilyKind -> Builder -> Builder -> [Sample] -> Family
-metric kind name help samples = Family {familyName = "redis_client_" <> name, familyKind = kind, familyHelp = help, familySamples = samples}
-
--- | All samples of one name.
-data Family = Family
-  { familyName :: Builder,
-    familyKind :: FamilyKind,
-    -- | One line without a backslash.
-    familyHelp :: Builder,
-    familySamples :: [Sample]
-  }
-
-data FamilyKind = GaugeFamily | CounterFamily | HistogramFamily
-
--- | One line: the suffix of the family's name, the labels, and the value.
+-- | One line: the suffix of the metric's name, the labels, and the value.
 data Sample = Sample
   { sampleSuffix :: Builder,
     sampleLabels :: [(Builder, String)],
     sampleValue :: Builder
   }
 
--- | Renders a family, unless it has no samples.
-family :: Family -> Builder
-family Family {familyName, familyKind, familyHelp, familySamples}
-  | null familySamples = mempty
-  | otherwise =
-    "# HELP " <> familyName <> " " <> familyHelp <> "\n"
-      <> ("# TYPE " <> familyName <> " " <> kind <> "\n")
-      <> foldMap line familySamples
+-- | Renders all samples of one name, unless there are none. The help is one line without a backslash.
+metric :: Builder -> Builder -> Builder -> [Sample] -> Builder
+metric kind name help samples
+  | null samples = mempty
+  | otherwise = "# HELP " <> full <> " " <> help <> "\n# TYPE " <> full <> " " <> kind <> "\n" <> foldMap line samples
   where
-    kind = case familyKind of
-      GaugeFamily -> "gauge"
-      CounterFamily -> "counter"
-      HistogramFamily -> "histogram"
-    line Sample {sampleSuffix, sampleLabels, sampleValue} =
-      familyName <> sampleSuffix <> labels sampleLabels <> " " <> sampleValue <> "\n"
+    full = "redis_client_" <> name
+    line Sample {sampleSuffix, sampleLabels, sampleValue} = full <> sampleSuffix <> labels sampleLabels <> " " <> sampleValue <> "\n"
 
 labels :: [(Builder, String)] -> Builder
 labels = \case
