@@ -377,7 +377,4 @@ echoes64MB transport = do
     block index = ByteString.take blockSize (Char8.concat (replicate 16384 (Char8.pack (show (100000 + index)))))
 
 connected :: Connector -> Endpoint -> IO (Either ConnectionCause Transport)
-connected connector endpoint =
-  openWithin
-    Opening {openingConnector = connector, openingEndpoint = endpoint, openingLimit = 60, openingGone = retry, openingDispose = transportClose}
-    (\stage -> connectWith stage connector endpoint)
+connected connector endpoint = openWithin connector endpoint retry transportClose (\stage -> connectWith stage connector endpoint)

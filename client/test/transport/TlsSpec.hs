@@ -404,7 +404,4 @@ echoes64MB transport = do
         gather size (bytes <> more)
 
 connected :: Connector -> Endpoint -> IO (Either ConnectionCause Transport)
-connected connector endpoint =
-  openWithin
-    Opening {openingConnector = connector, openingEndpoint = endpoint, openingLimit = 60, openingGone = retry, openingDispose = transportClose}
-    (\stage -> connectWith stage connector endpoint)
+connected connector endpoint = openWithin connector endpoint retry transportClose (\stage -> connectWith stage connector endpoint)

@@ -15,7 +15,6 @@ module Redis.Internal.Network.Dial
     Approach (..),
     approachFor,
     beginWith,
-    Opening (..),
     Stage,
     openWithin,
     explained,
@@ -108,18 +107,6 @@ beginWith connector endpoint approach = do
         | otherwise = Map.insert endpoint (approach, now + nanosFromSeconds 60)
   atomicModifyIORef' (connectorApproaches connector) (\known -> (change known, ()))
 
--- | A connection to open.
-data Opening a = Opening
-  { openingConnector :: Connector,
-    openingEndpoint :: Endpoint,
-    -- | The time limit of the whole attempt, in seconds.
-    openingLimit :: Double,
-    -- | Retries while the connection is wanted; returns once it is not.
-    openingGone :: STM (),
-    -- | Closes a connection that was opened but is not wanted any more.
-    openingDispose :: a -> IO ()
-  }
-
 -- | The progress of an attempt to open a connection.
 data Stage = Stage
   { -- | What is wrong if the time is over now.
@@ -128,26 +115,29 @@ data Stage = Stage
     stageOver :: STM ConnectionCause
   }
 
--- | Runs an attempt to open a connection, on a thread of its own. Stops it when its time limit has
--- passed ('TlsTimedOut' during the TLS handshake, 'Redis.Error.ConnectFailed' while several addresses are
--- tried, otherwise 'ConnectTimedOut') or when nobody wants the connection any more ('ClosedLocally').
-openWithin :: Opening a -> (Stage -> IO (Either ConnectionCause a)) -> IO (Either ConnectionCause a)
-openWithin Opening {openingConnector, openingEndpoint, openingLimit, openingGone, openingDispose} attempt = do
-  stageLate <- newIORef (ConnectTimedOut (seconds openingLimit))
+-- | Runs an attempt to open a connection to this endpoint, on a thread of its own, while it is wanted: the transaction
+-- returns once it is not. The action closes a connection that was opened but is not wanted any more. Stops the
+-- attempt when the connect timeout has passed ('TlsTimedOut' during the TLS handshake, 'Redis.Error.ConnectFailed'
+-- while several addresses are tried, otherwise 'ConnectTimedOut') or when nobody wants the connection any more
+-- ('ClosedLocally').
+openWithin :: Connector -> Endpoint -> STM () -> (a -> IO ()) -> (Stage -> IO (Either ConnectionCause a)) -> IO (Either ConnectionCause a)
+openWithin Connector {connectorConfig, connectorFailures} endpoint gone dispose attempt = do
+  stageLate <- newIORef tooLong
   began <- coarseNanos
-  expired <- expiry openingLimit
-  let stageOver = (ClosedLocally <$ openingGone) `orElse` (ConnectTimedOut (seconds openingLimit) <$ expired)
+  expired <- expiry (configConnectTimeout connectorConfig)
+  let stageOver = (ClosedLocally <$ gone) `orElse` (tooLong <$ expired)
       soFar = lateAfter <$> (subtract began <$> coarseNanos) <*> readIORef stageLate
-  note (Map.insert openingEndpoint soFar)
-  ended <- supervised ("redis open " <> renderEndpoint openingEndpoint) stageOver (mapM_ openingDispose) (attempt Stage {stageLate, stageOver}) `onException` (soFar >>= keep)
+  note (Map.insert endpoint soFar)
+  ended <- supervised ("redis open " <> renderEndpoint endpoint) stageOver (mapM_ dispose) (attempt Stage {stageLate, stageOver}) `onException` (soFar >>= keep)
   case join ended of
-    Right result -> Right result <$ note (Map.delete openingEndpoint)
+    Right result -> Right result <$ note (Map.delete endpoint)
     Left (ConnectTimedOut _) -> readIORef stageLate >>= \cause -> Left cause <$ keep cause
     Left ClosedLocally -> Left ClosedLocally <$ (soFar >>= keep)
     Left cause -> Left cause <$ keep cause
   where
-    keep = note . Map.insert openingEndpoint . pure
-    note change = atomicModifyIORef' (connectorFailures openingConnector) (\known -> (change known, ()))
+    tooLong = ConnectTimedOut (seconds (configConnectTimeout connectorConfig))
+    keep = note . Map.insert endpoint . pure
+    note change = atomicModifyIORef' connectorFailures (\known -> (change known, ()))
     lateAfter nanos = \case
       ConnectTimedOut _ -> ConnectTimedOut (rounded nanos)
       TlsTimedOut _ -> TlsTimedOut (rounded nanos)

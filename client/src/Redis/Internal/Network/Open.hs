@@ -53,7 +53,7 @@ import Redis.Internal.Hooks
 import Redis.Internal.Network.Connection (repliesUntilEnd)
 import Redis.Internal.Network.Counters
 import Redis.Internal.Network.Credentials
-import Redis.Internal.Network.Dial (Connector, Opening (..), approachFor, beginWith, connectWith, explained, openWithin)
+import Redis.Internal.Network.Dial (Connector, approachFor, beginWith, connectWith, explained, openWithin)
 import Redis.Internal.Network.Handshake
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.Runtime (Deadline, Nanos, coarseNanos, durationFromNanos, nanosFromSeconds, never, preciseNanos, secondsFromNanos, timedOut)
@@ -146,19 +146,12 @@ openConnection setup purpose@Purpose {purposeUse} settings onEnd endpoint = mask
 -- the connect timeout, or until nobody wants the connection any more; the first function closes one
 -- that is ready by then. Call it masked.
 establish :: ConnectionSetup -> Purpose -> Endpoint -> (a -> IO ()) -> (Issue -> Approach -> Transport -> IO (Either Unready a)) -> IO (Either ConnectionCause a)
-establish setup Purpose {purposeGone} endpoint openingDispose begin = openWithin opening $ \stage ->
-  greeted setup endpoint $ \issue approach ->
-    connectWith stage connector endpoint >>= either (pure . Left . Refused) (begin issue approach)
+establish setup Purpose {purposeGone} endpoint dispose begin =
+  openWithin connector endpoint purposeGone dispose $ \stage ->
+    greeted setup endpoint $ \issue approach ->
+      connectWith stage connector endpoint >>= either (pure . Left . Refused) (begin issue approach)
   where
     connector = setupConnector setup
-    opening =
-      Opening
-        { openingConnector = connector,
-          openingEndpoint = endpoint,
-          openingLimit = configConnectTimeout (setupConfig setup),
-          openingGone = purposeGone,
-          openingDispose
-        }
 
 -- | Connects with the client's credentials, and by the approach that this peer needs. A peer that hangs
 -- up during the usual handshake is connected to again, within the same attempt. One that then hung up
