@@ -111,50 +111,37 @@ data Origin
     IssuedBefore
   deriving stock (Eq, Show)
 
--- | The credentials that a request accepts.
-data Want = Want
-  { wantSuits :: Issue -> Bool,
-    -- | A failure counts only if its action began at this time or later.
-    wantSince :: Nanos
-  }
-
--- | Credentials newer than those of this number.
-newerThan :: Int -> Nanos -> Want
-newerThan number = Want ((> number) . issueNumber)
-
 -- | The present credentials, for a new connection. Blocks while the action runs; may be interrupted.
 obtain :: CredentialStore -> IO (Either ConnectionCause (Origin, Issue))
 obtain store = do
   asked <- preciseNanos
-  fmap (\issue -> (if issueNumber issue > 0 && issueBegan issue < asked then IssuedBefore else IssuedNow, issue)) <$> obtainFor store (toConnect asked)
-  where
-    toConnect asked = Want (\issue -> issueBegan issue >= asked || maybe False (> 0) (issueLifetime issue)) asked
+  let suits issue = issueBegan issue >= asked || maybe False (> 0) (issueLifetime issue)
+  fmap (\issue -> (if issueNumber issue > 0 && issueBegan issue < asked then IssuedBefore else IssuedNow, issue)) <$> obtainFor store suits asked
 
 -- | Like 'obtain', for when the credentials of this number are no longer valid: returns newer ones.
 obtainAfter :: CredentialStore -> Int -> IO (Either ConnectionCause Issue)
-obtainAfter store number = preciseNanos >>= obtainFor store . newerThan number
+obtainAfter store number = preciseNanos >>= obtainFor store ((> number) . issueNumber)
 
-obtainFor :: CredentialStore -> Want -> IO (Either ConnectionCause Issue)
-obtainFor store want = case configCredentials (storeConfig store) of
+-- | Credentials that suit the request. A failure counts only if its action began at this time or later.
+obtainFor :: CredentialStore -> (Issue -> Bool) -> Nanos -> IO (Either ConnectionCause Issue)
+obtainFor store suits since = case configCredentials (storeConfig store) of
   NoCredentials -> pure (Right (constant Nothing))
   FixedCredentials known -> pure (Right (constant (Just known)))
   CredentialsFrom action ->
-    alreadyIssued store want >>= \case
+    alreadyIssued >>= \case
       Just issue -> pure (Right issue)
       Nothing -> withMVar (storeTurn store) $ \_ ->
         -- Another thread may have run the action meanwhile.
-        alreadyIssued store want >>= \case
+        alreadyIssued >>= \case
           Just issue -> pure (Right issue)
           Nothing -> do
-            failure <- mfilter ((>= wantSince want) . fst) <$> readTVarIO (storeFailure store)
+            failure <- mfilter ((>= since) . fst) <$> readTVarIO (storeFailure store)
             maybe (issueWith store action) (pure . Left . snd) failure
   where
     constant known = Issue {issueCredentials = known, issueNumber = 0, issueBegan = 0, issueRound = 0, issueLifetime = Nothing}
-
-alreadyIssued :: CredentialStore -> Want -> IO (Maybe Issue)
-alreadyIssued store want = do
-  (newest, fresh) <- newestAndFresh store
-  pure (mfilter (\issue -> fresh issue && wantSuits want issue) newest)
+    alreadyIssued = do
+      (newest, fresh) <- newestAndFresh store
+      pure (mfilter (\issue -> fresh issue && suits issue) newest)
 
 -- | Runs the action. The caller has the turn. It can be interrupted wherever the action is.
 issueWith :: CredentialStore -> IO IssuedCredentials -> IO (Either ConnectionCause Issue)
@@ -232,7 +219,7 @@ following store mux Follower {followerEndpoint, followerRound} = wait
           limit = configConnectTimeout config
           tooLong = Left (CredentialsFailed ("the action issued none within " <> show limit <> " s"))
       -- Limited, because new connections wait for the action.
-      fresh <- try (within (Just limit) (obtainFor store (newerThan (issueNumber (followingIssue known)) since)))
+      fresh <- try (within (Just limit) (obtainFor store ((> issueNumber (followingIssue known)) . issueNumber) since))
       case either (Left . CredentialsFailed . displayException @SomeException) (fromMaybe tooLong) fresh of
         Left cause -> failed known {followingRound = current} (Just cause)
         Right issue -> sayAnew known issue
