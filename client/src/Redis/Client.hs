@@ -76,10 +76,10 @@ import Redis.Internal.Client.Subscriptions (closeSubscriptions, newSubscriptions
 import Redis.Internal.Client.Trace (beginTrace, oneCommand)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Counters (newCounters, roundTripCount)
-import Redis.Internal.Network.Credentials (newCredentialStore, renewAll)
+import Redis.Internal.Network.Counters (roundTripCount)
+import Redis.Internal.Network.Credentials (renewAll)
 import Redis.Internal.Network.Dial (newConnector)
-import Redis.Internal.Network.Open (ConnectionSetup (..), commandLimit)
+import Redis.Internal.Network.Open (ConnectionSetup (..), commandLimit, newConnectionSetup)
 import Redis.Internal.Network.Runtime (spawn)
 import Redis.Internal.Routing.Cluster
 import Redis.Internal.Routing.Nodes (NodeSnapshot (..), nodeSnapshot, presentNodes)
@@ -121,9 +121,7 @@ newClient unchecked = do
         -- At once, on the reader's thread: after the replies before the push, and ahead of the next.
         for_ cache $ \store -> heardPush store endpoint push
         mapM_ (\hook -> hook endpoint push) (hookPush hooks)
-  credentials <- newCredentialStore dispatched
-  counters <- newCounters 1
-  let setup = ConnectionSetup {setupConfig = dispatched, setupConnector = connector, setupCredentials = credentials, setupCounters = counters, setupOnAnswers = \_ -> pure (), setupOnPush = onPush, setupOnUntracked = lostConnection <$> cache}
+  setup <- (\silent -> silent {setupOnPush = onPush, setupOnUntracked = lostConnection <$> cache}) <$> newConnectionSetup dispatched connector
   -- An exception between the first thread and the finaliser that ends it would leave it behind.
   mask_ $ do
     cluster <- newClusterClient setup >>= either throwIO pure
@@ -140,7 +138,7 @@ newClient unchecked = do
               coreCluster = cluster,
               coreRetryEngine = engine,
               coreSubscriptions = subscriptions,
-              coreCredentials = credentials,
+              coreCredentials = setupCredentials setup,
               coreClosed = closed,
               coreLearnt = learnt,
               coreCache = cache,

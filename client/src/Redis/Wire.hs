@@ -22,11 +22,9 @@ import Control.Exception (bracket, throwIO)
 import Redis.Config (ConfigError, validateConfig)
 import Redis.Error
 import Redis.Internal.Config
-import Redis.Internal.Network.Counters (newCounters)
-import Redis.Internal.Network.Credentials (newCredentialStore)
 import Redis.Internal.Network.Dial (newConnector)
 import Redis.Internal.Network.Handshake (ConnectionUse (Lent))
-import Redis.Internal.Network.Open (ConnectionSetup (..), Purpose (..))
+import Redis.Internal.Network.Open (Purpose (..), newConnectionSetup)
 import Redis.Internal.Network.Stream
 
 -- | Connects to this endpoint, whatever servers the configuration names, makes the handshake of the
@@ -38,22 +36,10 @@ withWire unchecked endpoint = bracket open closeWire
   where
     open = do
       config <- either (throwIO :: ConfigError -> IO a) pure (validateConfig unchecked)
-      store <- newCredentialStore config
-      counters <- newCounters 1
+      connector <- newConnector config >>= either failed pure
+      setup <- newConnectionSetup config connector
       -- Masked by 'bracket': a connection that was opened is either returned or closed.
-      newConnector config >>= either failed pure >>= \connector ->
-        openWire (setup config store counters connector) Purpose {purposeUse = Lent, purposeGone = retry} endpoint >>= either failed pure
-
-    setup config store counters connector =
-      ConnectionSetup
-        { setupConfig = config,
-          setupConnector = connector,
-          setupCredentials = store,
-          setupCounters = counters,
-          setupOnPush = \_ _ -> pure (),
-          setupOnAnswers = \_ -> pure (),
-          setupOnUntracked = Nothing
-        }
+      openWire setup Purpose {purposeUse = Lent, purposeGone = retry} endpoint >>= either failed pure
 
     failed :: ConnectionCause -> IO a
     failed = throwIO . ConnectionError . ConnectionFailure "" NotSent endpoint

@@ -19,14 +19,12 @@ import Peer (outcomeText, within)
 import Redis.Config
 import Redis.Duration (milliseconds, seconds)
 import Redis.Error
-import Redis.Internal.Network.Counters (newCounters)
-import Redis.Internal.Network.Credentials (newCredentialStore)
 import Redis.Internal.Network.Dial (newConnector)
 import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary))
 import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.MultiplexPool hiding (Submitter (..))
 import Redis.Internal.Network.Multiplexer (MuxGauges (..))
-import Redis.Internal.Network.Open (ConnectionSetup (..))
+import Redis.Internal.Network.Open (newConnectionSetup)
 import Redis.Internal.Network.Runtime (Deadline)
 import Redis.Internal.Protocol.Encode (request)
 import Redis.TestKit.Server
@@ -356,9 +354,7 @@ withPoolOf change server = bracket open (closeMultiplexPool 0)
     config = change (setMuxCount (Just 2) (standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))))
     open = do
       connector <- newConnector config >>= either (throwIO . userError . show) pure
-      credentials <- newCredentialStore config
-      counters <- newCounters 1
-      let setup = ConnectionSetup {setupConfig = config, setupConnector = connector, setupCredentials = credentials, setupCounters = counters, setupOnAnswers = \_ -> pure (), setupOnPush = \_ _ -> pure (), setupOnUntracked = Nothing}
+      setup <- newConnectionSetup config connector
       newMultiplexPool setup ForPrimary (const (pure ())) (TcpEndpoint (Char8.pack (serverHost server)) (fromIntegral (serverPort server)))
 
 -- | Submits with the command timeout of the pool's configuration.

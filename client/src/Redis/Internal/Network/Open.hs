@@ -15,6 +15,7 @@
 -- answered a command or lived that long is one more failure, also for a node that was well.
 module Redis.Internal.Network.Open
   ( ConnectionSetup (..),
+    newConnectionSetup,
     Purpose (..),
     Established (..),
     openConnection,
@@ -76,6 +77,13 @@ data ConnectionSetup = ConnectionSetup
     -- are told.
     setupOnUntracked :: Maybe (Endpoint -> IO ())
   }
+
+-- | A setup with credentials and counters of its own, whose callbacks do nothing.
+newConnectionSetup :: Config -> Connector -> IO ConnectionSetup
+newConnectionSetup setupConfig setupConnector = do
+  setupCredentials <- newCredentialStore setupConfig
+  setupCounters <- newCounters 1
+  pure ConnectionSetup {setupConfig, setupConnector, setupCredentials, setupCounters, setupOnAnswers = \_ -> pure (), setupOnPush = \_ _ -> pure (), setupOnUntracked = Nothing}
 
 -- | The purpose of one connection.
 data Purpose = Purpose
