@@ -56,7 +56,7 @@ where
 
 import Control.Concurrent.STM (atomically, newTVarIO, writeTVar)
 import Control.Exception (bracket, bracketOnError, finally, mask_, throwIO)
-import Control.Monad (join, void)
+import Control.Monad (void)
 import Data.Foldable (for_)
 import Data.IORef
 import Data.List.NonEmpty (NonEmpty ((:|)))
@@ -66,7 +66,7 @@ import Redis.Commands.Connection (ping)
 import Redis.Config (ConfigError, validateConfig)
 import Redis.Duration (Duration, inSeconds)
 import Redis.Error
-import Redis.Internal.Client.Cache (CacheStore, heardPush, lostConnection, newCacheStore, ownersChanged)
+import Redis.Internal.Client.Cache (heardPush, lostConnection, newCacheStore, ownersChanged)
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.EventDispatcher
 import Redis.Internal.Client.Execute
@@ -84,7 +84,6 @@ import Redis.Internal.Network.Runtime (spawn)
 import Redis.Internal.Routing.Cluster
 import Redis.Internal.Routing.Nodes (NodeSnapshot (..), nodeSnapshot, presentNodes)
 import Redis.Internal.Routing.Router (ClientNode (..), NodeRole (..), clusterMembers)
-import Redis.Internal.Routing.SlotMap (SlotMap, emptySlotMap)
 
 -- | Makes a client, runs the action, and closes the client. Throws like 'newClient'.
 withClient :: Config -> (Client -> IO a) -> IO a
@@ -114,18 +113,18 @@ newClient unchecked = do
   connector <- newConnector config >>= either (throwIO . ConnectionError . ConnectionFailure "" NotSent firstSeed) pure
   dispatcher <- newEventDispatcher (configHooks config)
   cache <- traverse newCacheStore (configCaching config)
-  owners <- newIORef (pure emptySlotMap)
-  let hooks = maybe id (\store -> beforeConnectionHook (followOwners store owners)) cache (dispatchedHooks dispatcher)
+  let hooks = dispatchedHooks dispatcher
       dispatched = config {configHooks = hooks}
       onPush endpoint push = do
         -- At once, on the reader's thread: after the replies before the push, and ahead of the next.
         for_ cache $ \store -> heardPush store endpoint push
         mapM_ (\hook -> hook endpoint push) (hookPush hooks)
-  setup <- (\silent -> silent {setupOnPush = onPush, setupOnUntracked = lostConnection <$> cache}) <$> newConnectionSetup dispatched connector
+  silent <- newConnectionSetup dispatched connector
+  let setup = silent {setupOnPush = onPush, setupOnUntracked = lostConnection <$> cache}
   -- An exception between the first thread and the finaliser that ends it would leave it behind.
   mask_ $ do
-    cluster <- newClusterClient setup >>= either throwIO pure
-    writeIORef owners (currentSlotMap cluster)
+    -- Slots that have moved are dropped from the cache.
+    cluster <- newClusterClient setup (\slotMap -> for_ cache (`ownersChanged` slotMap)) >>= either throwIO pure
     closed <- newTVarIO False
     learnt <- newIORef Map.empty
     engine <- newRetryEngine config cluster closed
@@ -150,12 +149,6 @@ newClient unchecked = do
     handle <- newIORef ()
     _ <- mkWeakIORef handle (void (spawn "redis close" (void (closeCore (usualGrace core) core))))
     pure (Client core {coreHandle = handle})
-
--- | Drops the cached replies of slots that have moved, when another slot map is in use.
-followOwners :: CacheStore -> IORef (IO SlotMap) -> ConnectionEvent -> IO ()
-followOwners store owners = \case
-  TopologyChanged _ -> join (readIORef owners) >>= ownersChanged store
-  _ -> pure ()
 
 -- | Closes a client like 'closeClientWithin'. Waits for at most the command timeout, and for at most
 -- 5 s.

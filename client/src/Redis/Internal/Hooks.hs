@@ -4,7 +4,6 @@ module Redis.Internal.Hooks
   ( Hooks (..),
     noHooks,
     observeConnection,
-    beforeConnectionHook,
     ConnectionEvent (..),
 
     -- * Commands
@@ -62,10 +61,6 @@ beginObserving hook begun = do
   guarded (hook begun >>= writeIORef ending)
   end <- readIORef ending
   pure (guarded . end)
-
--- | Adds an action that runs before the hook for connection events.
-beforeConnectionHook :: (ConnectionEvent -> IO ()) -> Hooks -> Hooks
-beforeConnectionHook act hooks = hooks {hookConnection = Just (\event -> act event *> mapM_ ($ event) (hookConnection hooks))}
 
 -- | Runs a hook, and drops its exceptions.
 guarded :: IO () -> IO ()

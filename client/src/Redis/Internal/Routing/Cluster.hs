@@ -66,6 +66,8 @@ data ClusterClient = ClusterClient
     clusterNodes :: Nodes,
     clusterConfig :: Config,
     clusterSetup :: ConnectionSetup,
+    -- | Called with each map that is published, unless the server is a standalone one.
+    clusterOnMap :: SlotMap -> IO (),
     -- | How reads choose their nodes; 'Nothing' for a standalone server, which leaves no choice.
     clusterReads :: Maybe ReadFrom,
     -- | The setup of connections to sentinels.
@@ -116,11 +118,11 @@ isFollowed :: ClusterClient -> Bool
 isFollowed = isJust . clusterReads
 
 -- | Makes a client's map. Unless the server is a standalone one, starts the driver, which asks the seeds
--- at once. 'Left' if files for TLS to the sentinels cannot be used.
-newClusterClient :: ConnectionSetup -> IO (Either Error ClusterClient)
-newClusterClient setup = mask_ $ case configTopology (setupConfig setup) of
+-- at once, and calls the action with each map. 'Left' if files for TLS to the sentinels cannot be used.
+newClusterClient :: ConnectionSetup -> (SlotMap -> IO ()) -> IO (Either Error ClusterClient)
+newClusterClient setup onMap = mask_ $ case configTopology (setupConfig setup) of
   Standalone endpoint -> do
-    cluster <- makeClusterClient setup setup
+    cluster <- makeClusterClient setup setup onMap
     Right cluster <$ publish cluster (groupMap endpoint [])
   topology -> do
     let firstSeed :| _ = topologySeeds topology
@@ -129,7 +131,7 @@ newClusterClient setup = mask_ $ case configTopology (setupConfig setup) of
       Left cause -> pure (Left (ConnectionError (ConnectionFailure "" NotSent firstSeed cause)))
       Right connector -> do
         credentials <- newCredentialStore config
-        cluster <- makeClusterClient setup setup {setupConfig = config, setupConnector = connector, setupCredentials = credentials}
+        cluster <- makeClusterClient setup setup {setupConfig = config, setupConnector = connector, setupCredentials = credentials} onMap
         traverse_ (want (clusterProbe cluster)) (clusterReads cluster)
         random <- newStdGen
         now <- secondsNow
@@ -137,9 +139,9 @@ newClusterClient setup = mask_ $ case configTopology (setupConfig setup) of
         pure (Right cluster)
 
 -- | A client without a map and without a driver, given the setup of connections to servers and to
--- sentinels.
-makeClusterClient :: ConnectionSetup -> ConnectionSetup -> IO ClusterClient
-makeClusterClient clusterSetup clusterSentinelSetup = fixIO $ \cluster -> do
+-- sentinels, and the action for each map.
+makeClusterClient :: ConnectionSetup -> ConnectionSetup -> (SlotMap -> IO ()) -> IO ClusterClient
+makeClusterClient clusterSetup clusterSentinelSetup clusterOnMap = fixIO $ \cluster -> do
   let clusterConfig = setupConfig clusterSetup
       clusterReads = case configTopology clusterConfig of
         Standalone _ -> Nothing
@@ -181,6 +183,7 @@ makeClusterClient clusterSetup clusterSentinelSetup = fixIO $ \cluster -> do
         clusterConfig,
         clusterProbe,
         clusterSetup,
+        clusterOnMap,
         clusterReads,
         clusterSentinelSetup,
         clusterHearing,
@@ -331,6 +334,7 @@ act cluster = \case
     removeNodes removalGrace (clusterNodes cluster) (Set.fromList strays)
     -- A command that was still in flight may have failed after its node was removed, and left a record.
     atomicModifyIORef' (clusterHealth cluster) (\known -> (Map.restrictKeys known (slotMapNodes slotMap), ()))
+    clusterOnMap cluster slotMap
     observeConnection hooks (TopologyChanged (slotMapCovered slotMap))
   HearSentinels endpoints -> hear endpoints
   RefreshFailed unexplained -> do
