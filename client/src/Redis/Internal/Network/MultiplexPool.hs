@@ -24,7 +24,6 @@ module Redis.Internal.Network.MultiplexPool
     usualDeadline,
 
     -- * Connections
-    reconnectNode,
     reconnectWithin,
     poolGauges,
   )
@@ -70,7 +69,7 @@ data MultiplexPool = MultiplexPool
 data PoolState = PoolState
   { stateAttempt :: Maybe Connecting,
     stateReconnect :: Reconnect,
-    -- | When 'reconnectNode' last dropped the connections, and those of all dropped connections
+    -- | When 'reconnectWithin' last dropped the connections, and those of all dropped connections
     -- that were not gone by then.
     stateDropped :: Nanos,
     stateDraining :: [Multiplexer]
@@ -112,13 +111,9 @@ closeMultiplexPool grace pool = do
   sequence_ waits
 
 -- | Drops the connections of a node that redirects its clients in a circle, or that has forgotten their
--- authentication; the next command opens new connections. Commands in flight have 5 s to be answered. Does
--- nothing if the connections were dropped after this time, at which the complaining command began: the
--- other commands of the old connection may complain, too.
-reconnectNode :: MultiplexPool -> Nanos -> IO ()
-reconnectNode = reconnectWithin 5
-
--- | Like 'reconnectNode', given for how many seconds to wait for commands in flight.
+-- authentication; the next command opens new connections. Commands in flight have so many seconds to be
+-- answered. Does nothing if the connections were dropped after this time, at which the complaining command
+-- began: the other commands of the old connection may complain, too.
 reconnectWithin :: Double -> MultiplexPool -> Nanos -> IO ()
 reconnectWithin grace pool began = mask_ $ do
   now <- coarseNanos

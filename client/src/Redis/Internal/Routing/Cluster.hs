@@ -109,9 +109,7 @@ data ShardNodes = ShardNodes
 
 -- | Whether keys decide where commands go.
 isClustered :: ClusterClient -> Bool
-isClustered cluster = case configTopology (clusterConfig cluster) of
-  Cluster _ -> True
-  _ -> False
+isClustered = isClusterConfig . clusterConfig
 
 -- | Whether the client can ask for a new map (of a cluster or a group).
 isFollowed :: ClusterClient -> Bool

@@ -39,7 +39,7 @@ import Redis.Internal.Config
 import Redis.Internal.Network.Counters (Count (..), countError, countOne)
 import Redis.Internal.Network.Dedicated (closeIdle)
 import Redis.Internal.Network.Handshake (ConnectionRole (..))
-import Redis.Internal.Network.MultiplexPool (reconnectNode)
+import Redis.Internal.Network.MultiplexPool (reconnectWithin)
 import Redis.Internal.Network.Runtime (Nanos, expiryAt, spawn)
 import Redis.Internal.Protocol.Redirect (Redirect (Ask, Moved), parseRedirect)
 import Redis.Internal.Protocol.Slot (Slot, slotNumber)
@@ -279,7 +279,7 @@ carryOut cluster began = \case
     -- Does not make the node again if it is gone.
     knownNode (clusterNodes cluster) endpoint >>= \known ->
       for_ known $ \node -> do
-        for_ [nodePool, nodeReplicaPool, nodeControlPool] $ \pool -> reconnectNode (pool node) began
+        for_ [nodePool, nodeReplicaPool, nodeControlPool] $ \pool -> reconnectWithin 5 (pool node) began
         -- On another thread: it waits until descriptors are free, and this one must not.
         spawn ("redis close " <> renderEndpoint endpoint) (closeIdle (nodeDedicated node))
 
