@@ -50,7 +50,7 @@ spec = do
         void (waitSlotResult slot)
         takeMVar arrived
         -- Queues like a caller that found no room before the reply had come.
-        waiter <- withLock mux (joinQueue (muxAdmission mux) Demand {demandCommands = 1, demandBytes = 1, demandDeadline = maxBound})
+        waiter <- withLock mux (joinQueue (muxAdmission mux) 1 1 maxBound)
         writeIORef stops False
         putMVar goOn ()
         within 5 (awaitAdmission waiter) >>= (`shouldBe` Admitted)
@@ -161,7 +161,7 @@ spec = do
         void (usually submitCommand mux (tokenRequest 1))
         -- Was called in, and has not come in yet when the watchdog looks.
         waiter <- withLock mux $ do
-          waiter <- joinQueue (muxAdmission mux) Demand {demandCommands = 1, demandBytes = 1, demandDeadline = maxBound}
+          waiter <- joinQueue (muxAdmission mux) 1 1 maxBound
           waiter <$ admitWaiting mux
         wakeWatchdog mux
         eventually (withLock mux ((==) <$> readWord mux WordOverdueFrom <*> readWord mux WordOverdue))

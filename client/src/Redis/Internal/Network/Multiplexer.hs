@@ -199,7 +199,7 @@ enter mux terms batch = do
           then putMVar (muxLock mux) () *> tooLate submission
           else do
             noteShortest mux (deadlineLimit (termsDeadline terms))
-            waiter <- joinQueue (muxAdmission mux) Demand {demandCommands = submissionCount, demandBytes = submissionBytes, demandDeadline = deadlineAt (termsDeadline terms)}
+            waiter <- joinQueue (muxAdmission mux) submissionCount submissionBytes (deadlineAt (termsDeadline terms))
             putMVar (muxLock mux) ()
             waitForCapacity mux submission waiter
     _ -> refuse mux submission

@@ -29,7 +29,6 @@ module Redis.Internal.Network.Outgoing
     newAdmissionQueue,
     waitingForCapacity,
     Waiter,
-    Demand (..),
     joinQueue,
     Admission (..),
     awaitAdmission,
@@ -158,15 +157,11 @@ data AdmissionQueue = AdmissionQueue
 data Waiter = Waiter
   { waiterAdmission :: MVar Admission,
     waiterStanding :: IORef Standing,
-    waiterDemand :: Demand
-  }
-
--- | The capacity that a caller waits for.
-data Demand = Demand
-  { demandCommands :: Int,
-    demandBytes :: Int,
-    -- | The deadline, on the coarse clock.
-    demandDeadline :: Nanos
+    -- | The capacity that it waits for.
+    waiterCommands :: Int,
+    waiterBytes :: Int,
+    -- | On the coarse clock.
+    waiterDeadline :: Nanos
   }
 
 -- | The state of a caller.
@@ -201,14 +196,14 @@ waitingForCapacity :: AdmissionQueue -> IO Int
 waitingForCapacity queue = readCount queue CountWaiting
 {-# INLINE waitingForCapacity #-}
 
--- | Adds a caller at the end. \(O(1)\).
-joinQueue :: AdmissionQueue -> Demand -> IO Waiter
-joinQueue queue waiterDemand = do
+-- | Adds a caller at the end, given how many commands and bytes it has, and its deadline. \(O(1)\).
+joinQueue :: AdmissionQueue -> Int -> Int -> Nanos -> IO Waiter
+joinQueue queue waiterCommands waiterBytes waiterDeadline = do
   waiterAdmission <- newEmptyMVar
   waiterStanding <- newIORef InQueue
-  let waiter = Waiter {waiterAdmission, waiterStanding, waiterDemand}
+  let waiter = Waiter {waiterAdmission, waiterStanding, waiterCommands, waiterBytes, waiterDeadline}
   modifyIORef' (admissionWaiters queue) (|> waiter)
-  modifyIORef' (admissionEarliest queue) (min (demandDeadline waiterDemand))
+  modifyIORef' (admissionEarliest queue) (min waiterDeadline)
   waiter <$ addCount queue CountWaiting 1
 
 -- | Blocks until the caller is admitted. If it is interrupted, the caller must leave ('leaveQueue').
@@ -220,8 +215,8 @@ takePromised :: AdmissionQueue -> Waiter -> IO ()
 takePromised queue waiter = do
   writeIORef (waiterStanding waiter) Gone
   addCount queue CountWaiting (-1)
-  addCount queue CountCommands (negate (demandCommands (waiterDemand waiter)))
-  addCount queue CountBytes (negate (demandBytes (waiterDemand waiter)))
+  addCount queue CountCommands (negate (waiterCommands waiter))
+  addCount queue CountBytes (negate (waiterBytes waiter))
 
 -- | Gives up a place, or what was promised. Then the next callers must be called. \(O(1)\) amortised.
 leaveQueue :: AdmissionQueue -> Waiter -> IO ()
@@ -263,8 +258,7 @@ admitWhile queue fits = do
             InQueue -> do
               commands <- readCount queue CountCommands
               bytes <- readCount queue CountBytes
-              let Demand {demandCommands, demandBytes} = waiterDemand waiter
-              when (fits commands bytes demandCommands demandBytes) $ do
+              when (fits commands bytes (waiterCommands waiter) (waiterBytes waiter)) $ do
                 writeIORef (admissionWaiters queue) rest
                 promise queue waiter
                 go
@@ -280,8 +274,8 @@ admitAll queue = admitWhile queue (\_ _ _ _ -> True)
 promise :: AdmissionQueue -> Waiter -> IO ()
 promise queue waiter = do
   writeIORef (waiterStanding waiter) Promised
-  addCount queue CountCommands (demandCommands (waiterDemand waiter))
-  addCount queue CountBytes (demandBytes (waiterDemand waiter))
+  addCount queue CountCommands (waiterCommands waiter)
+  addCount queue CountBytes (waiterBytes waiter)
   putMVar (waiterAdmission waiter) Admitted
 
 -- | Tells the callers whose deadlines have passed at this time. Then those behind them must be
@@ -291,12 +285,12 @@ refuseLate queue now = do
   earliest <- readIORef (admissionEarliest queue)
   when (earliest <= now) $ do
     waiters <- readIORef (admissionWaiters queue) >>= fmap concat . mapM keepIfWaiting . toList
-    let late waiter = demandDeadline (waiterDemand waiter) <= now
+    let late waiter = waiterDeadline waiter <= now
         inTime = filter (not . late) waiters
     mapM_ tellLate (filter late waiters)
     setWaiters queue (Seq.fromList inTime)
     -- Forced: a thunk would keep all these callers alive, and make the next look linear.
-    writeIORef (admissionEarliest queue) $! List.foldl' min maxBound (map (demandDeadline . waiterDemand) inTime)
+    writeIORef (admissionEarliest queue) $! List.foldl' min maxBound (map waiterDeadline inTime)
   where
     tellLate waiter = do
       writeIORef (waiterStanding waiter) Gone
