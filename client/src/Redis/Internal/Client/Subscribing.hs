@@ -357,6 +357,11 @@ delayAfter failures state =
   let (random, rest) = randomR (0, 1) (stateRandom state)
    in (nanosFromSeconds (delayFor (settingsBackoff (stateSettings state)) failures random), state {stateRandom = rest})
 
+-- | The numbers of failures that stand for delays where none are counted. A server that ended a topic usually knows by
+-- now which node has it. A server that refuses one topic refuses many.
+soon, seldom, longest :: Int
+(soon, seldom, longest) = (3, 5, 40)
+
 earliest :: PendingGap -> PendingGap -> PendingGap
 earliest (Just one) (Just other) = Just (min one other)
 earliest one other = one <|> other
@@ -549,9 +554,6 @@ said now pubSub live answer state = case answer of
       Just (Confirmed _) -> settle now name (emit (Tell (EndedShardChannel (pubSubEndpoint pubSub))) (later soon (Just (min (horizonAt now st) (liveProven live))) name st))
       _ -> st
 
-    -- The failures that each delay is computed for. A server that ended a topic usually knows
-    -- by now which node has it. A server that refuses one topic refuses many.
-    (soon, longest) = (3, 40)
     later failures pending name st =
       let (delay, st') = delayAfter failures st
        in putStage name pubSub (Waiting pending (now + delay)) st'
@@ -776,7 +778,7 @@ tick now heard state = seek (foldl' due (foldl' atLink state (Map.toList (stateL
     seek st
       | now < stateSeekAt st = st
       | Just name <- Set.lookupMin (stateUnplaced st) =
-        let (delay, st') = delayAfter 5 st
+        let (delay, st') = delayAfter seldom st
          in emit (Tell (missing name)) st' {stateSeekAt = now + delay}
       | otherwise = st
     missing = \case
