@@ -35,8 +35,6 @@ newtype Pipeline a = Pipeline (Pass -> IO (IO (Either Error a)))
 data Pass
   = -- | To submit its commands.
     Submitting Core
-  | -- | To submit its commands, with a trace of the whole.
-    Tracing Trace
   | -- | To list its commands before it begins: nothing is sent, and there is no result.
     -- The latest command comes first.
     Listing (IORef [[ByteString]])
@@ -45,7 +43,6 @@ data Pass
 passing :: Command a -> Pass -> IO (Pending a)
 passing command = \case
   Submitting core -> start core command
-  Tracing trace -> start (traceCore trace) command
   Listing known -> do
     modifyIORef' known (commandArguments command :)
     pure (settled (Left ClientClosed))
@@ -78,16 +75,10 @@ runPipeline client pipeline = tryRunPipeline client pipeline >>= either throwIO 
 
 -- | Like 'runPipeline', but returns the first 'Error' of a 'pipelined' command.
 tryRunPipeline :: Client -> Pipeline a -> IO (Either Error a)
-tryRunPipeline (Client core) pipeline@(Pipeline begin) = case hookCommand (configHooks (coreConfig core)) of
+tryRunPipeline (Client core) (Pipeline begin) = case hookCommand (configHooks (coreConfig core)) of
   Nothing -> join (begin (Submitting core))
   Just hook -> do
-    listed <- pipelineArguments pipeline
-    trace <- beginTrace core hook (pipelineOf listed)
-    toItsEnd trace (join (begin (Tracing trace))) <* keepOpen core
-
--- | The words of a pipeline's commands. Sends nothing.
-pipelineArguments :: Pipeline a -> IO [[ByteString]]
-pipelineArguments (Pipeline begin) = do
-  listed <- newIORef []
-  _ <- begin (Listing listed)
-  reverse <$> readIORef listed
+    listed <- newIORef []
+    _ <- begin (Listing listed)
+    trace <- readIORef listed >>= beginTrace core hook . pipelineOf . reverse
+    toItsEnd trace (join (begin (Submitting (traceCore trace)))) <* keepOpen core
