@@ -468,9 +468,7 @@ settleSeconds :: Seconds
 settleSeconds = 2
 
 chunks :: Int -> [a] -> [[a]]
-chunks size list = case splitAt size list of
-  ([], _) -> []
-  (chunk, rest) -> chunk : chunks size rest
+chunks size = takeWhile (not . null) . List.unfoldr (Just . splitAt size)
 
 shuffle :: [a] -> StdGen -> ([a], StdGen)
 shuffle items random = (map snd (List.sortOn fst (zip keys items)), after)
