@@ -350,8 +350,9 @@ act cluster = \case
       let primaries = Set.fromList . map shardPrimary . slotMapShards
           demoted = primaries before `Set.difference` primaries now
       removeNodes demotionGrace (clusterNodes cluster) (demoted `Set.difference` slotMapNodes now)
+      began <- coarseNanos
       for_ (demoted `Set.intersection` slotMapNodes now) $
-        knownNode (clusterNodes cluster) >=> traverse_ (demoteNode demotionGrace)
+        knownNode (clusterNodes cluster) >=> traverse_ (dropConnections demotionGrace [nodePool] began)
 
     -- A replica that counts as down gets no commands, and a refresh asks sentinels, or only a few
     -- nodes of a cluster; so only this shows that it is back.

@@ -17,7 +17,8 @@ module Redis.Internal.Routing.Nodes
     knownNodes,
     presentNodes,
     removeNodes,
-    demoteNode,
+    dropConnections,
+    sharedPools,
     closeNodes,
     nodePoolFor,
     Destination (..),
@@ -59,7 +60,7 @@ import Redis.Internal.Network.Handshake (ConnectionRole (..))
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.Multiplexer (MuxGauges)
 import Redis.Internal.Network.Open
-import Redis.Internal.Network.Runtime (coarseNanos, spawn, spawnWait)
+import Redis.Internal.Network.Runtime (Nanos, spawn, spawnWait)
 
 -- | The counters for everything that concerns no particular node.
 nodesCounters :: Nodes -> Counters
@@ -162,14 +163,16 @@ removeNodes grace nodes unwanted = mask_ $ do
       closeNode grace node `finally` atomicModifyIORef' (nodesLeaving nodes) (\leaving -> (Map.delete number leaving, ()))
   for_ gone $ observeConnection (nodesHooks nodes) . NodeRemoved . nodeEndpoint
 
--- | Drops the connections to a node as a primary; commands in flight have so many seconds.
--- The next command opens new connections.
-demoteNode :: Double -> Node -> IO ()
-demoteNode grace node = do
-  now <- coarseNanos
-  reconnectWithin grace (nodePool node) now
+-- | Drops the connections in these pools of a node, as 'reconnectWithin' does, and the idle ones that are lent.
+dropConnections :: Double -> [Node -> MultiplexPool] -> Nanos -> Node -> IO ()
+dropConnections grace pools began node = do
+  for_ pools $ \pool -> reconnectWithin grace (pool node) began
   -- On another thread: it waits until descriptors are free, and this function must not.
   void . spawn ("redis close " <> renderEndpoint (nodeEndpoint node)) $ closeIdle (nodeDedicated node)
+
+-- | All shared connections of a node.
+sharedPools :: [Node -> MultiplexPool]
+sharedPools = [nodePool, nodeReplicaPool, nodeControlPool]
 
 -- | Closes all nodes, including removed ones, waiting up to so many seconds for commands in
 -- flight.
@@ -187,7 +190,7 @@ closeNode :: Double -> Node -> IO ()
 closeNode grace node =
   atOnce $
     closeDedicatedPool grace (nodeDedicated node) :
-      [closeMultiplexPool grace (pool node) | pool <- [nodePool, nodeReplicaPool, nodeControlPool]]
+      [closeMultiplexPool grace (pool node) | pool <- sharedPools]
 
 -- | Runs all actions at the same time, because one after another each would take its own
 -- grace. An exception of one does not affect the others.

@@ -25,7 +25,7 @@ where
 import Control.Concurrent.STM
 import Control.Monad (mfilter, when)
 import Data.ByteString (ByteString)
-import Data.Foldable (for_)
+import Data.Foldable (traverse_)
 import Data.IORef
 import Data.List qualified as List
 import Data.Map.Strict (Map)
@@ -37,10 +37,8 @@ import Redis.Error
 import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Network.Counters (Count (..), countError, countOne)
-import Redis.Internal.Network.Dedicated (closeIdle)
 import Redis.Internal.Network.Handshake (ConnectionRole (..))
-import Redis.Internal.Network.MultiplexPool (reconnectWithin)
-import Redis.Internal.Network.Runtime (Nanos, expiryAt, spawn)
+import Redis.Internal.Network.Runtime (Nanos, expiryAt)
 import Redis.Internal.Protocol.Redirect (Redirect (Ask, Moved), parseRedirect)
 import Redis.Internal.Protocol.Slot (Slot, slotNumber)
 import Redis.Internal.Routing.Cluster
@@ -277,11 +275,7 @@ carryOut cluster began = \case
   Tell trigger -> tellCluster cluster trigger
   Reconnect endpoint ->
     -- Does not make the node again if it is gone.
-    knownNode (clusterNodes cluster) endpoint >>= \known ->
-      for_ known $ \node -> do
-        for_ [nodePool, nodeReplicaPool, nodeControlPool] $ \pool -> reconnectWithin 5 (pool node) began
-        -- On another thread: it waits until descriptors are free, and this one must not.
-        spawn ("redis close " <> renderEndpoint endpoint) (closeIdle (nodeDedicated node))
+    knownNode (clusterNodes cluster) endpoint >>= traverse_ (dropConnections 5 sharedPools began)
 
 -- | Records that a node did not answer, or could not be reached. A lent connection does not report by
 -- itself that it was lost.
