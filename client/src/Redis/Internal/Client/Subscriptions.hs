@@ -100,8 +100,9 @@ data Subscriber = Subscriber
 -- | A time by both clocks, the monotonic one and the wall clock.
 data Moment = Moment Nanos UTCTime
 
+-- The wall clock is read first: a thread that is interrupted in between makes a gap begin earlier, not later.
 moment :: IO Moment
-moment = Moment <$> preciseNanos <*> getCurrentTime
+moment = flip Moment <$> getCurrentTime <*> preciseNanos
 
 -- | A monotonic time by the wall clock.
 atWall :: Moment -> Nanos -> UTCTime
