@@ -126,6 +126,16 @@ spec = describe "a sleeping connection" $ do
       sleeps mux
       wakeupPolls <$> wakeup mux `shouldReturn` True
 
+  it "polls for more than 64 replies only beside others of its node" . within 20 $
+    forM_ [NoNeighbours, OfSameNode, OfOtherNodes] $ \neighbours -> do
+      (fake, mux) <- withoutThreads polling {muxNeighbours = neighbours}
+      mapM_ (usually submitCommandAsync mux . tokenRequest) [1 .. 100]
+      void (forkIO (readerLoop mux))
+      if neighbours == OfSameNode
+        then eventually ((> 1000) <$> readTVarIO (fakeAttempts fake))
+        else sleeps mux *> readTVarIO (fakeAttempts fake) >>= (`shouldSatisfy` (< 1000))
+      abortMultiplexer mux
+
   it "beside those of other nodes polls only for few callers" . within 20 $
     withMux polling {muxNeighbours = OfOtherNodes} goodManners echoing $ \_ mux -> do
       ask mux 0

@@ -137,7 +137,7 @@ rounds reader policy input haul = do
         let manner =
               Manner
                 { mannerPolls = polls,
-                  mannerBudget = if polls then pollBudget haul policy else 0,
+                  mannerBudget = if polls && not (enoughWork mux (haulReplies haul)) then pollBudget policy else 0,
                   mannerGather = \inFlight' -> worthGathering haul inFlight' policy
                 }
         waitForMore reader manner began attempt input' >>= \case
@@ -358,7 +358,7 @@ waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGat
         Just began | budget > 0 -> do
           now <- preciseNanos
           busy <- inFlight mux
-          if busy <= 64 && now - began < budget then again poll since input else gather since waitsFor input
+          if not (enoughWork mux busy) && now - began < budget then again poll since input else gather since waitsFor input
         _ -> gather since waitsFor input
 
     -- Once per wait. After that the reader sleeps until more comes.
@@ -521,11 +521,16 @@ longestWait policy
   | policyCap policy > 0 = 4 * policyCap policy
   | otherwise = 800000
 
--- | How long to poll, given what the last read brought; zero is not at all.
-pollBudget :: Haul -> PollPolicy -> Nanos
-pollBudget haul policy
-  | haulReplies haul > manyReplies || not (wouldPoll policy) = 0
-  | otherwise = min (policyCap policy) (2 * policyAverage policy + 20000)
+-- | How long to poll; zero is not at all.
+pollBudget :: PollPolicy -> Nanos
+pollBudget policy
+  | wouldPoll policy = min (policyCap policy) (2 * policyAverage policy + 20000)
+  | otherwise = 0
+
+-- | Whether so many replies came with the last read, or are awaited, that there is work enough to keep both
+-- sides awake. Beside others of its node a connection polls all the same.
+enoughWork :: Multiplexer -> Int -> Bool
+enoughWork mux replies = replies > 64 && muxNeighbours (muxSettings mux) /= OfSameNode
 
 -- | Whether the server is near enough for polling.
 wouldPoll :: PollPolicy -> Bool
@@ -562,6 +567,3 @@ worthGathering (Haul replies bytes) busy policy
 
 shortReply :: Int
 shortReply = 64
-
-manyReplies :: Int
-manyReplies = 64
