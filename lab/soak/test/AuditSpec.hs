@@ -118,6 +118,10 @@ spec = do
       let later = nextRound (told' [sent 1 True, sent 2 False, sent 3 True] [message 1, message 3])
       judgeRound False (heard (message 2) later) `shouldBe` []
       judgeRound False (heard (message 1) later) `shouldSatisfy` telling "heard 1 after 3"
+    it "passes when one in doubt comes late, between a gap and what follows" $ do
+      let three doubt = told' [sent 1 True, sent 2 doubt, sent 3 True, sent 4 True] [message 1, gap 2 3, message 2, message 4]
+      judgeRound False (three False) `shouldBe` []
+      judgeRound False (three True) `shouldSatisfy` telling "missed [3]"
     it "fails when one comes twice, unless two nodes had it within a gap" $ do
       let twice = told' [sent 1 True, sent 2 True, sent 3 True] [message 1, gap 1 2, message 2, message 3, message 2]
       judgeRound False twice `shouldSatisfy` telling "heard 2 after 3"

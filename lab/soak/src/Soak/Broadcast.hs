@@ -78,7 +78,8 @@ heard what one = one {roundHeard = what : roundHeard one}
 -- | The violations of a round. The flag says whether nodes pass messages to each other: then a
 -- message that was published within a gap may arrive again, from the node to which the subscription
 -- moved. A message whose publishing is in doubt may arrive late, because its bytes may wait at a
--- frozen server while others go by a new connection.
+-- frozen server while others go by a new connection. It may come between a gap and the first message
+-- behind the gap, so it does not end what the gap covers.
 judgeRound :: Bool -> Round -> [String]
 judgeRound severalNodes one = go (roundLast one) [] [] (reverse (roundHeard one))
   where
@@ -93,11 +94,12 @@ judgeRound severalNodes one = go (roundLast one) [] [] (reverse (roundHeard one)
           ["heard " <> show number <> " after " <> show previous | not (maybe severalNodes (mayComeLate told) (Map.lookup number known))]
             <> go previous gaps told rest
         | otherwise ->
-          [ "missed " <> show (take 5 missing) <> " between " <> show previous <> " and " <> show number <> ", and there was no such gap"
-            | let missing = [name | (name, lost) <- between previous number, sentTaken lost, not (covered gaps lost)],
+          [ "missed " <> show (take 5 (map fst missing)) <> " between " <> show previous <> " and " <> show number
+              <> (", and there was no such gap: " <> show (map snd (take 1 missing)) <> ", the gaps " <> show gaps)
+            | let missing = [lost | lost <- between previous number, sentTaken (snd lost), not (covered gaps (snd lost))],
               not (null missing)
           ]
-            <> go number [] told rest
+            <> go number (if maybe True sentTaken (Map.lookup number known) then [] else gaps) told rest
     mayComeLate told late = not (sentTaken late) || severalNodes && covered told late
     between low high = Map.toList (fst (Map.split high (snd (Map.split low sent))))
     covered gaps lost = or [sentTo lost >= since && sentFrom lost <= until' | (since, until') <- gaps]
