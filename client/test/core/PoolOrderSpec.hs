@@ -346,7 +346,8 @@ numbered = BulkString . Char8.pack . show
 withOpenPool :: Int -> ((Server, MultiplexPool) -> IO ()) -> IO ()
 withOpenPool count action =
   withServer serverDefaults $ \server ->
-    withPoolOf (setMuxCount (Just count)) server $ \pool -> openAll count pool *> action (server, pool)
+    -- The probe of a server that stays stopped for long would count among the commands in flight.
+    withPoolOf (setMuxCount (Just count) . setCommandTimeout Nothing . setSilenceLimit Nothing) server $ \pool -> openAll count pool *> action (server, pool)
 
 withPoolOf :: (Config -> Config) -> Server -> (MultiplexPool -> IO a) -> IO a
 withPoolOf change server = bracket open (closeMultiplexPool 0)
