@@ -8,7 +8,7 @@ module PoolOrderSpec (spec) where
 
 import Control.Concurrent
 import Control.Exception (SomeException, bracket, bracket_, finally, mask_, throwIO, try, uninterruptibleMask_)
-import Control.Monad (forM, forM_, replicateM, unless, void)
+import Control.Monad (forM, forM_, replicateM, replicateM_, unless, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (isLeft)
@@ -29,6 +29,7 @@ import Redis.Internal.Network.Runtime (Deadline)
 import Redis.Internal.Protocol.Encode (request)
 import Redis.TestKit.Server
 import Redis.Value
+import System.CPUTime (getCPUTime)
 import System.Timeout (timeout)
 import Test.Hspec hiding (after, before)
 import Test.Hspec.QuickCheck (modifyMaxSuccess)
@@ -60,6 +61,20 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         let used = map (nub . map (take 1)) asked
         map length used `shouldBe` [3, 2]
         length (nub (concat used)) `shouldBe` 5
+
+  it "polls for many replies where a capability has several of its connections, and only there" . within 20 $
+    forM_ [(2, False), (4, True)] $ \(connections, polls) ->
+      withServer serverDefaults $ \server ->
+        withPoolOf (setMuxCount (Just connections) . setPolling (PollUpTo (seconds 1))) server $ \pool -> do
+          spent <- onCapability 0 $ do
+            connectNode pool `shouldReturn` Right ()
+            bracket_ (freeze server) (thaw server) $ do
+              replicateM_ 100 (usually submitToNodeAsync pool (request ["PING"]))
+              begun <- getCPUTime
+              threadDelay 500000
+              ended <- getCPUTime
+              pure (fromIntegral (ended - begun) / 1e12 :: Double)
+          (connections, spent) `shouldSatisfy` \(_, time) -> (time > 0.05) == polls
 
   it "closes what was replaced and still waits for replies, in the time that it has for that" . within 20 $
     withServer serverDefaults $ \server ->
