@@ -92,6 +92,14 @@ spec = describe "a sleeping connection" $ do
     eventually ((== 1) <$> readTVarIO (fakeWatches fake))
     abortMultiplexer mux
 
+  it "that has not asked does so at the next tick, and not at a later one" . within 20 $ do
+    (fake, mux) <- withoutThreads polling
+    void (forkIO (readerLoop mux))
+    eventually ((== AsleepUnwatched) <$> readerOf mux)
+    withLock mux (transition mux Ticked) >>= wake mux
+    eventually ((== 1) <$> readTVarIO (fakeWatches fake))
+    abortMultiplexer mux
+
   it "that has not asked is woken by a submitter that sends its command itself" . within 20 $ do
     (fake, mux) <- withoutThreads polling
     -- The state that a reader leaves if it decided about polling the other way a moment before.
