@@ -19,7 +19,7 @@ import Redis.Duration (inMicroseconds)
 import Redis.Patterns.Work
 import Redis.Patterns.Worker
 import Redis.TestKit.Command (callsRun)
-import Redis.TestKit.Server (Server, callsOf, serverDefaults, serverPort, withServer)
+import Redis.TestKit.Server (Server, callsOf, freeze, serverDefaults, serverPort, thaw, withServer)
 import Redis.TestKit.Wait
 import Redis.Tracing (CommandBegun (begunBatch, begunOperation))
 import Redis.Transaction
@@ -130,6 +130,23 @@ spec = do
       told <- readIORef events
       (length [() | TriedAgain "numbers" _ <- told], length [() | TookOver {} <- told]) `shouldBe` (3, 0)
       zipWith (-) (drop 1 (map fst tries)) (map fst tries) `shouldSatisfy` (and . zipWith (<=) [0.198, 0.398, 0.398])
+    it "does not report an entry that is to rest, however late the server hears of the rest" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [1]
+      frozen <- newEmptyMVar
+      seen <- newIORef []
+      let settings = countingWorker {workerBackoff = backoffDefaults {backoffFirst = seconds 60, backoffCap = seconds 60}}
+          handle entry = do
+            noting seen (entryDeliveries entry)
+            when (entryDeliveries entry == 1) (freeze server *> putMVar frozen ())
+            fail "not now"
+          rests one = Redis.pendingEntryConsumer one == "(resting)" && Redis.pendingEntryIdle one > workerClaimAfter settings
+      stopping client settings handle $ do
+        takeMVar frozen
+        -- The worker reports every 200 ms what it has in hand.
+        pause 1.5
+        thaw server
+        eventually 20 "at rest for a while" (all rests <$> run client (Redis.xpendingRange "numbers" "counters" 10))
+      readIORef seen `shouldReturn` [1]
     it "makes a dead letter of what was tried often enough, with the reason" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [7]
       tries <- newIORef []
