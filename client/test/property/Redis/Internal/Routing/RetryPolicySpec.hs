@@ -63,7 +63,10 @@ spec = describe "Redis.Internal.Routing.RetryPolicy" $ do
   it "authenticates again once, and only once" $ do
     let first = decide cluster writeFacts noAttempts (failure (reply "NOAUTH Authentication required."))
         second = decide cluster writeFacts (decisionSoFar first) (failure (reply "NOAUTH Authentication required."))
+        between = decide cluster writeFacts (decisionSoFar first) (failure (reply "LOADING Redis is loading"))
+        third = decide cluster writeFacts (decisionSoFar between) (failure (reply "NOAUTH Authentication required."))
     decisionNext second `shouldBe` GiveUp (reply "NOAUTH Authentication required.")
+    decisionNext third `shouldBe` GiveUp (reply "NOAUTH Authentication required.")
 
   it "names every node it tried when attempts run out" $ do
     let policy = cluster {policyMaxAttempts = 2}
