@@ -74,7 +74,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
               threadDelay 500000
               ended <- getCPUTime
               pure (fromIntegral (ended - begun) / 1e12 :: Double)
-          (connections, spent) `shouldSatisfy` \(_, time) -> (time > 0.05) == polls
+          (connections, spent) `shouldSatisfy` \(_, time) -> (time > 0.03) == polls
 
   it "closes what was replaced and still waits for replies, in the time that it has for that" . within 20 $
     withServer serverDefaults $ \server ->
