@@ -51,6 +51,7 @@ import Data.Text.Encoding qualified as Text
 import Data.Text.Encoding.Error qualified as Text
 import Data.Typeable (cast)
 import Data.Word (Word16)
+import Numeric (showFFloat)
 import Redis.Duration (Duration, inSeconds)
 
 -- | A host name, an IPv4 address, or an IPv6 address without brackets.
@@ -178,7 +179,7 @@ fromUtf8 = Text.unpack . Text.decodeUtf8With Text.lenientDecode
 
 -- | A duration as a part of a sentence.
 inWords :: Duration -> String
-inWords duration = show (inSeconds duration) <> " s"
+inWords duration = showFFloat Nothing (inSeconds duration) " s"
 
 -- | A connection that could not be opened, or was lost.
 data ConnectionFailure = ConnectionFailure

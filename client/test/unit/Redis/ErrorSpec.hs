@@ -54,6 +54,7 @@ spec = describe "Redis.Error, said to people" $ do
         "no node can be reached: db:1: ERR This instance has cluster support disabled (the server is alone; standaloneConfig or redis:// makes a client for it) (not sent)"
       ),
       (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5) Nothing), "no reply within 5.0 s (it may have run)"),
+      (TimeoutError (TimeoutFailure "" MaybeExecuted (milliseconds 12) Nothing), "no reply within 0.012 s (it may have run)"),
       (TimeoutError (TimeoutFailure "" NotSent (seconds 5) (Just (here, TlsTimedOut (seconds 4)))), "no reply within 5.0 s: db:1: no TLS within 4.0 s: a port that speaks plain text does not answer (that is redis://, without setTls) (not sent)"),
       (RoutingError (RoutingFailure "" NotSent (NoReachableNode [(here, TimeoutError (TimeoutFailure "" NotSent (seconds 2) (Just (here, ConnectTimedOut (seconds 2)))))])), "no node can be reached: db:1: no connection within 2.0 s (not sent)"),
       (RoutingError (RoutingFailure "" NotSent (UncoveredSlot 7)), "no node is known to serve slot 7 (not sent)"),
