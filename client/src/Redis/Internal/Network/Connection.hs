@@ -111,7 +111,7 @@ data MuxSettings = MuxSettings
   }
 
 -- | The other connections that the client has on the same capability. A reader polls freely beside those of
--- its own node, whose server answers all of them together (docs/adr/0010-polling-in-a-cluster.md).
+-- its own node (docs/adr/0010-polling-in-a-cluster.md).
 data Neighbours = NoNeighbours | OfSameNode | OfOtherNodes
   deriving stock (Eq, Ord, Show)
 

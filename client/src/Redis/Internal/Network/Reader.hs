@@ -19,8 +19,8 @@
 -- Waking a processor that has gone to sleep costs more than a local round trip. So a reader with commands
 -- outstanding keeps asking the socket, letting other threads run in between, for about twice as long as
 -- replies usually take: a moving average of the waits, 7\/8 old and 1\/8 new. It does not poll when the last
--- read brought many replies (then there is work enough to keep both sides awake), nor when the average is
--- above the cap. In a cluster it polls for few callers only ('fewEnough'). @docs/lab/2026-11-23-tuning.md@
+-- read brought many replies (then there is work enough to keep both sides awake; not judged beside others of its
+-- node), nor when the average is above the cap. In a cluster it polls for few callers only ('fewEnough'). @docs/lab/2026-11-23-tuning.md@
 -- has the measurements.
 --
 -- With a deep queue of short replies (SET) the server sends a few at a time, and each few wake the reader.
