@@ -170,7 +170,7 @@ makeClusterClient clusterSetup clusterSentinelSetup clusterOnMap = fixIO $ \clus
           { probeMap = snapshotMap <$> readIORef clusterSnapshot,
             probeNews = readTVar clusterNews,
             probeStopped = readTVar clusterStop,
-            probePool = \replica endpoint -> fmap (nodePoolFor (if replica then ForReplica else ForPrimary)) <$> knownNode clusterNodes endpoint,
+            probePool = \replica endpoint -> fmap (destinationPool . destinationAs (if replica then ForReplica else ForPrimary)) <$> knownNode clusterNodes endpoint,
             probeIntervals = (min 5 (configRefreshInterval clusterConfig), configRefreshInterval clusterConfig),
             probeAnswered = hasAnswered
           }
@@ -352,7 +352,7 @@ act cluster = \case
       removeNodes demotionGrace (clusterNodes cluster) (demoted `Set.difference` slotMapNodes now)
       began <- coarseNanos
       for_ (demoted `Set.intersection` slotMapNodes now) $
-        knownNode (clusterNodes cluster) >=> traverse_ (dropConnections demotionGrace [nodePool] began)
+        knownNode (clusterNodes cluster) >=> traverse_ (dropConnections demotionGrace began)
 
     -- A replica that counts as down gets no commands, and a refresh asks sentinels, or only a few
     -- nodes of a cluster; so only this shows that it is back.
@@ -436,8 +436,7 @@ snapshotOf cluster snapshotMap = either (const Nothing) (Just . withShards) . se
     shardNodes shard = do
       owner <- nodeAt (clusterNodes cluster) (shardPrimary shard)
       readers <- traverse (nodeAt (clusterNodes cluster)) (shardReplicas shard)
-      pure (ShardNodes . onPrimary <$> owner <*> traverse (fmap onReplica) readers)
-    onReplica node = (onPrimary node) {destinationRole = ForReplica}
+      pure (ShardNodes . destinationAs ForPrimary <$> owner <*> traverse (fmap (destinationAs ForReplica)) readers)
 
 -- | The seconds that commands in flight have when their node has left the cluster.
 removalGrace :: Double

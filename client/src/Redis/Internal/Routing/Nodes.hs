@@ -18,12 +18,9 @@ module Redis.Internal.Routing.Nodes
     presentNodes,
     removeNodes,
     dropConnections,
-    sharedPools,
     closeNodes,
-    nodePoolFor,
     Destination (..),
-    onPrimary,
-    destinationPool,
+    destinationAs,
     nodesCounters,
     Health,
     healthy,
@@ -163,10 +160,10 @@ removeNodes grace nodes unwanted = mask_ $ do
       closeNode grace node `finally` atomicModifyIORef' (nodesLeaving nodes) (\leaving -> (Map.delete number leaving, ()))
   for_ gone $ observeConnection (nodesHooks nodes) . NodeRemoved . nodeEndpoint
 
--- | Drops the connections in these pools of a node, as 'reconnectWithin' does, and the idle ones that are lent.
-dropConnections :: Double -> [Node -> MultiplexPool] -> Nanos -> Node -> IO ()
-dropConnections grace pools began node = do
-  for_ pools $ \pool -> reconnectWithin grace (pool node) began
+-- | Drops the shared connections to a node, as 'reconnectWithin' does, and the idle ones that are lent.
+dropConnections :: Double -> Nanos -> Node -> IO ()
+dropConnections grace began node = do
+  for_ sharedPools $ \pool -> reconnectWithin grace (pool node) began
   -- On another thread: it waits until descriptors are free, and this function must not.
   void . spawn ("redis close " <> renderEndpoint (nodeEndpoint node)) $ closeIdle (nodeDedicated node)
 
@@ -197,26 +194,25 @@ closeNode grace node =
 atOnce :: [IO ()] -> IO ()
 atOnce actions = mask_ (mapM (spawnWait "redis close") actions) >>= sequence_
 
--- | The shared connections for a role.
-nodePoolFor :: ConnectionRole -> Node -> MultiplexPool
-nodePoolFor = \case
-  ForPrimary -> nodePool
-  ForReplica -> nodeReplicaPool
-  ForControl -> nodeControlPool
-
 -- | A node, and which of its connections to use.
 data Destination = Destination
   { destinationNode :: Node,
-    destinationRole :: ConnectionRole
+    destinationRole :: ConnectionRole,
+    -- | The node's shared connections for the role.
+    destinationPool :: MultiplexPool
   }
 
-onPrimary :: Node -> Destination
-onPrimary node = Destination {destinationNode = node, destinationRole = ForPrimary}
-
--- | The shared connections to a destination.
-destinationPool :: Destination -> MultiplexPool
-destinationPool Destination {destinationNode, destinationRole} = nodePoolFor destinationRole destinationNode
-{-# INLINE destinationPool #-}
+-- | A node's connections for a role.
+destinationAs :: ConnectionRole -> Node -> Destination
+destinationAs destinationRole destinationNode =
+  Destination
+    { destinationNode,
+      destinationRole,
+      destinationPool = case destinationRole of
+        ForPrimary -> nodePool destinationNode
+        ForReplica -> nodeReplicaPool destinationNode
+        ForControl -> nodeControlPool destinationNode
+    }
 
 -- | The state of a node's connections now, and counts since the client first knew the node.
 -- Counts only grow; a node that left the cluster and comes back begins anew.

@@ -93,11 +93,11 @@ destinationIn cluster snapshot facts target = do
     Just destination -> Just $! onControl facts destination
     Nothing -> Nothing
   where
-    toNode endpoint = either (const Nothing) (Just . onPrimary) <$> nodeAt (clusterNodes cluster) endpoint
+    toNode endpoint = either (const Nothing) (Just . destinationAs ForPrimary) <$> nodeAt (clusterNodes cluster) endpoint
     -- A replica answers reads on a connection that has asked for it.
     named node
-      | mayLeavePrimary facts && nodeEndpoint node `Set.member` slotMapReplicas (snapshotMap snapshot) = (onPrimary node) {destinationRole = ForReplica}
-      | otherwise = onPrimary node
+      | mayLeavePrimary facts && nodeEndpoint node `Set.member` slotMapReplicas (snapshotMap snapshot) = destinationAs ForReplica node
+      | otherwise = destinationAs ForPrimary node
 
 -- | The shard that serves a slot. \(O(1)\).
 shardOf :: Snapshot -> Slot -> Maybe ShardNodes
@@ -136,7 +136,7 @@ mayLeavePrimary facts = factReadOnly facts && factBlocking facts == NonBlocking
 -- | The destination with the node's connection that the command needs.
 onControl :: Facts -> Destination -> Destination
 onControl facts destination = case factScope facts of
-  ControlConnection -> destination {destinationRole = ForControl}
+  ControlConnection -> destinationAs ForControl (destinationNode destination)
   _ -> destination
 {-# INLINE onControl #-}
 
@@ -275,7 +275,7 @@ carryOut cluster began = \case
   Tell trigger -> tellCluster cluster trigger
   Reconnect endpoint ->
     -- Does not make the node again if it is gone.
-    knownNode (clusterNodes cluster) endpoint >>= traverse_ (dropConnections 5 sharedPools began)
+    knownNode (clusterNodes cluster) endpoint >>= traverse_ (dropConnections 5 began)
 
 -- | Records that a node did not answer, or could not be reached. A lent connection does not report by
 -- itself that it was lost.
