@@ -218,10 +218,10 @@ run client command = tryRun client command >>= either throwIO pure
 -- waiting. Costs one round trip, and one more for each redirect or retry.
 tryRun :: Client -> Command a -> IO (Either Error a)
 tryRun (Client core) command = case hookCommand (configHooks (coreConfig core)) of
-  Nothing -> execute core command <* keepOpen core
+  Nothing -> execute core command
   Just hook -> do
     trace <- beginTrace core hook (oneCommand (commandArguments command))
-    executeTraced trace command <* keepOpen core
+    executeTraced trace command
 
 -- | Submits a command without waiting for its reply. Blocks only while its connection is opened or its
 -- queue is full (at most the command timeout). Never throws an 'Error': 'awaitReply' does.

@@ -58,7 +58,7 @@ newtype Client = Client Core
 
 -- | Keeps the client alive up to this point, so that its finaliser does not run while an action waits.
 keepOpen :: Core -> IO ()
-keepOpen = touch . coreHandle
+keepOpen = touch
 {-# INLINE keepOpen #-}
 
 -- | Blocks for so many seconds before another attempt. Ends at once, with 'False', when the client

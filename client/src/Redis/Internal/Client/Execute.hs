@@ -173,13 +173,13 @@ executeTraced trace command =
             submitWaiting (destinationPool destination) (firstDeadline core given destination began) (commandRequest given) slot
             enteredQueue trace
             waitArrival slot >>= arrivedAt core given destination began
-          Nothing -> startUnplaced core began given >>= awaitStarted
-    Special -> awaitTraced trace (\noted -> startSpecial Waits noted began given)
+          Nothing -> startUnplaced core began given >>= awaitHeld core
+    Special -> awaitTraced trace (\noted -> startSpecial Waits noted began given) <* keepOpen core
   where
     core = traceCore trace
     given = unsplit command
 
--- | Runs a command. Blocks until there is a result.
+-- | Runs a command. Blocks until there is a result. Keeps the client from being closed meanwhile.
 execute :: Core -> Command a -> IO (Either Error a)
 execute core command = coarseNanos >>= \began -> executeFrom core began command
 
@@ -190,22 +190,32 @@ executeFrom core !began command = case commandKind given of
     firstDestination core given >>= \case
       Just destination ->
         submitToNode (destinationPool destination) (firstDeadline core given destination began) (commandRequest given) >>= arrivedAt core given destination began
-      Nothing -> startUnplaced core began given >>= awaitStarted
-  Special -> startSpecial Waits core began given >>= awaitStarted
+      Nothing -> startUnplaced core began given >>= awaitHeld core
+  Special -> startSpecial Waits core began given >>= awaitHeld core
   where
     given = unsplit command
 
+-- | Like 'awaitStarted'; keeps the client from being closed meanwhile.
+awaitHeld :: Core -> Pending a -> IO (Either Error a)
+awaitHeld core started = awaitStarted started <* keepOpen core
+
 -- | The result of a command that began at this time, for a caller that waits for it. Blocks
--- while a failure is recovered.
+-- while a failure is recovered. The client is kept from being closed here, and not by the callers of
+-- 'execute': each waiting thread would have one stack frame more, which every collection visits.
 arrivedAt :: Core -> Command a -> Destination -> Nanos -> Arrival -> IO (Either Error a)
 arrivedAt core given destination began = \case
-  Plain value -> pure $! decoded given value
-  arrival -> do
-    result <- newEmptyMVar
-    call <- callOf core given began result
-    onFailure (coreRetryEngine core) call destination (arrivalOutcome arrival)
-    decodedFrom given <$> readMVar result
+  Plain value -> keepOpen core *> (pure $! decoded (unsplit given) value)
+  arrival -> recovered (unsplit core) (unsplit given) destination began (arrivalOutcome arrival)
 {-# INLINE arrivedAt #-}
+
+-- | The result of a command that has failed so.
+recovered :: Core -> Command a -> Destination -> Nanos -> Outcome -> IO (Either Error a)
+recovered core given destination began outcome = do
+  result <- newEmptyMVar
+  call <- callOf core given began result
+  onFailure (coreRetryEngine core) call destination outcome
+  decodedFrom given <$> readMVar result <* keepOpen core
+{-# NOINLINE recovered #-}
 
 -- | Submits a command without waiting for its reply. Blocks only while there is no room for it or no
 -- connection, and, if it is for several nodes or a named one, while no map of the cluster is known.
@@ -267,9 +277,9 @@ callOf :: Core -> Command a -> Nanos -> MVar (Either Error Value) -> IO Call
 callOf core given began result =
   newCall (commandRequest given) (commandFacts given) (targetOf given) (deadlineFor core (commandFacts given) began) result >>= tracedBy (coreNotes core)
 
--- | The command as one object: GHC 9.0 would otherwise pass its fields separately and build
--- it again.
-unsplit :: Command a -> Command a
+-- | The value as one object: GHC 9.0 would otherwise pass its fields separately and build it again, or keep each
+-- of them on the stack of a thread that waits.
+unsplit :: a -> a
 unsplit = lazy
 {-# INLINE unsplit #-}
 

@@ -121,15 +121,15 @@ command name arguments decoder = case arguments of
 {-# INLINE command #-}
 
 command1 :: Name -> ByteString -> Decoder a -> Command a
-command1 name a = keyed name [Key a] (requestOf1 (nameHeader name) a)
+command1 name !a = keyed name [Key a] (requestOf1 (nameHeader name) a)
 {-# NOINLINE command1 #-}
 
 command2 :: Name -> ByteString -> ByteString -> Decoder a -> Command a
-command2 name a b = keyed name [Key a, Plain b] (requestOf2 (nameHeader name) a b)
+command2 name !a !b = keyed name [Key a, Plain b] (requestOf2 (nameHeader name) a b)
 {-# NOINLINE command2 #-}
 
 command3 :: Name -> ByteString -> ByteString -> ByteString -> Decoder a -> Command a
-command3 name a b c = keyed name [Key a, Plain b, Plain c] (requestOf3 (nameHeader name) a b c)
+command3 name !a !b !c = keyed name [Key a, Plain b, Plain c] (requestOf3 (nameHeader name) a b c)
 {-# NOINLINE command3 #-}
 
 -- | A command whose only key is its first argument, and its request.

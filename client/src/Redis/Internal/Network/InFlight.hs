@@ -188,7 +188,8 @@ fillSlot slot began outcome = case slot of
     unless late $ act outcome >> put reply (arrivalOf outcome)
   Awaiting _ -> pure ()
   where
-    put reply = void . tryPutMVar reply
+    -- Strict: as a thunk it would be evaluated by the waiting thread, and be copied with all that it keeps alive.
+    put reply !arrival = void (tryPutMVar reply arrival)
 {-# INLINE fillSlot #-}
 
 arrivalOf :: Outcome -> Arrival

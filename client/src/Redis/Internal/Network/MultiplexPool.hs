@@ -35,7 +35,6 @@ import Control.Concurrent.STM
 import Control.Exception (SomeException, finally, mask_, try)
 import Control.Monad (filterM, join, unless, void)
 import Data.Foldable (for_)
-import Data.Functor ((<&>))
 import Data.IORef
 import Data.Maybe (catMaybes, fromMaybe)
 import Data.Primitive.Array (Array, arrayFromList, indexArray, sizeofArray)
@@ -173,17 +172,15 @@ submitWaiting = submitAs Waits
 
 submitAs :: Submitter -> MultiplexPool -> Deadline -> Request -> ResponseSlot -> IO ()
 submitAs submitter pool deadline encoded slot =
-  muxOf submitter pool deadline >>= \case
-    Found mux key -> submitTo mux Terms {termsOrderKey = key, termsDeadline = deadline} encoded slot
-    Missing failure -> fillSlot slot (deadlineBegan deadline) (Failure failure)
+  withMux submitter pool deadline (fillSlot slot (deadlineBegan deadline) . Failure) $ \mux key ->
+    submitTo mux Terms {termsOrderKey = key, termsDeadline = deadline} encoded slot
 {-# INLINE submitAs #-}
 
 -- | Submits requests, each with its slot, with nothing in between. Blocks like 'submitToNodeAsync'.
 submitRunToNode :: MultiplexPool -> Deadline -> [(Request, ResponseSlot)] -> IO ()
 submitRunToNode pool deadline run =
-  muxOf GoesOn pool deadline >>= \case
-    Found mux key -> submitRunTo mux Terms {termsOrderKey = key, termsDeadline = deadline} run
-    Missing failure -> mapM_ (\(_, slot) -> fillSlot slot (deadlineBegan deadline) (Failure failure)) run
+  withMux GoesOn pool deadline (\failure -> mapM_ (\(_, slot) -> fillSlot slot (deadlineBegan deadline) (Failure failure)) run) $ \mux key ->
+    submitRunTo mux Terms {termsOrderKey = key, termsDeadline = deadline} run
 
 -- | The deadline of a command that begins now and has no time limit of its own.
 usualDeadline :: MultiplexPool -> IO Deadline
@@ -192,17 +189,32 @@ usualDeadline pool = deadlineAfter (commandLimit (setupConfig (poolSetup pool)))
 -- | Makes sure that the calling thread's connection is open. Blocks while it is opened: each attempt has the
 -- connect timeout, and those for other connections of the node may come first.
 connectNode :: MultiplexPool -> IO (Either Error ())
-connectNode pool =
-  muxOf Waits pool noDeadline <&> \case
-    Found _ _ -> Right ()
-    Missing failure -> Left failure
+connectNode pool = withMux Waits pool noDeadline (pure . Left) (\_ _ -> pure (Right ()))
 
 -- | A connection and the key under which the thread's commands are counted on it, or why there is none.
 data Found
   = Found Multiplexer OrderKey
   | Missing Error
 
--- | The calling thread's multiplexer. Blocks like 'submitToNodeAsync'.
+-- | Runs an action with the calling thread's multiplexer and the key under which the thread's commands are counted
+-- on it, or with the reason why there is none. Blocks like 'submitToNodeAsync'.
+withMux :: Submitter -> MultiplexPool -> Deadline -> (Error -> IO a) -> (Multiplexer -> OrderKey -> IO a) -> IO a
+withMux submitter pool !deadline failed use = do
+  sole <- if sizeofArray (poolCells pool) == 1 then readIORef (indexArray (poolCells pool) 0) else pure Nothing
+  case sole of
+    Just mux -> do
+      open <- isOpen mux
+      if open then use mux noOrderKey else anyOther
+    Nothing -> anyOther
+  where
+    anyOther =
+      muxOf submitter pool deadline >>= \case
+        Found mux key -> use mux key
+        Missing failure -> failed failure
+-- Inlined, so that nothing is allocated for a pool with one open connection.
+{-# INLINE withMux #-}
+
+-- | The calling thread's multiplexer, whatever connections the pool has. Blocks like 'submitToNodeAsync'.
 muxOf :: Submitter -> MultiplexPool -> Deadline -> IO Found
 muxOf submitter pool !deadline
   | count == 1 = atCell 0 noOrderKey

@@ -150,19 +150,15 @@ batchOf entries = case reverse entries of
   [] -> Nothing
   (encoded, slot) : before -> Just $! List.foldl' (\batch (r, s) -> More r s batch) (One encoded slot) before
 
-batchCount, batchSize :: Batch -> Int
-batchCount = go 1
+-- | The number of requests, and an upper bound of their size in bytes.
+batchLoad :: Batch -> (Int, Int)
+batchLoad = \case
+  One encoded _ -> (1, requestSize encoded)
+  More encoded _ rest -> go 1 (requestSize encoded) rest
   where
-    go !count = \case
-      One _ _ -> count
-      More _ _ rest -> go (count + 1) rest
-
--- | An upper bound, in bytes.
-batchSize = go 0
-  where
-    go !size = \case
-      One encoded _ -> size + requestSize encoded
-      More encoded _ rest -> go (size + requestSize encoded) rest
+    go !count !size = \case
+      One encoded _ -> (count + 1, size + requestSize encoded)
+      More encoded _ rest -> go (count + 1) (size + requestSize encoded) rest
 
 eachOf :: (Request -> ResponseSlot -> IO ()) -> Batch -> IO ()
 eachOf action = \case
@@ -183,8 +179,7 @@ data Submission = Submission
 enter :: Multiplexer -> Terms -> Batch -> IO ()
 enter mux terms batch = do
   -- Strict: a thunk for each of these would be allocated with every submit.
-  let !submissionCount = batchCount batch
-      !submissionBytes = batchSize batch
+  let !(!submissionCount, !submissionBytes) = batchLoad batch
   takeMVar (muxLock mux)
   waiting <- waitingForCapacity (muxAdmission mux)
   room <- if waiting == 0 then hasCapacity mux submissionCount submissionBytes else pure False
@@ -193,16 +188,21 @@ enter mux terms batch = do
   case life of
     Open
       | room -> append mux submission
-      | otherwise -> do
-        overdue <- allOverdue mux
-        if overdue
-          then putMVar (muxLock mux) () *> tooLate submission
-          else do
-            noteShortest mux (deadlineLimit (termsDeadline terms))
-            waiter <- joinQueue (muxAdmission mux) submissionCount submissionBytes (deadlineAt (termsDeadline terms))
-            putMVar (muxLock mux) ()
-            waitForCapacity mux submission waiter
+      | otherwise -> enterLater mux submission
     _ -> refuse mux submission
+
+-- | The second half of 'enter', when there is no room. Called with the lock, which it releases.
+enterLater :: Multiplexer -> Submission -> IO ()
+enterLater mux submission = do
+  overdue <- allOverdue mux
+  if overdue
+    then putMVar (muxLock mux) () *> tooLate submission
+    else do
+      let deadline = termsDeadline (submissionTerms submission)
+      noteShortest mux (deadlineLimit deadline)
+      waiter <- joinQueue (muxAdmission mux) (submissionCount submission) (submissionBytes submission) (deadlineAt deadline)
+      putMVar (muxLock mux) ()
+      waitForCapacity mux submission waiter
 
 -- | Sends a PING, as a request for a sign of life. Does nothing if there is no room: then the peer has
 -- enough to answer, and the watchdog, which calls this, must not wait for room that only it can make.

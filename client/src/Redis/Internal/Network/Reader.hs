@@ -224,7 +224,9 @@ consume reader input = do
   before <- ringHead (muxRing mux)
   -- Read once and behind the bytes: a command that is sent meanwhile is not what they answer.
   handed <- readWord mux WordHandedOver
-  let deliverOne = maybe (deliver reader) (deliverChecked reader) (muxChecks mux) handed
+  let deliverOne value = case muxChecks mux of
+        Nothing -> deliver reader handed value
+        Just checks -> deliverChecked reader checks handed value
   result <- decodeWhile limits memory deliverOne (inStart input) (inEnd input) (inFrames input)
   touch (inMemory input)
   ringPublish (muxRing mux)
