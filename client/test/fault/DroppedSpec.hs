@@ -38,6 +38,16 @@ spec = describe "a client that is dropped" $ do
         Async.wait waiter `shouldReturn` Right (Just "value")
       collected
 
+  it "is not closed while somebody waits for a node" $
+    behindProxy $ \_ proxy -> leavingNothing . within 30 $ do
+      withAsync (waiting proxy) $ \waiter -> do
+        eventually 5 "somebody waits" $ isBlocked <$> threadStatus (Async.asyncThreadId waiter)
+        collected
+        Async.wait waiter >>= (`shouldSatisfy` either (/= ClientClosed) (const False))
+      -- A proxy that is frozen does not notice that the client hangs up.
+      Proxy.thaw proxy Proxy.ToServer
+      collected
+
   it "is not closed while somebody holds what was submitted" $
     behindProxy $ \server proxy -> leavingNothing . within 30 $ do
       submitted <- left proxy
@@ -76,6 +86,14 @@ reading halts proxy = do
   tryRun client (Commands.get "key")
 {-# NOINLINE reading #-}
 
+-- | Waits for a node of a cluster, none of whose nodes answers, and does nothing else with the client.
+waiting :: Proxy -> IO (Either Error (Maybe ByteString))
+waiting proxy = do
+  Proxy.freeze proxy Proxy.ToServer
+  client <- newClient . setCommandTimeout (Just (seconds 1)) . quick $ clusterConfig (pure (TcpEndpoint "127.0.0.1" (fromIntegral (Proxy.proxyPort proxy))))
+  tryRun client (Commands.get "key")
+{-# NOINLINE waiting #-}
+
 -- | Returns a command in flight, and keeps nothing else of its client.
 left :: Proxy -> IO (Pending (Maybe ByteString))
 left proxy = do
@@ -96,14 +114,15 @@ isBlocked = \case
   ThreadBlocked _ -> True
   _ -> False
 
--- | Breaks the connection of a command in flight. Only a client that is still open gets the command
--- answered.
+-- | Breaks the connection of a command in flight, and lets the next one be opened after another collection. Only a
+-- client that is still open gets the command answered.
 repeatedAfterCollecting :: Server -> Proxy -> IO ()
 repeatedAfterCollecting server proxy = do
   _ <- Server.command server ["SET", "key", "value"]
   eventuallyReturns 5 1 (Server.connectedClients server)
   collected
   Proxy.cut proxy Proxy.Reset
+  collected
   Proxy.thaw proxy Proxy.ToServer
 
 -- | Blocks until the finalisers of unreachable values have run.
