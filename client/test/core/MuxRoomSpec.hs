@@ -122,23 +122,11 @@ spec = describe "a multiplexer that is full" $ do
     zipWith answeredWith [1 ..] results `shouldBe` [True]
     abortMultiplexer mux
 
-  it "keeps no more bytes than it may while the peer does not read, then sends them all" . within 10 $ do
-    fake <- newFake goodManners {mannersWindow = 64} 1
-    mux <- openMux plainSettings {muxMaxQueued = 8192} fake
-    ends <- forM [1 .. 100 :: Int] $ \n -> do
-      end <- newEmptyMVar
-      end <$ forkIO (usually submitCommand mux (request ["ECHO", payload n]) >>= putMVar end . outcomeText)
-    eventually $ do
-      gauges <- muxGauges mux
-      -- The limit holds at any time.
-      gaugeQueuedBytes gauges `shouldSatisfy` (<= 8192)
-      -- About 8 KiB are queued, and as much is with the writer.
-      pure (gaugeWaiting gauges > 60 && gaugeWaiting gauges + gaugeInFlight gauges == 100)
-    withPeer fake (echoing fake) $ do
-      outcomes <- mapM takeMVar ends
-      outcomes `shouldBe` [Right (BulkString (payload n)) | n <- [1 .. 100]]
-      abortMultiplexer mux
-    breaches fake >>= (`shouldBe` [])
+  it "keeps no more bytes than it may while the peer does not read, then sends them all" . within 10 $
+    fillsUp payloadsOf (mapM . usually submitCommand)
+
+  it "counts all the bytes of a run" . within 10 $
+    fillsUp (\n -> "first" : payloadsOf n) (\mux -> usually submitRun mux >=> mapM waitSlotResult)
 
   it "gives a long run its turn although short commands keep coming" . within 20 $ do
     fake <- newFake goodManners 1
@@ -189,4 +177,23 @@ spec = describe "a multiplexer that is full" $ do
     results <- mapM result callers
     [outcome | Right outcome <- results] `shouldBe` replicate 5 (Left (ConnectionError (ConnectionFailure "" NotSent (muxEndpoint mux) ClosedByPeer)))
   where
-    payload n = Char8.pack (show (n :: Int)) <> Char8.replicate 400 'z'
+    payloadsOf n = [Char8.pack (show (n :: Int)) <> Char8.replicate 400 'z']
+
+    -- A hundred callers, each of whom asks for these texts to be echoed.
+    fillsUp textsOf ask = do
+      fake <- newFake goodManners {mannersWindow = 64} 1
+      mux <- openMux plainSettings {muxMaxQueued = 8192} fake
+      ends <- forM [1 .. 100] $ \n -> do
+        end <- newEmptyMVar
+        end <$ forkIO (ask mux [request ["ECHO", text] | text <- textsOf n] >>= putMVar end . map outcomeText)
+      eventually $ do
+        gauges <- muxGauges mux
+        -- The limit holds at any time.
+        gaugeQueuedBytes gauges `shouldSatisfy` (<= 8192)
+        -- About 8 KiB are queued, and as much is with the writer.
+        pure (gaugeWaiting gauges > 60 && gaugeWaiting gauges + gaugeInFlight gauges `quot` length (textsOf 0) == 100)
+      withPeer fake (echoing fake) $ do
+        outcomes <- mapM takeMVar ends
+        outcomes `shouldBe` [[Right (BulkString text) | text <- textsOf n] | n <- [1 .. 100]]
+        abortMultiplexer mux
+      breaches fake >>= (`shouldBe` [])
