@@ -31,6 +31,7 @@ ROWS = [
     Row("mget-100", "MGET of 100 keys, 16 waiting", "pinned", "mget", 16, 1),
     Row("cluster-batch", "cluster: GET, 16 threads × 64", "cluster", "get", 16, 64),
     Row("cluster-256", "cluster: GET, 256 waiting", "cluster", "get", 256, 1),
+    Row("cluster-8192", "cluster: GET, 8192 waiting", "cluster", "get", 8192, 1, runtime=("-A16m",)),
     Row("n2-batch", "-N2: GET, 16 threads × 64", "free", "get", 16, 64, capabilities=2),
     Row("n2-256", "-N2: GET, 256 waiting", "free", "get", 256, 1, capabilities=2),
 ]

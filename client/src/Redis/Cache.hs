@@ -203,8 +203,8 @@ fetch :: Core -> Asked -> Command a -> Missed -> IO (Pending a)
 fetch core asked given missed@Missed {missedStore = store, missedSource}
   | not (isKeepable store given (sourceKey missedSource)) = noteUncached store *> startFrom core (askedAt asked) given
   | otherwise = do
-    -- A read must not overtake commands that wait for a node.
-    behind <- waitsForDestination (coreRetryEngine core)
+    -- A read must not overtake commands of its thread that wait for a node.
+    behind <- waitsForDestination (coreRetryEngine core) (coreThread core)
     if behind then past else entry
   where
     entry = mask_ $ do
@@ -275,7 +275,7 @@ lead core Missed {missedStore, missedDestination, missedSource} entryVersion min
       onFailure (coreRetryEngine core) call missedDestination outcome
   for_ (coreNotes core) (`noteTarget` nodeEndpoint (destinationNode missedDestination))
   submitRunToNode pool (fetchDeadline mine) ([(cachingYes, permitted) | readsAreTracked] <> [(encoded, slot)])
-    `onException` (astray >>= awaitDestination (coreRetryEngine core))
+    `onException` (astray >>= awaitDestination (coreRetryEngine core) (coreThread core))
   for_ (coreNotes core) $ \notes -> preciseNanos >>= noteEntered notes
   where
     encoded = commandRequest given

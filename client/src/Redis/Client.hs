@@ -79,6 +79,7 @@ import Redis.Internal.Hooks
 import Redis.Internal.Network.Counters (roundTripCount)
 import Redis.Internal.Network.Credentials (renewAll)
 import Redis.Internal.Network.Dial (newConnector)
+import Redis.Internal.Network.InFlight (callersKey)
 import Redis.Internal.Network.Open (ConnectionSetup (..), commandLimit, newConnectionSetup)
 import Redis.Internal.Network.Runtime (spawn)
 import Redis.Internal.Routing.Cluster
@@ -143,6 +144,7 @@ newClient unchecked = do
               coreCache = cache,
               coreDispatcher = dispatcher,
               coreNotes = Nothing,
+              coreThread = callersKey,
               coreHandle = spare
             }
     -- The finaliser must not hold the handle: then it would never run.

@@ -288,9 +288,9 @@ startConcluding core transaction final
     began <- coarseNanos
     result <- newEmptyMVar
     call <- behindQueue (map commandRequest (multi : commands)) <$> (newCall (commandRequest (transactionExec transaction)) facts target (deadlineFor core facts began) result >>= tracedBy (coreNotes core))
-    behind <- waitsForDestination engine
+    behind <- waitsForDestination engine (coreThread core)
     destination <- if behind then pure Nothing else destinationFor cluster facts target
-    maybe (awaitDestination engine call) (sendCall engine call) destination
+    maybe (awaitDestination engine (coreThread core) call) (sendCall engine call) destination
     pure (heldOpen core (resultIn result (either (Left . withLabel (transactionLabel transaction)) conclude)))
   where
     cluster = coreCluster core

@@ -87,7 +87,7 @@ spec = describe "many commands together" $ do
         first <- submit client (Redis.get served)
         -- The caller itself waits for room, as it does if no command is ahead of it.
         second <- async (submit client (Redis.get served))
-        eventually 5 "it waits" $ (== 1) . sum . map gaugeWaiting . concatMap gaugeConnections . snapshotNodes <$> clientSnapshot client
+        eventually 5 "it waits" $ (== 1) <$> callersWaiting client
         isNothing <$> poll second `shouldReturn` True
         atomically (writeTVar answering True)
         _ <- awaitReply first
@@ -129,7 +129,40 @@ spec = describe "many commands together" $ do
           forM [1 :: Int .. 200] (submit client . Redis.set served . Char8.pack . show) >>= traverse_ awaitReply
           written <- filter ((== ["SET"]) . take 1) <$> heard a
           map (drop 2) (drop earlier written) `shouldBe` [[Char8.pack (show n)] | n <- [1 :: Int .. 200]]
+
+  it "and one to every node, submitted before the map is known, run in that order" $
+    limited . settled . withFakeNode $ \a ->
+      forM_ [1 :: Int .. 20] $ \_ ->
+        withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+          earlier <- length . writes <$> heard a
+          writing <- forM [1 :: Int .. 50] (submit client . Redis.set served . Char8.pack . show)
+          flushed <- submit client Redis.flushall
+          traverse_ awaitReply writing *> awaitReply flushed
+          written <- drop earlier . writes <$> heard a
+          map (take 1) written `shouldBe` replicate 50 ["SET"] <> [["FLUSHALL"]]
+
+  it "of which one waits for a node hold back those that its thread submits later, and nobody else's" $
+    limited . settled . withFakeNode $ \a -> do
+      answering <- newTVarIO True
+      setView a (shardsView [shard [(1, 16383)] a])
+      setScript a $ \_ words' -> Nothing <$ when (take 1 words' == ["GET"]) (atomically (readTVar answering >>= check))
+      withClient (setLimits limitsDefaults {limitInFlight = 1} (clusterOf [fakeEndpoint a])) $ \client -> do
+        _ <- run client (Redis.get served)
+        atomically (writeTVar answering False)
+        waiting <- submit client (Redis.get lacking)
+        -- Behind the one that waits, so the thread does not wait for room itself.
+        behind <- within 1 (replicateM 2 (submit client (Redis.get served)))
+        eventually 5 "the queue is full" $ (== 1) <$> callersWaiting client
+        other <- async (submit client (Redis.get served))
+        eventually 5 "the other thread waits for room itself" $ (== 2) <$> callersWaiting client
+        isNothing <$> poll other `shouldReturn` True
+        atomically (writeTVar answering True)
+        mapM_ awaitReply behind
+        wait other >>= awaitReply >>= (`shouldSatisfy` (/= Nothing))
+        tryAwaitReply waiting >>= (`shouldSatisfy` either (const True) (const False))
   where
     lacking = keyIn "lacking" (== 0)
     served = keyIn "served" (> 8192)
     tryEach client = runPipeline client . traverse tryPipelined
+    writes = filter ((`elem` [["SET"], ["FLUSHALL"]]) . take 1)
+    callersWaiting client = sum . map gaugeWaiting . concatMap gaugeConnections . snapshotNodes <$> clientSnapshot client

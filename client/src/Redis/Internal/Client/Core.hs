@@ -24,6 +24,7 @@ import Redis.Internal.Client.TraceNotes (TraceNotes)
 import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Network.Credentials (CredentialStore)
+import Redis.Internal.Network.InFlight (OrderKey)
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable (CommandEntry)
 import Redis.Internal.Routing.Cluster (ClusterClient)
@@ -47,6 +48,8 @@ data Core = Core
     coreDispatcher :: EventDispatcher,
     -- | The notes about the current command, if it is traced.
     coreNotes :: Maybe TraceNotes,
+    -- | The thread whose command it is: not always the one that runs it.
+    coreThread :: IO OrderKey,
     -- | Held by users, and by no thread of the library: when it is garbage, the client can
     -- no longer be used.
     coreHandle :: IORef ()

@@ -32,7 +32,7 @@ where
 import Control.Applicative ((<|>))
 import Control.Concurrent.MVar
 import Control.Exception (SomeException, onException, throwIO, try)
-import Control.Monad (void, when, (>=>))
+import Control.Monad (forM, void, when, (>=>))
 import Control.Monad.Primitive (touch)
 import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
@@ -173,7 +173,7 @@ executeTraced trace command =
             submitWaiting (destinationPool destination) (firstDeadline core given destination began) (commandRequest given) slot
             enteredQueue trace
             waitArrival slot >>= arrivedAt core given destination began
-          Nothing -> startUnplaced core began given >>= awaitHeld core
+          Nothing -> startUnplaced core began given >>= awaitStarted . heldOpen core
     Special -> awaitTraced trace (\noted -> startSpecial Waits noted began given) <* keepOpen core
   where
     core = traceCore trace
@@ -190,14 +190,10 @@ executeFrom core !began command = case commandKind given of
     firstDestination core given >>= \case
       Just destination ->
         submitToNode (destinationPool destination) (firstDeadline core given destination began) (commandRequest given) >>= arrivedAt core given destination began
-      Nothing -> startUnplaced core began given >>= awaitHeld core
-  Special -> startSpecial Waits core began given >>= awaitHeld core
+      Nothing -> startUnplaced core began given >>= awaitStarted . heldOpen core
+  Special -> startSpecial Waits core began given >>= awaitStarted . heldOpen core
   where
     given = unsplit command
-
--- | Like 'awaitStarted'; keeps the client from being closed meanwhile.
-awaitHeld :: Core -> Pending a -> IO (Either Error a)
-awaitHeld core started = awaitStarted started <* keepOpen core
 
 -- | The result of a command that began at this time, for a caller that waits for it. Blocks
 -- while a failure is recovered. The client is kept from being closed here, and not by the callers of
@@ -258,10 +254,10 @@ hasFailed core given destination Handover {handoverBegan, handoverOutcome, hando
   onFailure (coreRetryEngine core) call destination handoverOutcome
 
 -- | The destination of a command that is about to be sent. 'Nothing' if no node is known, or if
--- earlier commands still wait for one: this command must not overtake them.
+-- earlier commands of its thread still wait for one: this command must not overtake them.
 firstDestination :: Core -> Command a -> IO (Maybe Destination)
 firstDestination core given = do
-  behind <- waitsForDestination (coreRetryEngine core)
+  behind <- waitsForDestination (coreRetryEngine core) (coreThread core)
   if behind then pure Nothing else destinationOf (coreCluster core) given
 {-# INLINE firstDestination #-}
 
@@ -270,7 +266,7 @@ startUnplaced :: Core -> Nanos -> Command a -> IO (Pending a)
 startUnplaced core began given = do
   result <- newEmptyMVar
   call <- callOf core given began result
-  awaitDestination (coreRetryEngine core) call
+  awaitDestination (coreRetryEngine core) (coreThread core) call
   pure (resultIn result (decodedFrom given))
 
 callOf :: Core -> Command a -> Nanos -> MVar (Either Error Value) -> IO Call
@@ -316,11 +312,12 @@ outcomeOf given = \case
   Reply value -> decodedFrom given (fromReply (factInfo (commandFacts given)) (commandRequest given) value)
   Failure failed -> Left (naming given failed)
 
--- | Runs an action on a thread of its own. Its result can be awaited.
-inBackground :: IO (Either Error a) -> IO (Pending a)
-inBackground action = do
+-- | Runs an action on a thread of its own, for the thread whose command it is. Its result can be awaited.
+inBackground :: Core -> (Core -> IO (Either Error a)) -> IO (Pending a)
+inBackground core action = do
+  thread <- coreThread core
   result <- newEmptyMVar
-  void . spawn "redis command" $ try action >>= putMVar result
+  void . spawn "redis command" $ try (action core {coreThread = pure thread}) >>= putMVar result
   pure . resultOf $ readMVar result >>= either (\(failure :: SomeException) -> throwIO failure) pure
 
 -- | Starts a command that is not ordinary.
@@ -376,7 +373,7 @@ startUnnamed caller core began given
         -- On the caller's own thread: a thread in between would have to be
         -- stopped when the caller is.
         Waits -> pure (resultOf (runOwn core began one))
-        GoesOn -> inBackground (runOwn core began one)
+        GoesOn -> inBackground core (\behalf -> runOwn behalf began one)
       | otherwise = startPlaced core began one
 
 -- | Whether a command must not share a connection.
@@ -427,7 +424,8 @@ untraced core = core {coreNotes = Nothing}
 startTogether :: Core -> Nanos -> Command a -> (Nanos -> IO (Either Error [(Endpoint, Route Value)])) -> ([(Endpoint, Either Error Value)] -> Either Error a) -> IO (Pending a)
 startTogether core began given nodeSet conclude =
   startAfter core began given nodeSet $ \members -> do
-    started <- traverse (\(endpoint, route) -> (,) endpoint <$> inBackground (executeFrom (untraced core) began given {commandRoute = route, commandDecode = Right})) members
+    started <- forM members $ \(endpoint, route) ->
+      (,) endpoint <$> inBackground (untraced core) (\behalf -> executeFrom behalf began given {commandRoute = route, commandDecode = Right})
     pure . resultOf $ conclude <$> traverse (traverse awaitStarted) started
 
 -- | The nodes in any order. Drawn when the command starts, so that all callers that wait see the same

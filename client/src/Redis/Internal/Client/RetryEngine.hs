@@ -37,6 +37,8 @@ import Control.Monad (unless, void, when, (>=>))
 import Data.Bifunctor (first)
 import Data.Foldable (for_, traverse_)
 import Data.IORef
+import Data.IntMap.Strict (IntMap)
+import Data.IntMap.Strict qualified as IntMap
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
@@ -79,8 +81,8 @@ data RetryEngine = RetryEngine
     engineEnded :: TVar Bool,
     -- | The commands on their way to each node while a thread sends them.
     engineResendQueues :: IORef (Map ResendKey (Seq Resend)),
-    -- | How many commands found no known node and have not been sent since.
-    engineUnplaced :: IORef Int,
+    -- | By thread, how many of its commands found no known node and have not been sent since.
+    engineUnplaced :: IORef (IntMap Int),
     -- | The number between 0 and 1 that was drawn last, and when ('jitter').
     engineJitter :: IORef (Nanos, Double)
   }
@@ -101,9 +103,9 @@ data Call = Call
     -- | The cell for the result.
     callResult :: MVar (Either Error Value),
     callPhase :: IORef Phase,
-    -- | Whether later commands must not overtake this one: no node was known when it began,
+    -- | The thread whose later commands must not overtake this one: no node was known when it began,
     -- and it has not been submitted since.
-    callHolds :: IORef Bool,
+    callHolds :: IORef (Maybe OrderKey),
     -- | The node of the last attempt.
     callTried :: IORef (Maybe Endpoint),
     -- | The notes for the hook that traces the command, if there is one.
@@ -128,7 +130,7 @@ data Turn
 -- result.
 newCall :: Request -> Facts -> Target -> Deadline -> MVar (Either Error Value) -> IO Call
 newCall asSent facts target deadline result = do
-  withCells <- Call [] (requestWhole asSent) (requestIsShortened asSent) facts target deadline result <$> newIORef Unsent <*> newIORef False <*> newIORef Nothing
+  withCells <- Call [] (requestWhole asSent) (requestIsShortened asSent) facts target deadline result <$> newIORef Unsent <*> newIORef Nothing <*> newIORef Nothing
   pure (withCells Nothing Nothing)
 
 -- | The call with the notes for a trace, if the command is traced.
@@ -163,7 +165,7 @@ data Resend = Resend
 -- | Starts the worker, which sleeps until there is a command to recover.
 newRetryEngine :: Config -> ClusterClient -> TVar Bool -> IO RetryEngine
 newRetryEngine config cluster closed = mask_ $ do
-  engine <- RetryEngine config cluster closed <$> newTQueueIO <*> newTVarIO False <*> newIORef Map.empty <*> newIORef 0 <*> newIORef (minBound, 0)
+  engine <- RetryEngine config cluster closed <$> newTQueueIO <*> newTVarIO False <*> newIORef Map.empty <*> newIORef IntMap.empty <*> newIORef (minBound, 0)
   engine <$ spawn "redis recovery" (drive engine)
 
 -- | Stops sending. Commands that have not left yet fail; commands on their way may still
@@ -213,23 +215,29 @@ sendCall engine call destination = do
 inQueue :: Call -> IO ()
 inQueue call = for_ (callNotes call) $ \notes -> preciseNanos >>= noteEntered notes
 
--- | Hands over a command for which no node is known. The worker sends it as soon as a node
--- is known. Never blocks.
-awaitDestination :: RetryEngine -> Call -> IO ()
-awaitDestination engine call = mask_ $ do
-  -- Masked: a command that is counted and not handed over would hold all later ones back for ever. One
-  -- that waits for a connection of its own, perhaps for long, holds none back.
-  when (isNothing (callTurn call)) $ do
-    writeIORef (callHolds call) True
-    atomicModifyIORef' (engineUnplaced engine) (\count -> (count + 1, ()))
+-- | Hands over a command of this thread for which no node is known. The worker sends it as soon as a
+-- node is known. Never blocks.
+awaitDestination :: RetryEngine -> IO OrderKey -> Call -> IO ()
+awaitDestination engine findThread call = mask_ $ do
+  -- Masked: a command that is counted and not handed over would hold all later ones back for ever.
+  thread <- findThread
+  writeIORef (callHolds call) (Just thread)
+  atomicModifyIORef' (engineUnplaced engine) (\counts -> (IntMap.insertWith (+) thread 1 counts, ()))
+  enterUnplaced engine call
+
+-- | Like 'awaitDestination', for a command that holds back none.
+enterUnplaced :: RetryEngine -> Call -> IO ()
+enterUnplaced engine call = do
   policy <- policyOf engine call
   failed <- nobodyFor (engineCluster engine) (callTarget call) >>= failureAt engine Nothing
   enter engine call (EnterUnplaced (retryStateOf engine policy call) failed)
 
--- | Whether commands wait for a node to be known, so that a later command might overtake
--- them. \(O(1)\).
-waitsForDestination :: RetryEngine -> IO Bool
-waitsForDestination engine = (> 0) <$> readIORef (engineUnplaced engine)
+-- | Whether commands of this thread wait for a node to be known, so that a later one might overtake
+-- them. \(O(1)\) if no command of any thread does, otherwise \(O(\log n)\) in the threads whose commands do.
+waitsForDestination :: RetryEngine -> IO OrderKey -> IO Bool
+waitsForDestination engine findThread = do
+  unplaced <- readIORef (engineUnplaced engine)
+  if IntMap.null unplaced then pure False else (`IntMap.member` unplaced) <$> findThread
 {-# INLINE waitsForDestination #-}
 
 enter :: RetryEngine -> Call -> Event Call -> IO ()
@@ -343,8 +351,10 @@ conclude engine call result = do
 
 releaseHeld :: RetryEngine -> Call -> IO ()
 releaseHeld engine call = do
-  held <- atomicModifyIORef' (callHolds call) ((,) False)
-  when held $ atomicModifyIORef' (engineUnplaced engine) (\count -> (count - 1, ()))
+  held <- atomicModifyIORef' (callHolds call) ((,) Nothing)
+  for_ held $ \thread -> atomicModifyIORef' (engineUnplaced engine) (\counts -> (IntMap.update oneFewer thread counts, ()))
+  where
+    oneFewer count = if count > 1 then Just (count - 1) else Nothing
 
 -- | Changes the phase if it is the first one given, and returns whether it was.
 changePhase :: Call -> Phase -> Phase -> IO Bool
@@ -540,7 +550,8 @@ runOnOwn engine called firstRequest laterRequest destination = do
   (`onException` abandon turn) $ do
     case destination of
       Just known -> attemptOn engine call (const firstRequest) known False >>= onFailure engine call known
-      Nothing -> awaitDestination engine call
+      -- It may wait for its connection for long, so it holds back none.
+      Nothing -> mask_ (enterUnplaced engine call)
     attempts
   where
     -- Its time may be over meanwhile.

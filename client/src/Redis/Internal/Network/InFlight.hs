@@ -92,10 +92,11 @@ module Redis.Internal.Network.InFlight
     InFlight (..),
     inFlightOf,
     orderKeyOf,
+    callersKey,
   )
 where
 
-import Control.Concurrent (ThreadId)
+import Control.Concurrent (ThreadId, myThreadId)
 import Control.Concurrent.MVar
 import Control.Monad (unless, void, when)
 import Control.Monad.Primitive (RealWorld)
@@ -529,3 +530,8 @@ orderKeyOf :: ThreadId -> OrderKey
 orderKeyOf (ThreadId thread) = case rtsThreadNumber thread of
   CULLong (number :: Word64) -> fromIntegral number
 {-# INLINE orderKeyOf #-}
+
+-- | The number of the calling thread.
+callersKey :: IO OrderKey
+-- Evaluated: the thread must not be kept alive.
+callersKey = myThreadId >>= \thread -> pure $! orderKeyOf thread

@@ -217,7 +217,7 @@ withMux submitter pool !deadline failed use = do
 -- | The calling thread's multiplexer, whatever connections the pool has. Blocks like 'submitToNodeAsync'.
 muxOf :: Submitter -> MultiplexPool -> Deadline -> IO Found
 muxOf submitter pool !deadline
-  | count == 1 = atCell 0 noOrderKey
+  | count == 1 = connected 0 noOrderKey
   | otherwise = do
     thread <- myThreadId
     (capability, _) <- threadCapability thread
