@@ -13,7 +13,8 @@
 --
 -- The nodes of a cluster pass messages on to each other, each at its own pace. So only the messages
 -- that are published at one node are in order. When a subscription goes to another node, a message that
--- was on its way between them may come again, or may have been published just before the gap begins.
+-- was on its way between them may come again. A message that needs more than a second between them may have been
+-- published just before the gap begins.
 --
 -- A lost connection, a fail-over and a slot that moves do not end a subscription: the client
 -- subscribes again, and delivers a gap. A subscription ends early only if a server refuses, if its

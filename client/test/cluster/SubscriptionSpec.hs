@@ -6,6 +6,7 @@ import Control.Concurrent.MVar
 import Control.Exception (finally)
 import Control.Monad (filterM, forM_, void)
 import Data.ByteString (ByteString)
+import Data.IORef
 import Data.Int (Int64)
 import Data.List (find, sort)
 import Data.Maybe (listToMaybe)
@@ -18,6 +19,7 @@ import Redis.TestKit.Cluster
 import Redis.TestKit.Command (Reply (..))
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait
+import Redis.Tracing (endedNode)
 import Support
 import Test.Hspec hiding (after, before)
 
@@ -144,10 +146,13 @@ spec = do
     options = clusterDefaults {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
 
 connected :: Cluster -> (Client -> IO a) -> IO a
-connected cluster action = do
+connected = connectedWith noHooks
+
+connectedWith :: Hooks -> Cluster -> (Client -> IO a) -> IO a
+connectedWith hooks cluster action = do
   addresses <- clusterAddresses cluster
   -- Only a refresh of the map shows a node that has joined.
-  withClient (setRefreshInterval (seconds 2) (setSilenceLimit (Just (seconds 0.5)) (liveConfig addresses))) action
+  withClient (setHooks hooks . setRefreshInterval (seconds 2) . setSilenceLimit (Just (seconds 0.5)) $ liveConfig addresses) action
 
 -- | Publishes while the action makes trouble, and checks that each message was received or lies in
 -- a gap.
@@ -175,12 +180,14 @@ elsewhere cluster name trouble = do
     awaitAgreement cluster
 
 faultyOf :: (Message -> Bool) -> Cluster -> Topics -> IO (ByteString -> Command Int64) -> (Account -> IO ()) -> IO ()
-faultyOf broadcastIs cluster topics publishing trouble =
-  within 60 . settled . connected cluster $ \broadcastPublisher ->
+faultyOf broadcastIs cluster topics publishing trouble = do
+  taker <- newIORef Nothing
+  let taking _ = pure (writeIORef taker . endedNode)
+  within 60 . settled . connectedWith noHooks {hookCommand = Just taking} cluster $ \broadcastPublisher ->
     connected cluster $ \client ->
       withSubscription client topics $ \broadcastSubscription -> do
         broadcastPublish <- publishing
-        ((), account) <- underBroadcast Broadcast {broadcastPublisher, broadcastPublish, broadcastSubscription, broadcastIs} $ \account -> do
+        ((), account) <- underBroadcast Broadcast {broadcastPublisher, broadcastPublish, broadcastTakenBy = readIORef taker, broadcastSubscription, broadcastIs} $ \account -> do
           trouble account
           awaitMore account 20
         (wrong, _) <- audit SeveralServers account

@@ -314,6 +314,7 @@ faultyWith options protocol trouble =
                 Broadcast
                   { broadcastPublisher = publisher,
                     broadcastPublish = Redis.publish "news",
+                    broadcastTakenBy = pure Nothing,
                     broadcastSubscription = subscription,
                     broadcastIs = const True
                   }

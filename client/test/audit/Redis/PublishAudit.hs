@@ -26,17 +26,20 @@ import Redis
 import Redis.Subscription
 import Redis.TestKit.Wait (eventually)
 
--- | When a message was published, and whether the server accepted it.
+-- | When a message was published, whether a server accepted it, and which.
 data Sent = Sent
   { sentFrom :: UTCTime,
     sentTo :: UTCTime,
-    sentTaken :: Bool
+    sentTaken :: Bool,
+    sentNode :: Maybe Endpoint
   }
 
 -- | How to publish the messages, and the subscription that receives them.
 data Broadcast = Broadcast
   { broadcastPublisher :: Client,
     broadcastPublish :: ByteString -> Command Int64,
+    -- | The node that took the message published last, if there are several.
+    broadcastTakenBy :: IO (Maybe Endpoint),
     broadcastSubscription :: Subscription,
     -- | Whether a message belongs to this broadcast.
     broadcastIs :: Message -> Bool
@@ -66,7 +69,7 @@ accountEvents account = reverse <$> readTVarIO (accountHeard account)
 -- | Publishes without a pause while the action runs, and goes on until the message published last
 -- is received.
 underBroadcast :: Broadcast -> (Account -> IO a) -> IO (a, Account)
-underBroadcast Broadcast {broadcastPublisher, broadcastPublish, broadcastSubscription, broadcastIs} action = do
+underBroadcast Broadcast {broadcastPublisher, broadcastPublish, broadcastTakenBy, broadcastSubscription, broadcastIs} action = do
   account <- Account <$> newIORef Map.empty <*> newTVarIO [] <*> newTVarIO 0
   stop <- newTVarIO False
   published <- newTVarIO (0 :: Int)
@@ -83,7 +86,8 @@ underBroadcast Broadcast {broadcastPublisher, broadcastPublish, broadcastSubscri
         from <- getCurrentTime
         outcome <- tryRun broadcastPublisher (broadcastPublish (Char8.pack (show number)))
         to <- getCurrentTime
-        modifyIORef' (accountSent account) (Map.insert number (Sent from to (either (const False) (const True) outcome)))
+        node <- broadcastTakenBy
+        modifyIORef' (accountSent account) (Map.insert number (Sent from to (either (const False) (const True) outcome) node))
         atomically (writeTVar published number)
         stopping <- readTVarIO stop
         if not stopping
@@ -122,26 +126,36 @@ audit servers account = do
   sent <- readIORef (accountSent account)
   faultsOf servers sent <$> accountEvents account
 
+-- Messages that several nodes took have no order: a node whose replica has become the primary takes
+-- them, too, and forwards them. So each node's messages are checked for themselves.
 faultsOf :: Servers -> Map Int Sent -> [Event] -> ([String], Int)
-faultsOf servers sent = go 0 [] [] 0
+faultsOf servers sent = go Map.empty [] 0
   where
-    -- Takes the gaps since the message before, and all gaps.
-    go :: Int -> [Gap] -> [Gap] -> Int -> [Event] -> ([String], Int)
-    go previous gaps told lost = \case
-      [] -> ([], lost)
-      Gap gap : rest -> go previous (gap : gaps) (gap : told) lost rest
+    -- Takes the message before of each node, with the number of gaps told by then, and all gaps, the last first.
+    go :: Map (Maybe Endpoint) (Int, Int) -> [Gap] -> Int -> [Event] -> ([String], Int)
+    go latest told lost = \case
+      [] -> (["never heard " <> show (take 5 unheard) <> " with " <> show told | let unheard = concatMap never (Map.toList bySender), not (null unheard)], lost)
+      Gap gap : rest -> go latest (gap : told) lost rest
       Message message : rest
-        | number <= previous, mayComeAgain -> go previous gaps told lost rest
-        | number <= previous -> finding ("heard " <> show number <> " after " <> show previous) (go previous gaps told lost rest)
+        | number <= previous, mayComeAgain -> go latest told lost rest
+        | number <= previous -> finding ("heard " <> show number <> " after " <> show previous) (go latest told lost rest)
         | null uncovered -> onwards
         | otherwise -> finding ("missed " <> show (take 5 uncovered) <> " between " <> show previous <> " and " <> show number <> " with " <> show gaps) onwards
         where
           number = numberOf message
-          missing = filter (sentTaken . snd) (Map.toList (fst (Map.split number (snd (Map.split previous sent)))))
+          node = Map.lookup number sent >>= sentNode
+          (previous, before) = Map.findWithDefault (0, 0) node latest
+          gaps = take (length told - before) told
+          missing = takenBetween previous number node
           uncovered = [name | (name, one) <- missing, not (any (`covers` one) gaps)]
-          onwards = go number [] told (lost + length missing) rest
+          onwards = go (Map.insert node (number, length told) latest) told (lost + length missing) rest
           mayComeAgain = case servers of
             OneServer -> False
             SeveralServers -> maybe False (\one -> any (`covers` one) told) (Map.lookup number sent)
+      where
+        bySender = Map.fromListWith max [(sentNode one, number) | (number, one) <- Map.toList sent, sentTaken one]
+        -- Of a node that took no more, the last messages.
+        never (node, final) = [name | let (previous, _) = Map.findWithDefault (0, 0) node latest, (name, one) <- takenBetween previous (final + 1) node, not (any (`covers` one) told)]
+    takenBetween low high node = [(name, one) | (name, one) <- Map.toList (fst (Map.split high (snd (Map.split low sent)))), sentTaken one, sentNode one == node]
     finding what (others, count) = (what : others, count)
     covers gap one = sentTo one >= gapSince gap && sentFrom one <= gapUntil gap

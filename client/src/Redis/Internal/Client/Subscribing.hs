@@ -26,7 +26,7 @@
 -- gap begins at the last moment before which everything published has certainly come: when the last
 -- answered question was sent on the pub/sub connection. At the time of the last bytes, messages published
 -- by then may have been on their way still. That is why a pub/sub connection is probed even while
--- messages come. A topic that is moved because of the map owes more: its old node may have been the wrong
+-- messages come. Nodes of a cluster forward messages to each other, so there the gap begins a while before that. A topic that is moved because of the map owes more: its old node may have been the wrong
 -- one for as long as the map in use may be old, the horizon.
 module Redis.Internal.Client.Subscribing
   ( -- * Steps
@@ -116,6 +116,10 @@ data Settings = Settings
     settingsBeat :: Nanos,
     -- | The greatest age of a slot map that is in use.
     settingsHorizon :: Nanos,
+    -- | How long a message of an ordinary channel may take from one node of a cluster to another.
+    settingsForwarding :: Nanos,
+    -- | How long the other nodes may need to learn that a node has become a replica.
+    settingsDemotion :: Nanos,
     -- | Translates the addresses in redirects to addresses that this client can reach.
     settingsMapping :: AddressMapping
   }
@@ -206,6 +210,8 @@ data State = State
     stateDelayed :: Set (PubSubConnection, Topic),
     -- | Topics for which no node is known.
     stateUnplaced :: Set Topic,
+    -- | The shard channels that their nodes have ended.
+    stateEnded :: Map Topic EndedAt,
     -- | When to ask for news because of topics without a node.
     stateSeekAt :: Nanos,
     stateNumber :: Int,
@@ -213,6 +219,15 @@ data State = State
     -- | The questions and the actions of the current step, the last one first.
     stateAsks :: Map (PubSubConnection, Ask) [Topic],
     stateOut :: [Action]
+  }
+
+-- | A node that ended a shard channel, until it may have the channel again.
+data EndedAt = EndedAt
+  { endedAt :: Endpoint,
+    endedUntil :: Nanos,
+    -- | Whether it has accepted the channel nevertheless. A replica does, and does not get the messages before its primary knows
+    -- of it. So the channel waits for another map.
+    endedAccepts :: Bool
   }
 
 -- | An action for the driver. Actions are done in their order.
@@ -240,6 +255,7 @@ newState stateSettings stateRandom =
       stateUse = Map.empty,
       stateDelayed = Set.empty,
       stateUnplaced = Set.empty,
+      stateEnded = Map.empty,
       stateSeekAt = 0,
       stateNumber = 0,
       stateRandom,
@@ -260,9 +276,11 @@ pubSubsFor :: State -> Topic -> [PubSubConnection]
 pubSubsFor state name = case stateServers state of
   Nothing -> []
   Just servers -> case name of
-    ShardChannel channel -> [PubSubConnection endpoint ForMessages | Just endpoint <- [serversOwner servers (keySlot channel)]]
+    ShardChannel channel -> [PubSubConnection endpoint ForMessages | Just endpoint <- [serversOwner servers (keySlot channel)], not (isDoubted endpoint)]
     KeyEvents _ -> [PubSubConnection endpoint ForKeyEvents | endpoint <- serversPrimaries servers]
     _ -> [PubSubConnection endpoint ForMessages | Just endpoint <- [stateHome state]]
+  where
+    isDoubted endpoint = maybe False (\ended -> endedAccepts ended && endedAt ended == endpoint) (Map.lookup name (stateEnded state))
 
 topicsAt :: PubSubConnection -> State -> [Topic]
 topicsAt pubSub state = [name | (name, entry) <- Map.toList (stateTopics state), pubSub `Map.member` entryStages entry]
@@ -299,7 +317,7 @@ putLink pubSub link state = state {stateLinks = Map.insert pubSub link (stateLin
 -- | When the next @Tick@ is due; never, if nothing is wanted. \(O(n)\) in the pub/sub connections and in
 -- the topics that are to be asked for again.
 nextDue :: State -> Maybe Nanos
-nextDue state = List.foldl' (\known one -> Just (maybe one (min one) known)) Nothing (concat [links, delayed, unplaced])
+nextDue state = List.foldl' (\known one -> Just (maybe one (min one) known)) Nothing (concat [links, delayed, unplaced, map endedUntil (Map.elems (stateEnded state))])
   where
     links = mapMaybe ofLink (Map.toList (stateLinks state))
     ofLink (pubSub, link) = case linkStage link of
@@ -431,7 +449,7 @@ handle now event state = case event of
   Unwant subscriber topics -> foldl' (unwant subscriber) state topics
   ServersChanged servers -> foldl' (flip (settle now)) (rehome (const False) state {stateServers = Just servers}) (Map.keys (stateTopics state))
   Opened pubSub number -> case opening pubSub number of
-    Just link -> settleAt now pubSub (putLink pubSub link {linkStage = Open (newLive number)} state)
+    Just link -> settleAt now pubSub (putLink pubSub link {linkStage = Open (newLive pubSub number)} state)
     Nothing -> emit (HangUp number ClosedLocally) state
   NotOpened pubSub number cause -> maybe state (\link -> notOpened pubSub link cause state) (opening pubSub number)
   Lost pubSub number cause -> onLive pubSub number (\live -> lose now pubSub live cause) state
@@ -444,12 +462,12 @@ handle now event state = case event of
     opening pubSub number = listToMaybe [link | Just link@Link {linkStage = Opening expected} <- [Map.lookup pubSub (stateLinks state)], expected == number]
     unwant subscriber st name = settle now name (changeEntry name (\entry -> entry {entrySubscribers = IntMap.delete subscriber (entrySubscribers entry)}) st)
 
-    newLive number =
+    newLive pubSub number =
       Live
         { liveNumber = number,
           liveSince = now,
           liveQuestions = Seq.empty,
-          liveProven = now,
+          liveProven = now - forwardingAt pubSub state,
           liveProbeAt = now + settingsBeat (stateSettings state),
           liveProbed = Nothing,
           liveSilentAt = maxBound,
@@ -507,6 +525,12 @@ rehome avoided state = case (stateServers state, stateHome state) of
       let (index, random) = randomR (0, length candidates - 1) (stateRandom state)
        in state {stateHome = listToMaybe (drop index candidates), stateRandom = random}
 
+-- | How long a message may be on its way to a node that answers: another node may have taken it.
+forwardingAt :: PubSubConnection -> State -> Nanos
+forwardingAt pubSub state
+  | maybe False serversClustered (stateServers state), pubSubDuty pubSub == ForMessages = settingsForwarding (stateSettings state)
+  | otherwise = 0
+
 said :: Nanos -> PubSubConnection -> Live -> Answer -> State -> State
 said now pubSub live answer state = case answer of
   Began kind name -> began now pubSub (topicAt pubSub kind name) (fst (answered (isNext (Subscribe kind) name)))
@@ -538,7 +562,7 @@ said now pubSub live answer state = case answer of
     proven question it =
       it
         { -- A server may end a shard channel by itself before it sees this question.
-          liveProven = if questionAsk question == Unsubscribe OfShard then liveProven it else max (liveProven it) (questionSent question),
+          liveProven = if questionAsk question == Unsubscribe OfShard then liveProven it else max (liveProven it) (questionSent question - forwardingAt pubSub state),
           liveProbed = if questionAsk question == Probe then Nothing else liveProbed it,
           liveAnswered = True
         }
@@ -551,8 +575,11 @@ said now pubSub live answer state = case answer of
 
     -- The server itself has ended the topic.
     ended name st = case stageAt pubSub name st of
-      Just (Confirmed _) -> settle now name (emit (Tell (EndedShardChannel (pubSubEndpoint pubSub))) (later soon (Just (min (horizonAt now st) (liveProven live))) name st))
+      Just (Confirmed _) -> settle now name (emit (Tell (EndedShardChannel endpoint)) (later soon (Just (min (horizonAt now st) (liveProven live))) name (noteEnd st)))
       _ -> st
+      where
+        endpoint = pubSubEndpoint pubSub
+        noteEnd known = known {stateEnded = Map.insert name (EndedAt endpoint (now + settingsDemotion (stateSettings st)) False) (stateEnded known)}
 
     later failures pending name st =
       let (delay, st') = delayAfter failures st
@@ -602,11 +629,14 @@ began :: Nanos -> PubSubConnection -> Topic -> State -> State
 began now pubSub name state = case (Map.lookup name (stateTopics state), stageAt pubSub name state) of
   (Just entry, Just stage)
     | Just pending <- pendingOf stage ->
-      if IntMap.null (entrySubscribers entry) || pubSub `notElem` pubSubsFor state name
-        then leave pubSub name state
-        else
-          let owed = earliest pending (entryMissed entry)
-           in promote now name (maybe id (closeGap name) owed (putStage name pubSub (Confirmed now) (owing Nothing name state)))
+      let owed = earliest pending (entryMissed entry)
+       in if IntMap.null (entrySubscribers entry) || pubSub `notElem` pubSubsFor state name
+            then leave pubSub name state
+            else case Map.lookup name (stateEnded state) of
+              Just ended
+                | endedAt ended == pubSubEndpoint pubSub ->
+                  settle now name (leave pubSub name (owing owed name state {stateEnded = Map.insert name ended {endedAccepts = True} (stateEnded state)}))
+              _ -> promote now name (maybe id (closeGap name) owed (putStage name pubSub (Confirmed now) (owing Nothing name state)))
   _ -> state
   where
     pendingOf = \case
@@ -741,8 +771,10 @@ settleAt :: Nanos -> PubSubConnection -> State -> State
 settleAt now pubSub state = foldl' (flip (settle now)) state (topicsAt pubSub state)
 
 tick :: Nanos -> IntMap Nanos -> State -> State
-tick now heard state = seek (foldl' due (foldl' atLink state (Map.toList (stateLinks state))) waited)
+tick now heard state = seek (foldl' due (foldl' atLink known (Map.toList (stateLinks state))) waited)
   where
+    (left, past) = Map.partition ((> now) . endedUntil) (stateEnded state)
+    known = foldl' (flip (settle now)) state {stateEnded = left} (Map.keys past)
     settings = stateSettings state
     waited = [(pubSub, name) | (pubSub, name) <- Set.toList (stateDelayed state), isDue (stageAt pubSub name state)]
     isDue = \case

@@ -188,6 +188,9 @@ settingsOf config =
       settingsSilence = nanosFromSeconds <$> configSilenceLimit config,
       settingsBeat = nanosFromSeconds (maybe id min (configSilenceLimit config) longestBeat / 2),
       settingsHorizon = nanosFromSeconds (configRefreshInterval config + refreshTakes),
+      settingsForwarding = nanosFromSeconds 1,
+      -- A node tells its role at the latest with its ping of each second. Two looks at the map come meanwhile.
+      settingsDemotion = nanosFromSeconds (3 + 3 * configRefreshThrottle config),
       settingsMapping = configAddressMapping config
     }
   where
