@@ -20,6 +20,14 @@ spec = describe "an inbox" $ do
       let put = sum [count | Put count <- moves]
       pure (counterexample (show heard) (most <= capacity .&&. faultsOf put heard === []))
 
+  it "has a gap begin where the oldest of what it dropped may have been published, whichever connection brought it first" $ do
+    queue <- newEventQueue DropOldest 2 (at 0)
+    -- Two connections for one topic, of which the second lags.
+    atomically (putBatch queue (at 11) (Batch (at 10) [event 1]))
+    atomically (putBatch queue (at 12) (Batch (at 8) [event 2]))
+    atomically (putBatch queue (at 13) (Batch (at 12) (map event [3, 4])))
+    map told . toList <$> atomically (takeEvents queue) `shouldReturn` [Left (8, 13), Right 4]
+
   prop "that presses back gives all that was put" $
     forAll genMoves $ \moves -> ioProperty $ do
       (heard, _) <- played BackPressure 5 moves

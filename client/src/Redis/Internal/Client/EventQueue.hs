@@ -251,7 +251,7 @@ dropOldest capacity now (Front taken current batches) (Back put newest) =
     lost found proven = \case
       Message MessageOf {messageTopic} -> case found of
         -- Looks at one topic only: mostly one topic floods.
-        Just so | messageTopic `elem` take 1 (topicList (gapTopics so)) -> so
+        Just so | messageTopic `elem` take 1 (topicList (gapTopics so)) -> so {gapSince = min proven (gapSince so)}
         _ -> missing found GapOf {gapSince = proven, gapUntil = now, gapTopics = topic messageTopic, gapReason = NotTaken}
       Gap before -> missing found before {gapReason = NotTaken, gapUntil = now}
 

@@ -6,6 +6,8 @@
 --
 -- > Waiting ──▶ Asked ──▶ Confirmed ──▶ Leaving ──▶ (none)
 -- >    ▲          │           │            │
+-- >    │          ▼           │            │
+-- >    │       Outdated ───────┼──▶         │  wanted elsewhere meanwhile
 -- >    └──────────┴───────────┴────────────┘  wanted again, refused for now, lost
 --
 -- At most one question for a topic is on its way on a pub/sub connection. A server answers questions in
@@ -140,6 +142,9 @@ data Stage
   = -- | The server is to be asked for the topic, not before this time.
     Waiting PendingGap Nanos
   | Asked PendingGap
+  | -- | The server was asked, and has not answered; meanwhile the topic was to be heard elsewhere. Its messages from here may be
+    -- older than those, so the server is asked once more.
+    Outdated
   | -- | The server confirmed the topic at this time.
     Confirmed Nanos
   | -- | The server was told that the topic is not wanted any more, and has not answered.
@@ -346,6 +351,8 @@ finish now state = (done {stateOut = []}, reverse (stateOut done))
        in case linkStage link of
             Open live -> emit (HangUp (liveNumber live) ClosedLocally) st'
             Opening number -> emit (HangUp number ClosedLocally) st'
+            -- The home goes from one to the next, and back: each keeps its backoff.
+            Idle _ | linkFailures link > 0, pubSubEndpoint pubSub `elem` foldMap serversPrimaries (stateServers st) -> st
             Idle _ -> st'
 
     -- One command about shard channels concerns one slot.
@@ -504,6 +511,7 @@ lose now pubSub live cause state = foldl' (flip (settle now)) (elsewhere pubSub 
       Just (Asked pending) -> putStage name pubSub (Waiting pending now) st
       Just (Confirmed _) -> putStage name pubSub (Waiting (Just (liveProven live)) now) st
       Just Leaving -> dropStage name pubSub st
+      Just Outdated -> dropStage name pubSub st
       _ -> st
 
 -- | Moves ordinary channels to another node, if there is one.
@@ -599,6 +607,7 @@ said now pubSub live answer state = case answer of
 
     delayed name st = case stageAt pubSub name st of
       Just (Asked pending) -> settle now name (later longest pending name st)
+      Just Outdated -> settle now name (dropStage name pubSub st)
       _ -> st
 
 -- | The reaction to a question that was refused.
@@ -637,6 +646,7 @@ began now pubSub name state = case (Map.lookup name (stateTopics state), stageAt
                 | endedAt ended == pubSubEndpoint pubSub ->
                   settle now name (leave pubSub name (owing owed name state {stateEnded = Map.insert name ended {endedAccepts = True} (stateEnded state)}))
               _ -> promote now name (maybe id (closeGap name) owed (putStage name pubSub (Confirmed now) (owing Nothing name state)))
+  (Just _, Just Outdated) -> leave pubSub name state
   _ -> state
   where
     pendingOf = \case
@@ -661,6 +671,7 @@ refuse now pubSub name problem = onEntry name $ \entry state ->
     refusedEntry entry = entry {entrySubscribers = IntMap.empty, entryStages = Map.adjust unasked pubSub (entryStages entry)}
     unasked = \case
       Asked _ -> Waiting Nothing now
+      Outdated -> Waiting Nothing now
       other -> other
     told st (subscriber, standing) = case standing of
       New -> emit (Refuse subscriber name problem) st
@@ -676,6 +687,7 @@ settle now name = onEntry name $ \entry state ->
     unheard st (pubSub, stage) = case stage of
       Waiting _ _ -> dropStage name pubSub st
       Asked _ -> putStage name pubSub (Asked Nothing) st
+      Outdated -> st
       Confirmed _ -> leave pubSub name st
       Leaving -> st
 
@@ -703,7 +715,8 @@ placed now name entry state = settled {stateUnplaced = (if null wanted then Set.
     (left, owedByThem) = foldl' away (state, entryMissed entry) removed
     away (st, owed) (pubSub, stage) = case stage of
       Waiting pending _ -> (dropStage name pubSub st, earliest (wrongFor pending) owed)
-      Asked pending -> (putStage name pubSub (Asked Nothing) st, earliest (wrongFor pending) owed)
+      Asked pending -> (putStage name pubSub Outdated st, earliest (wrongFor pending) owed)
+      Outdated -> (st, owed)
       Confirmed _ -> (leave pubSub name st, earliest (Just (missedSince pubSub)) owed)
       Leaving -> (st, owed)
 

@@ -321,17 +321,21 @@ joining :: EventQueue.Event -> [EventQueue.Event] -> [EventQueue.Event]
 joining (Gap one) (Gap other : others) | Just both <- joinGaps one other = Gap both : others
 joining event others = event : others
 
--- | Does the other actions of a step: tells subscribers at once, or leaves them to the driver.
+-- | Does the other actions of a step: tells subscribers at once, or leaves them to the driver. Those that step the machine once more
+-- come last, so that questions go to a server in the order in which the machine has them.
 follow :: Moment -> Group -> IntMap Subscriber -> [Action] -> STM ()
-follow now group subscribers = traverse_ $ \case
-  Missed {} -> pure ()
-  Refuse number name problem -> for_ (IntMap.lookup number subscribers) $ \subscriber -> do
-    modifyTVar' (subscriberTopics subscriber) (`topicsWithout` topic name)
-    modifyTVar' (subscriberRefused subscriber) (Map.insert name problem)
-  EndSubscriber number problem -> for_ (IntMap.lookup number subscribers) $ \subscriber -> do
-    endEventQueue (subscriberQueue subscriber) problem
-    abandon now subscriber
-  action -> writeTQueue (groupActions group) action
+follow now group subscribers actions = traverse_ act others *> traverse_ act ending
+  where
+    (ending, others) = List.partition (\case EndSubscriber _ _ -> True; _ -> False) actions
+    act = \case
+      Missed {} -> pure ()
+      Refuse number name problem -> for_ (IntMap.lookup number subscribers) $ \subscriber -> do
+        modifyTVar' (subscriberTopics subscriber) (`topicsWithout` topic name)
+        modifyTVar' (subscriberRefused subscriber) (Map.insert name problem)
+      EndSubscriber number problem -> for_ (IntMap.lookup number subscribers) $ \subscriber -> do
+        endEventQueue (subscriberQueue subscriber) problem
+        abandon now subscriber
+      action -> writeTQueue (groupActions group) action
 
 -- | Hands the values that came on a connection to the subscribers.
 handOn :: Group -> PubSubConnection -> Int -> [Came] -> IO ()
@@ -351,9 +355,11 @@ handOn group pubSub number values = unless (null values) $ do
         for_ (IntMap.toList (sortedEvents sorted)) $ \(heardBy, events) ->
           for_ (IntMap.lookup heardBy subscribers) $ \subscriber -> do
             putBatch (subscriberQueue subscriber) wall (Batch proven (reverse events))
-            ended <- eventQueueEnded (subscriberQueue subscriber)
-            for_ ended (\_ -> abandon now subscriber)
+        -- Questions go to a server in the order in which the machine has them, so those of these steps go first.
         follow now group subscribers (sortedActions sorted)
+        for_ (IntMap.restrictKeys subscribers (IntMap.keysSet (sortedEvents sorted))) $ \subscriber -> do
+          ended <- eventQueueEnded (subscriberQueue subscriber)
+          for_ ended (\_ -> abandon now subscriber)
         pure (sortedRest sorted)
   handOn group pubSub number rest
   where

@@ -93,6 +93,24 @@ spec = describe "subscribing" $ do
           pubSubsFor (worldState moving) (Channel "a") `shouldSatisfy` all (`notElem` homes)
           [name | Missed 1 name since <- worldTold moving, since < worldNow hearing] `shouldContain` [Channel "a"]
 
+  Hspec.it "does not connect again and again when no node can be connected to" $
+    let fails world = case worldOpening world of
+          (pubSub, number) : _ -> opened False pubSub number world
+          [] -> world
+        only = quiet (event (Want 1 [Channel "a"]) (newWorld 0) {worldWanted = Map.singleton (1, Channel "a") Nothing})
+        lost = (lostWith (Channel "a") only) {worldTold = []}
+        -- Without a tick, so no time for another attempt at the same node comes.
+        attempts = [pubSub | OpenPubSub pubSub _ <- worldTold (iterate fails lost !! 100)]
+     in length attempts `shouldSatisfy` (<= 2 * length nodes)
+
+  Hspec.it "says that key events may be missing of a primary that left and came back before it answered" $
+    let name = KeyEvents "k"
+        node = TcpEndpoint "n3" 1
+        servers primaries = ServersChanged Servers {serversPrimaries = primaries, serversOwner = \_ -> Just (worldOwner hearing), serversClustered = True}
+        reopened = foldl' (\w (pubSub, number) -> opened True pubSub number w) (lostAt node name hearing) (worldOpening (lostAt node name hearing))
+        away = event (servers (filter (/= node) (toList nodes))) reopened
+     in checked (settledDown (event (servers (toList nodes)) (publish name node away)))
+
   Hspec.it "moves channels and patterns to another node when their node's connection is lost or cannot be opened" $
     let lost = lostWith (Channel "a") hearing
         refused = foldl' (\w (pubSub, number) -> opened False pubSub number w) lost [opening | opening@(pubSub, _) <- worldOpening lost, pubSub `elem` pubSubsFor (worldState lost) (Channel "a")]
@@ -101,7 +119,9 @@ spec = describe "subscribing" $ do
           homes name `shouldSatisfy` \pubSubs -> all ((== 1) . length) pubSubs && and (zipWith (/=) pubSubs (drop 1 pubSubs))
   where
     isHeardAt endpoint name world = or [endpoint == pubSubEndpoint (connLine conn) && not (null (subscribersAt (worldState world) (connLine conn) number name)) | (number, conn) <- Map.toList (worldConns world)]
-    lostWith name world = case [(number, conn) | (number, conn) <- Map.toList (worldConns world), name `Set.member` connKnows conn] of
+    lostWith = lostWhere (const True)
+    lostAt node = lostWhere ((== node) . pubSubEndpoint)
+    lostWhere isOne name world = case [(number, conn) | (number, conn) <- Map.toList (worldConns world), name `Set.member` connKnows conn, isOne (connLine conn)] of
       [(number, conn)] -> event (Lost (connLine conn) number ClosedByPeer) world {worldConns = Map.delete number (worldConns world)}
       _ -> world
     -- All topics are heard, and nothing is on its way.
@@ -225,7 +245,7 @@ chosen choice world = case choice `mod` 14 of
   9 | rest `mod` 4 == 0, (number, conn) : _ <- rotated (Map.toList (worldConns world)) -> answeredBy number conn (Just "LOADING Redis is loading the dataset in memory") world
   10 | (number, conn) : _ <- rotated (Map.toList (worldConns world)) -> answeredBy number conn Nothing world
   11 -> learnt world
-  12 -> forwarded (\_ -> True) (pick nodes) world
+  12 -> forwarded (const True) (pick nodes) world
   _ | (number, conn) : _ <- rotated (Map.toList (worldConns world)) -> delivered number conn world
   _ -> world
   where
@@ -360,7 +380,7 @@ everything :: World -> World
 everything world = foldl' perConn open (Map.keys (worldConns world))
   where
     open = foldl' (\w (pubSub, number) -> opened True pubSub number w) come (worldOpening world)
-    come = foldl' (flip (forwarded (\_ -> True))) world nodes
+    come = foldl' (flip (forwarded (const True))) world nodes
     perConn w number = foldl' (\known act -> maybe known (\conn -> act number conn known) (Map.lookup number (worldConns known))) w (replicate 30 (\n conn -> answeredBy n conn Nothing) <> replicate 200 delivered)
 
 -- | The property that nothing is wrong with the world.
