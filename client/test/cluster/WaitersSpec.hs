@@ -60,8 +60,9 @@ spec = describe "a waiter that gives up" $ do
           refused <- atomically (stateTVar refusals (\left -> (left > 0, left - 1)))
           pure (if refused then Just (Say (Failed "TRYAGAIN Multiple keys request during rehashing of slot")) else Nothing)
         _ -> pure Nothing
-      withClient (setBackoff backoffDefaults {backoffFirst = seconds 0.4, backoffCap = seconds 0.4} (clusterOf [fakeEndpoint a])) $ \client -> do
+      withClient (setBackoff backoffDefaults {backoffFirst = seconds 1, backoffCap = seconds 1} (clusterOf [fakeEndpoint a])) $ \client -> do
         started <- submit client (Redis.incr "key")
+        eventually 5 "it is refused" $ (== 1) <$> countHeard a ["INCR"]
         timeout 50000 (tryAwaitReply started) `shouldReturn` Nothing
         countHeard a ["INCR"] `shouldReturn` 1
         within 5 (tryAwaitReply started) `shouldReturn` Right 1

@@ -40,7 +40,9 @@ spec = describe "a client that is dropped" $ do
 
   it "is not closed while somebody waits for a node" $
     behindProxy $ \_ proxy -> leavingNothing . within 30 $ do
-      withAsync (waiting proxy) $ \waiter -> do
+      made <- newEmptyMVar
+      withAsync (waiting made proxy) $ \waiter -> do
+        takeMVar made
         eventually 5 "somebody waits" $ isBlocked <$> threadStatus (Async.asyncThreadId waiter)
         collected
         Async.wait waiter >>= (`shouldSatisfy` either (/= ClientClosed) (const False))
@@ -87,10 +89,11 @@ reading halts proxy = do
 {-# NOINLINE reading #-}
 
 -- | Waits for a node of a cluster, none of whose nodes answers, and does nothing else with the client.
-waiting :: Proxy -> IO (Either Error (Maybe ByteString))
-waiting proxy = do
+waiting :: MVar () -> Proxy -> IO (Either Error (Maybe ByteString))
+waiting made proxy = do
   Proxy.freeze proxy Proxy.ToServer
   client <- newClient . setCommandTimeout (Just (seconds 1)) . quick $ clusterConfig (pure (TcpEndpoint "127.0.0.1" (fromIntegral (Proxy.proxyPort proxy))))
+  putMVar made ()
   tryRun client (Commands.get "key")
 {-# NOINLINE waiting #-}
 
