@@ -55,7 +55,7 @@ import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary))
 import Redis.Internal.Network.InFlight
-import Redis.Internal.Network.MultiplexPool (submitRunToNode)
+import Redis.Internal.Network.MultiplexPool (Submitter (GoesOn), submitRunToNode)
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable (changesUntold, lookupCommand)
 import Redis.Internal.Protocol.Encode
@@ -204,7 +204,7 @@ fetch core asked given missed@Missed {missedStore = store, missedSource}
   | not (isKeepable store given (sourceKey missedSource)) = noteUncached store *> startFrom core (askedAt asked) given
   | otherwise = do
     -- A read must not overtake commands of its thread that wait for a node.
-    behind <- waitsForDestination (coreRetryEngine core) (coreThread core)
+    behind <- waitsForDestination (coreRetryEngine core) (coreThread core) (deadlineFor core (commandFacts given) (askedAt asked))
     if behind then past else entry
   where
     entry = mask_ $ do
@@ -274,7 +274,7 @@ lead core Missed {missedStore, missedDestination, missedSource} entryVersion min
       call <- astray
       onFailure (coreRetryEngine core) call missedDestination outcome
   for_ (coreNotes core) (`noteTarget` nodeEndpoint (destinationNode missedDestination))
-  submitRunToNode pool (fetchDeadline mine) ([(cachingYes, permitted) | readsAreTracked] <> [(encoded, slot)])
+  submitRunToNode GoesOn pool (fetchDeadline mine) ([(cachingYes, permitted) | readsAreTracked] <> [(encoded, slot)])
     `onException` (astray >>= awaitDestination (coreRetryEngine core) (coreThread core))
   for_ (coreNotes core) $ \notes -> preciseNanos >>= noteEntered notes
   where

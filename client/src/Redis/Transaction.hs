@@ -241,7 +241,7 @@ undone = \case
 -- | Submits MULTI, the queued commands, and EXEC as one run, which is recovered as a whole
 -- ("Redis.Internal.Client.RetryEngine"). Blocks only while there is no room for it or no connection.
 startTransaction :: Core -> Transaction a -> IO (Pending a)
-startTransaction core transaction = startConcluding core transaction (>>= maybe (Left unwatched) Right)
+startTransaction core transaction = coarseNanos >>= \began -> startConcluding core began transaction (>>= maybe (Left unwatched) Right)
   where
     unwatched = unlike "EXEC's array" "null, but no key was watched" "EXEC"
 
@@ -250,16 +250,17 @@ startTransaction core transaction = startConcluding core transaction (>>= maybe 
 startConditioned :: Core -> NonEmpty ExecCondition -> Transaction a -> IO (Pending (Maybe a))
 startConditioned core conditions plain
   | Just refusal <- transactionRefusal (boundsOf core) transaction = pure (settled (Left (RefusedError refusal)))
-  | otherwise = knowsConditions core transaction >>= either (pure . settled . Left) (\() -> startConcluding core transaction id)
+  | otherwise = do
+    began <- coarseNanos
+    knowsConditions core began transaction >>= either (pure . settled . Left) (\() -> startConcluding core began transaction id)
   where
     transaction = conditioned (toList conditions) plain
 
 -- | Fails with the reason if the server knows no conditions of EXEC, which it tells by the arity of EXEC.
 -- It must never get some: before Redis 6.0.6 it would go on queueing what others send on the connection.
-knowsConditions :: Core -> Transaction a -> IO (Either Error ())
-knowsConditions core transaction = do
+knowsConditions :: Core -> Nanos -> Transaction a -> IO (Either Error ())
+knowsConditions core began transaction = do
   known <- Map.lookup "EXEC" <$> readIORef (coreLearnt core)
-  began <- coarseNanos
   let ask words' = executeFrom core began (withOptions (const (factOptions (transactionFacts transaction))) (toNode (fromArguments words')))
   case known of
     Just (Described _) -> pure (Right ())
@@ -280,15 +281,15 @@ knowsConditions core transaction = do
       asum [(family <>) <$> lookup name fields | (name, family) <- [("valkey_version", "Valkey "), ("redis_version", "Redis ")]]
 
 -- | Starts a transaction; the function makes its result of that of EXEC.
-startConcluding :: Core -> Transaction a -> (Either Error (Maybe a) -> Either Error b) -> IO (Pending b)
-startConcluding core transaction final
+startConcluding :: Core -> Nanos -> Transaction a -> (Either Error (Maybe a) -> Either Error b) -> IO (Pending b)
+startConcluding core began transaction final
   | Just refusal <- transactionRefusal (boundsOf core) transaction = pure (settled (Left (RefusedError refusal)))
   | null commands && null (transactionConditions transaction) = pure (settled (conclude (Array [])))
   | otherwise = do
-    began <- coarseNanos
     result <- newEmptyMVar
-    call <- behindQueue (map commandRequest (multi : commands)) <$> (newCall (commandRequest (transactionExec transaction)) facts target (deadlineFor core facts began) result >>= tracedBy (coreNotes core))
-    behind <- waitsForDestination engine (coreThread core)
+    let deadline = deadlineFor core facts began
+    call <- behindQueue (map commandRequest (multi : commands)) <$> (newCall (commandRequest (transactionExec transaction)) facts target deadline result >>= tracedBy (coreNotes core))
+    behind <- waitsForDestination engine (coreThread core) deadline
     destination <- if behind then pure Nothing else destinationFor cluster facts target
     maybe (awaitDestination engine (coreThread core) call) (sendCall engine call) destination
     pure (heldOpen core (resultIn result (either (Left . withLabel (transactionLabel transaction)) conclude)))

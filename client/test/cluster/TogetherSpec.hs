@@ -141,14 +141,50 @@ spec = describe "many commands together" $ do
           written <- drop earlier . writes <$> heard a
           map (take 1) written `shouldBe` replicate 50 ["SET"] <> [["FLUSHALL"]]
 
+  it "of different slots, submitted before the map is known, run at their node in that order" $
+    limited . settled . withFakeNode $ \a ->
+      forM_ [1 :: Int .. 5] $ \_ ->
+        withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+          earlier <- length . writes <$> heard a
+          let values = map (Char8.pack . show) [1 :: Int .. 2000]
+          forM values (\value -> submit client (Redis.set ("key:" <> value) value)) >>= traverse_ awaitReply
+          written <- drop earlier . writes <$> heard a
+          map (drop 2) written `shouldBe` map pure values
+
+  it "of which the first is for every node run in that order" $
+    limited . settled . withTwoNodes $ \a b -> do
+      mapM_ (`setView` shardsView [shard [(0, 8191)] a, shard [(8192, 16383)] b]) [a, b]
+      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+        _ <- runPipeline client (tryPipelined (Redis.get served) *> tryPipelined (Redis.get (keyIn "low" (< 8192))))
+        forM_ [1 :: Int .. 100] $ \_ -> do
+          flushed <- submit client Redis.flushall
+          written <- submit client (Redis.set served "value")
+          awaitReply flushed *> awaitReply written
+        map (take 1) . writes <$> heard b `shouldReturn` concat (replicate 100 [["FLUSHALL"], ["SET"]])
+
+  it "of which as many wait for a node as a connection holds have their thread wait, too" $
+    limited . settled . withFakeNode $ \a -> do
+      setView a (List [])
+      withClient (setCommandTimeout (Just (seconds 30)) . setLimits limitsDefaults {limitInFlight = 100} $ clusterOf [fakeEndpoint a]) $ \client -> do
+        submitted <- newTVarIO (0 :: Int)
+        thread <- async . forM [1 :: Int .. 500] $ \n -> submit client (Redis.set served (Char8.pack (show n))) <* atomically (modifyTVar' submitted (+ 1))
+        eventually 5 "it waits" $ (== 100) <$> readTVarIO submitted
+        -- For longer than a command that does not wait takes.
+        threadDelay 100000
+        readTVarIO submitted `shouldReturn` 100
+        setView a (shardsView [shard allSlots a])
+        wait thread >>= traverse_ awaitReply
+        map (drop 2) . writes <$> heard a `shouldReturn` [[Char8.pack (show n)] | n <- [1 :: Int .. 500]]
+
   it "of which one waits for a node hold back those that its thread submits later, and nobody else's" $
     limited . settled . withFakeNode $ \a -> do
       answering <- newTVarIO True
       setView a (shardsView [shard [(1, 16383)] a])
       setScript a $ \_ words' -> Nothing <$ when (take 1 words' == ["GET"]) (atomically (readTVar answering >>= check))
-      withClient (setLimits limitsDefaults {limitInFlight = 1} (clusterOf [fakeEndpoint a])) $ \client -> do
+      withClient (setLimits limitsDefaults {limitInFlight = 3} (clusterOf [fakeEndpoint a])) $ \client -> do
         _ <- run client (Redis.get served)
         atomically (writeTVar answering False)
+        full <- replicateM 3 (submit client (Redis.get served))
         waiting <- submit client (Redis.get lacking)
         -- Behind the one that waits, so the thread does not wait for room itself.
         behind <- within 1 (replicateM 2 (submit client (Redis.get served)))
@@ -157,7 +193,7 @@ spec = describe "many commands together" $ do
         eventually 5 "the other thread waits for room itself" $ (== 2) <$> callersWaiting client
         isNothing <$> poll other `shouldReturn` True
         atomically (writeTVar answering True)
-        mapM_ awaitReply behind
+        mapM_ awaitReply (full <> behind)
         wait other >>= awaitReply >>= (`shouldSatisfy` (/= Nothing))
         tryAwaitReply waiting >>= (`shouldSatisfy` either (const True) (const False))
   where

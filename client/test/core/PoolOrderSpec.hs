@@ -23,6 +23,7 @@ import Redis.Internal.Network.Dial (newConnector)
 import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary))
 import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.MultiplexPool hiding (Submitter (..))
+import Redis.Internal.Network.MultiplexPool qualified as Pool
 import Redis.Internal.Network.Multiplexer (MuxGauges (..))
 import Redis.Internal.Network.Open (newConnectionSetup)
 import Redis.Internal.Network.Runtime (Deadline)
@@ -65,7 +66,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
   it "polls for many replies where a capability has several of its connections, and only there" . within 20 $
     forM_ [(2, False), (4, True)] $ \(connections, polls) ->
       withServer serverDefaults $ \server ->
-        withPoolOf (setMuxCount (Just connections) . setPolling (PollUpTo (seconds 1))) server $ \pool -> do
+        withPoolOf (setMuxCount (Just connections) . setPolling (PollUpTo (seconds 15))) server $ \pool -> do
           spent <- onCapability 0 $ do
             connectNode pool `shouldReturn` Right ()
             bracket_ (freeze server) (thaw server) $ do
@@ -105,6 +106,20 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         takeMVar closed
         map gaugeInFlight <$> poolGauges pool `shouldReturn` []
         within 5 (waitUntil ((== 0) <$> connectedClients server))
+
+  it "counts what a thread of the library submits for another thread as that one's" . within 25 $
+    withServer serverDefaults $ \server ->
+      withPoolOf (setSilenceLimit Nothing) server $ \pool -> do
+        openBoth pool
+        deadline <- usualDeadline pool
+        onCapability 0 $ do
+          mine <- callersKey
+          slot <- newResponseSlot
+          onCapability 1 (submitAs (Pool.GoesOnFor mine) pool deadline (request ["BLPOP", "list", "0"]) slot)
+          next <- usually submitToNodeAsync pool (request ["PING"])
+          map gaugeInFlight <$> poolGauges pool `shouldReturn` [0, 2]
+          pushTo server "list"
+          mapM_ waitSlotResult [slot, next]
 
   -- The other thread keeps its connection busy, so a command that was sent there would wait.
   it "does not move a thread that waits for its replies because of another thread's commands" . within 25 $
@@ -349,7 +364,7 @@ perform server pool = go 1 0
     inFlight = sum . map gaugeInFlight <$> poolGauges pool
     together encoded = do
       slots <- mapM (const newResponseSlot) encoded
-      slots <$ usually submitRunToNode pool (zip encoded slots)
+      slots <$ usually (submitRunToNode Pool.GoesOn) pool (zip encoded slots)
 
 listKey :: ByteString
 listKey = "order"

@@ -16,7 +16,6 @@ import Redis.Internal.Protocol.CommandTableSpec qualified
 import Redis.Internal.Protocol.DoubleSpec qualified
 import Redis.Internal.Protocol.EncodeSpec qualified
 import Redis.Internal.Protocol.KeySpecSpec qualified
-import Redis.Internal.Routing.RetryQueueSpec qualified
 import Redis.MetricsSpec qualified
 import Redis.ScriptSpec qualified
 import Redis.ServerRepliesSpec qualified
@@ -43,7 +42,6 @@ main =
     Redis.Internal.Protocol.DoubleSpec.spec
     Redis.Internal.Protocol.EncodeSpec.spec
     Redis.Internal.Protocol.KeySpecSpec.spec
-    Redis.Internal.Routing.RetryQueueSpec.spec
     Redis.MetricsSpec.spec
     Redis.ScriptSpec.spec
     Redis.ServerRepliesSpec.spec

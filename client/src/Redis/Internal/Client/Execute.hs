@@ -166,7 +166,7 @@ executeTraced trace command =
   coarseNanos >>= \began -> case commandKind given of
     Ordinary ->
       toItsEnd trace $
-        firstDestination core given >>= \case
+        firstDestination core began given >>= \case
           Just destination -> do
             sentTo trace (nodeEndpoint (destinationNode destination))
             slot <- newResponseSlot
@@ -187,7 +187,7 @@ execute core command = coarseNanos >>= \began -> executeFrom core began command
 executeFrom :: Core -> Nanos -> Command a -> IO (Either Error a)
 executeFrom core !began command = case commandKind given of
   Ordinary ->
-    firstDestination core given >>= \case
+    firstDestination core began given >>= \case
       Just destination ->
         submitToNode (destinationPool destination) (firstDeadline core given destination began) (commandRequest given) >>= arrivedAt core given destination began
       Nothing -> startUnplaced core began given >>= awaitStarted . heldOpen core
@@ -233,7 +233,7 @@ startFor caller core !began given = case commandKind given of
 -- | Submits a command to its place.
 startPlaced :: Core -> Nanos -> Command a -> IO (Pending a)
 startPlaced core began given =
-  firstDestination core given >>= \case
+  firstDestination core began given >>= \case
     Just destination -> do
       reply <- newEmptyMVar
       let slot = Retrying reply given core destination hasFailed
@@ -255,9 +255,9 @@ hasFailed core given destination Handover {handoverBegan, handoverOutcome, hando
 
 -- | The destination of a command that is about to be sent. 'Nothing' if no node is known, or if
 -- earlier commands of its thread still wait for one: this command must not overtake them.
-firstDestination :: Core -> Command a -> IO (Maybe Destination)
-firstDestination core given = do
-  behind <- waitsForDestination (coreRetryEngine core) (coreThread core)
+firstDestination :: Core -> Nanos -> Command a -> IO (Maybe Destination)
+firstDestination core began given = do
+  behind <- waitsForDestination (coreRetryEngine core) (coreThread core) (deadlineFor core (commandFacts given) began)
   if behind then pure Nothing else destinationOf (coreCluster core) given
 {-# INLINE firstDestination #-}
 
@@ -373,7 +373,7 @@ startUnnamed caller core began given
         -- On the caller's own thread: a thread in between would have to be
         -- stopped when the caller is.
         Waits -> pure (resultOf (runOwn core began one))
-        GoesOn -> inBackground core (\behalf -> runOwn behalf began one)
+        _ -> inBackground core (\behalf -> runOwn behalf began one)
       | otherwise = startPlaced core began one
 
 -- | Whether a command must not share a connection.
@@ -388,7 +388,7 @@ needsOwn facts = case factScope facts of
 runOwn :: Core -> Nanos -> Command a -> IO (Either Error a)
 runOwn core began given = do
   call <- newEmptyMVar >>= callOf core given began
-  destination <- firstDestination core given
+  destination <- firstDestination core began given
   -- Also for a caller that has dropped the client and what it submitted.
   decodedFrom given <$> runOnOwn (coreRetryEngine core) call (commandRequest given) later destination <* keepOpen core
   where
@@ -419,13 +419,18 @@ startParts core began given parts = do
 untraced :: Core -> Core
 untraced core = core {coreNotes = Nothing}
 
--- | Starts a command on every node of a node set, which is given the deadline, each on a thread of its
--- own: a node that is down must not delay the others.
+-- | Starts a command on every node of a node set, which is given the deadline: where the calling thread has a connection, on it, in the
+-- order of its commands, elsewhere each on a thread of its own, because a node that is down must not delay the others.
 startTogether :: Core -> Nanos -> Command a -> (Nanos -> IO (Either Error [(Endpoint, Route Value)])) -> ([(Endpoint, Either Error Value)] -> Either Error a) -> IO (Pending a)
 startTogether core began given nodeSet conclude =
   startAfter core began given nodeSet $ \members -> do
-    started <- forM members $ \(endpoint, route) ->
-      (,) endpoint <$> inBackground (untraced core) (\behalf -> executeFrom behalf began given {commandRoute = route, commandDecode = Right})
+    started <- forM members $ \(endpoint, route) -> do
+      let part = given {commandRoute = route, commandDecode = Right}
+      connected <- destinationOf (coreCluster core) part >>= maybe (pure False) (isConnected . destinationPool)
+      (,) endpoint
+        <$> if connected
+          then startFrom (untraced core) began part
+          else inBackground (untraced core) (\behalf -> executeFrom behalf began part)
     pure . resultOf $ conclude <$> traverse (traverse awaitStarted) started
 
 -- | The nodes in any order. Drawn when the command starts, so that all callers that wait see the same

@@ -82,7 +82,7 @@ data RetryEngine = RetryEngine
     -- | The commands on their way to each node while a thread sends them.
     engineResendQueues :: IORef (Map ResendKey (Seq Resend)),
     -- | By thread, how many of its commands found no known node and have not been sent since.
-    engineUnplaced :: IORef (IntMap Int),
+    engineUnplaced :: TVar (IntMap Int),
     -- | The number between 0 and 1 that was drawn last, and when ('jitter').
     engineJitter :: IORef (Nanos, Double)
   }
@@ -165,7 +165,7 @@ data Resend = Resend
 -- | Starts the worker, which sleeps until there is a command to recover.
 newRetryEngine :: Config -> ClusterClient -> TVar Bool -> IO RetryEngine
 newRetryEngine config cluster closed = mask_ $ do
-  engine <- RetryEngine config cluster closed <$> newTQueueIO <*> newTVarIO False <*> newIORef Map.empty <*> newIORef IntMap.empty <*> newIORef (minBound, 0)
+  engine <- RetryEngine config cluster closed <$> newTQueueIO <*> newTVarIO False <*> newIORef Map.empty <*> newTVarIO IntMap.empty <*> newIORef (minBound, 0)
   engine <$ spawn "redis recovery" (drive engine)
 
 -- | Stops sending. Commands that have not left yet fail; commands on their way may still
@@ -208,7 +208,7 @@ sendWhole engine call destination failed = do
 -- | Sends a command to its first destination. Blocks like 'submitRunToNode'.
 sendCall :: RetryEngine -> Call -> Destination -> IO ()
 sendCall engine call destination = do
-  submitCall destination [] call (onFailure engine call destination)
+  submitCall GoesOn destination [] call (onFailure engine call destination)
   inQueue call
 
 -- | Notes that the command stands in the queue of a connection, if it is traced.
@@ -222,7 +222,7 @@ awaitDestination engine findThread call = mask_ $ do
   -- Masked: a command that is counted and not handed over would hold all later ones back for ever.
   thread <- findThread
   writeIORef (callHolds call) (Just thread)
-  atomicModifyIORef' (engineUnplaced engine) (\counts -> (IntMap.insertWith (+) thread 1 counts, ()))
+  atomically (modifyTVar' (engineUnplaced engine) (IntMap.insertWith (+) thread 1))
   enterUnplaced engine call
 
 -- | Like 'awaitDestination', for a command that holds back none.
@@ -233,12 +233,25 @@ enterUnplaced engine call = do
   enter engine call (EnterUnplaced (retryStateOf engine policy call) failed)
 
 -- | Whether commands of this thread wait for a node to be known, so that a later one might overtake
--- them. \(O(1)\) if no command of any thread does, otherwise \(O(\log n)\) in the threads whose commands do.
-waitsForDestination :: RetryEngine -> IO OrderKey -> IO Bool
-waitsForDestination engine findThread = do
-  unplaced <- readIORef (engineUnplaced engine)
-  if IntMap.null unplaced then pure False else (`IntMap.member` unplaced) <$> findThread
+-- them. \(O(1)\) if no command of any thread does, otherwise \(O(\log n)\) in the threads whose commands do. Blocks while as many of
+-- them wait as a connection holds, until all have been sent, at most until the later one's deadline: a thread that
+-- submits faster than the worker sends would wait behind its own commands for ever.
+waitsForDestination :: RetryEngine -> IO OrderKey -> Deadline -> IO Bool
+waitsForDestination engine findThread deadline = do
+  unplaced <- readTVarIO (engineUnplaced engine)
+  if IntMap.null unplaced then pure False else findThread >>= waitsBehind engine deadline
 {-# INLINE waitsForDestination #-}
+
+waitsBehind :: RetryEngine -> Deadline -> OrderKey -> IO Bool
+waitsBehind engine deadline thread = do
+  count <- atomically countNow
+  if count < limitInFlight (configLimits (engineConfig engine))
+    then pure (count > 0)
+    else do
+      over <- expiryAt (deadlineAt deadline)
+      atomically ((False <$ (countNow >>= check . (== 0))) `orElse` (True <$ over))
+  where
+    countNow = IntMap.findWithDefault 0 thread <$> readTVar (engineUnplaced engine)
 
 enter :: RetryEngine -> Call -> Event Call -> IO ()
 enter engine call event = do
@@ -352,7 +365,7 @@ conclude engine call result = do
 releaseHeld :: RetryEngine -> Call -> IO ()
 releaseHeld engine call = do
   held <- atomicModifyIORef' (callHolds call) ((,) Nothing)
-  for_ held $ \thread -> atomicModifyIORef' (engineUnplaced engine) (\counts -> (IntMap.update oneFewer thread counts, ()))
+  for_ held $ \thread -> atomically (modifyTVar' (engineUnplaced engine) (IntMap.update oneFewer thread))
   where
     oneFewer count = if count > 1 then Just (count - 1) else Nothing
 
@@ -363,17 +376,21 @@ changePhase call from to =
 
 -- | The worker's thread: waits for events or until a retry is due, steps, acts.
 drive :: RetryEngine -> IO ()
-drive engine = readTVarIO (clusterNews cluster) >>= (`loop` newRetryQueue)
+drive engine = do
+  news <- readTVarIO (clusterNews cluster)
+  snapshot <- readIORef (clusterSnapshot cluster)
+  loop (news, snapshotName snapshot) newRetryQueue
   where
     cluster = engineCluster engine
 
-    -- The first argument counts the news as of before the current retries looked for a node:
-    -- a different count means that there is news for them.
+    -- The first argument has the count of news and the snapshot of before the current retries looked for a node:
+    -- others mean that there is news for them. A snapshot is there before its news, so it is read afterwards.
     loop seen queue = do
-      events <- nextEvents seen queue
-      current <- readTVarIO (clusterNews cluster)
-      let news = [News | current /= seen, retryQueueSeeking queue]
-      settled <- advance engine (news <> events) queue
+      events <- nextEvents (fst seen) queue
+      news <- readTVarIO (clusterNews cluster)
+      snapshot <- readIORef (clusterSnapshot cluster)
+      let current = (news, snapshotName snapshot)
+      settled <- advance engine snapshot ([News | current /= seen, retryQueueSeeking queue] <> events) queue
       over <- atomically $ do
         idle <- isEmptyTQueue (engineMail engine)
         let over = idle && retryQueueIsOver settled
@@ -390,36 +407,35 @@ drive engine = readTVarIO (clusterNews cluster) >>= (`loop` newRetryQueue)
             [] <$ check (current /= seen)
       atomically (fromMail `orElse` fromRouter `orElse` ([Tick] <$ due))
 
--- | Steps through the events, and through those that the actions cause at once.
-advance :: RetryEngine -> [Event Call] -> RetryQueue Call -> IO (RetryQueue Call)
-advance engine events queue = do
+-- | Steps through the events, and through those that the actions cause at once, by one snapshot of the map.
+advance :: RetryEngine -> Snapshot -> [Event Call] -> RetryQueue Call -> IO (RetryQueue Call)
+advance engine snapshot events queue = do
   now <- coarseNanos
   let (stepped, actions) = List.mapAccumL (flip (step now)) queue events
-  further <- perform engine (concat actions)
-  if null further then pure stepped else advance engine further stepped
+  further <- perform engine snapshot (concat actions)
+  if null further then pure stepped else advance engine snapshot further stepped
 
 -- | Carries actions out. Commands for the same destination are launched together.
-perform :: RetryEngine -> [Action Call] -> IO [Event Call]
-perform engine actions = do
-  uncovered <- newUncoveredSlots
-  (events, leaving) <- mconcat <$> traverse (one uncovered) actions
+perform :: RetryEngine -> Snapshot -> [Action Call] -> IO [Event Call]
+perform engine snapshot actions = do
+  (events, leaving) <- mconcat <$> traverse one actions
   for_ (Map.toList (Map.fromListWith (flip (<>)) [(resendKeyOf resend, Seq.singleton resend) | resend <- leaving])) $
     uncurry (launch engine)
   pure events
   where
     cluster = engineCluster engine
 
-    one uncovered = \case
-      Send number call target -> leave uncovered number call target
+    one = \case
+      Send number call target -> leave number call target
       Finish call failed -> mempty <$ conclude engine call (Left failed)
       Perform call effect -> mempty <$ carryOut cluster (deadlineBegan (callDeadline call)) effect
       Expire call unsent sent -> do
         cancelled <- changePhase call Unsent Cancelled
         mempty <$ conclude engine call (Left (if cancelled then unsent else sent))
 
-    leave uncovered number call target = do
+    leave number call target = do
       void (changePhase call Sent Unsent)
-      unlessUncovered uncovered (slotOf target) (destinationFor cluster (callFacts call) target) >>= \case
+      destinationIn cluster snapshot (callFacts call) target >>= \case
         Just resendDestination -> do
           let resend = Resend {resendRetry = number, resendCall = call, resendDestination, resendAsking = needsAsking target}
           maybe (pure ([], [resend])) (handOver resend) (callTurn call)
@@ -464,7 +480,8 @@ submit engine resend = do
   wanted <- isWanted call (resendDestination resend)
   when wanted $ do
     asking <- askingFor (resendAsking resend)
-    submitCall (resendDestination resend) asking call (arrived engine resend)
+    held <- readIORef (callHolds call)
+    submitCall (maybe GoesOn GoesOnFor held) (resendDestination resend) asking call (arrived engine resend)
   releaseHeld engine call
   where
     call = resendCall resend
@@ -486,15 +503,15 @@ askingFor :: Bool -> IO [(Request, ResponseSlot)]
 askingFor asks = sequence [(,) (request ["ASKING"]) <$> newResponseSlot | asks]
 
 -- | Submits a command with the requests ahead of it. The action gets the outcome.
-submitCall :: Destination -> [(Request, ResponseSlot)] -> Call -> (Outcome -> IO ()) -> IO ()
-submitCall destination ahead call act = do
+submitCall :: Submitter -> Destination -> [(Request, ResponseSlot)] -> Call -> (Outcome -> IO ()) -> IO ()
+submitCall submitter destination ahead call act = do
   queue <- traverse (\each -> (,) each <$> newResponseSlot) (callQueue call)
   slot <- newTellingSlot (resultOfQueue queue >=> act)
   now <- coarseNanos
   let deadline = attemptDeadline destination (isNamed (callTarget call)) now (callDeadline call)
   case ahead <> queue of
-    [] -> submitToNodeSlot (destinationPool destination) deadline (callRequest call) slot
-    run -> submitRunToNode (destinationPool destination) deadline (run <> [(callRequest call, slot)])
+    [] -> submitAs submitter (destinationPool destination) deadline (callRequest call) slot
+    run -> submitRunToNode submitter (destinationPool destination) deadline (run <> [(callRequest call, slot)])
 
 -- | The outcome of EXEC, given MULTI and the queued commands with their slots, all of which
 -- are filled before EXEC's.

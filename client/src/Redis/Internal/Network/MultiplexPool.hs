@@ -18,9 +18,11 @@ module Redis.Internal.Network.MultiplexPool
     submitToNodeAsync,
     submitToNodeSlot,
     Submitter (..),
+    submitAs,
     submitWaiting,
     submitRunToNode,
     connectNode,
+    isConnected,
     usualDeadline,
 
     -- * Connections
@@ -140,6 +142,8 @@ data Submitter
   | -- | It goes on. Its commands are counted, and after a failed attempt it does not wait for a
     -- connection.
     GoesOn
+  | -- | A thread of the library, for a thread that goes on: as if that one had submitted the command.
+    GoesOnFor OrderKey
   deriving stock (Eq)
 
 -- | Submits a command and waits for its outcome, until the deadline.
@@ -177,9 +181,9 @@ submitAs submitter pool deadline encoded slot =
 {-# INLINE submitAs #-}
 
 -- | Submits requests, each with its slot, with nothing in between. Blocks like 'submitToNodeAsync'.
-submitRunToNode :: MultiplexPool -> Deadline -> [(Request, ResponseSlot)] -> IO ()
-submitRunToNode pool deadline run =
-  withMux GoesOn pool deadline (\failure -> mapM_ (\(_, slot) -> fillSlot slot (deadlineBegan deadline) (Failure failure)) run) $ \mux key ->
+submitRunToNode :: Submitter -> MultiplexPool -> Deadline -> [(Request, ResponseSlot)] -> IO ()
+submitRunToNode submitter pool deadline run =
+  withMux submitter pool deadline (\failure -> mapM_ (\(_, slot) -> fillSlot slot (deadlineBegan deadline) (Failure failure)) run) $ \mux key ->
     submitRunTo mux Terms {termsOrderKey = key, termsDeadline = deadline} run
 
 -- | The deadline of a command that begins now and has no time limit of its own.
@@ -191,6 +195,15 @@ usualDeadline pool = deadlineAfter (commandLimit (setupConfig (poolSetup pool)))
 connectNode :: MultiplexPool -> IO (Either Error ())
 connectNode pool = withMux Waits pool noDeadline (pure . Left) (\_ _ -> pure (Right ()))
 
+-- | Whether a command that the calling thread submits without waiting has an open connection: its own, or one on which it may
+-- have commands in flight. Never blocks.
+isConnected :: MultiplexPool -> IO Bool
+isConnected pool = do
+  (mine, key) <- homeOf pool GoesOn
+  elsewhere <- anyElsewhere pool mine key
+  open <- readIORef (indexArray (poolCells pool) mine) >>= maybe (pure False) isOpen
+  pure (elsewhere || open)
+
 -- | A connection and the key under which the thread's commands are counted on it, or why there is none.
 data Found
   = Found Multiplexer OrderKey
@@ -199,39 +212,37 @@ data Found
 -- | Runs an action with the calling thread's multiplexer and the key under which the thread's commands are counted
 -- on it, or with the reason why there is none. Blocks like 'submitToNodeAsync'.
 withMux :: Submitter -> MultiplexPool -> Deadline -> (Error -> IO a) -> (Multiplexer -> OrderKey -> IO a) -> IO a
-withMux submitter pool !deadline failed use = do
-  sole <- if sizeofArray (poolCells pool) == 1 then readIORef (indexArray (poolCells pool) 0) else pure Nothing
-  case sole of
-    Just mux -> do
-      open <- isOpen mux
-      if open then use mux noOrderKey else anyOther
-    Nothing -> anyOther
-  where
-    anyOther =
+withMux submitter pool !deadline failed use =
+  soleOpen >>= \case
+    Just mux -> use mux noOrderKey
+    Nothing ->
       muxOf submitter pool deadline >>= \case
         Found mux key -> use mux key
         Missing failure -> failed failure
+  where
+    soleOpen
+      | sizeofArray (poolCells pool) == 1 =
+        readIORef (indexArray (poolCells pool) 0) >>= \case
+          sole@(Just mux) -> isOpen mux >>= \open -> pure (if open then sole else Nothing)
+          Nothing -> pure Nothing
+      | otherwise = pure Nothing
 -- Inlined, so that nothing is allocated for a pool with one open connection.
 {-# INLINE withMux #-}
 
 -- | The calling thread's multiplexer, whatever connections the pool has. Blocks like 'submitToNodeAsync'.
 muxOf :: Submitter -> MultiplexPool -> Deadline -> IO Found
 muxOf submitter pool !deadline
-  | count == 1 = connected 0 noOrderKey
+  | sizeofArray (poolCells pool) == 1 = connected 0 noOrderKey
   | otherwise = do
-    thread <- myThreadId
-    (capability, _) <- threadCapability thread
-    let key = orderKeyOf thread
-        mine = homeCell pool capability key
-        counted = if submitter == GoesOn then key else noOrderKey
+    (mine, key) <- homeOf pool submitter
+    let counted = if submitter == Waits then noOrderKey else key
     elsewhere <- anyElsewhere pool mine key
     if not elsewhere
       then atCell mine counted
       else case submitter of
         Waits -> stayWith pool mine key >>= (`atCell` counted)
-        GoesOn -> settleOrder pool mine key deadline >>= either (pure . Missing) (`atCell` counted)
+        _ -> settleOrder pool mine key deadline >>= either (pure . Missing) (`atCell` counted)
   where
-    count = sizeofArray (poolCells pool)
     atCell index key =
       readIORef (indexArray (poolCells pool) index) >>= \case
         Just mux -> do
@@ -239,6 +250,16 @@ muxOf submitter pool !deadline
           if open then pure (Found mux key) else connected index key
         Nothing -> connected index key
     connected index key = either Missing (`Found` key) <$> openCell submitter pool deadline index
+
+-- | The submitter's cell, and the number of the thread whose commands it submits.
+homeOf :: MultiplexPool -> Submitter -> IO (Int, OrderKey)
+homeOf pool submitter = do
+  thread <- myThreadId
+  (capability, _) <- threadCapability thread
+  let key = case submitter of
+        GoesOnFor other -> other
+        _ -> orderKeyOf thread
+  pure (homeCell pool capability key, key)
 
 -- | The cell of a thread on this capability. A capability has every n-th cell, for n capabilities; if those are several,
 -- its threads share them by their numbers. \(O(1)\).
@@ -312,7 +333,7 @@ openCell submitter pool !deadline index = join . mask_ . modifyMVar (poolState p
   now <- coarseNanos
   closed <- readTVarIO (poolClosed pool)
   let await attempt = case failing (stateReconnect state) of
-        Just cause | submitter == GoesOn -> pure (notSent cause)
+        Just cause | submitter /= Waits -> pure (notSent cause)
         _ -> awaitResult attempt
   case (present, stateAttempt state) of
     (Just mux, _) | open -> pure (state, pure (Right mux))

@@ -37,6 +37,7 @@ import Data.Maybe (fromMaybe, isJust, isNothing)
 import Data.Primitive.Array (Array, arrayFromList)
 import Data.Set qualified as Set
 import Data.Traversable (for)
+import Data.Unique (Unique, newUnique)
 import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Config
@@ -96,6 +97,8 @@ data ClusterClient = ClusterClient
 -- | The published map, with the nodes of its shards looked up.
 data Snapshot = Snapshot
   { snapshotMap :: SlotMap,
+    -- | Tells this snapshot from all others.
+    snapshotName :: Unique,
     -- | Shards at the positions of 'slotShardIndex'.
     snapshotShards :: Array ShardNodes,
     -- | The only shard, if one serves every slot: then no slot need be computed.
@@ -154,7 +157,8 @@ makeClusterClient clusterSetup clusterSentinelSetup clusterOnMap = fixIO $ \clus
         | isJust clusterReads = clusterSetup {setupOnPush = watched, setupOnAnswers = hasAnswered}
         | otherwise = clusterSetup
   clusterMail <- newTBQueueIO mailboxSize
-  clusterSnapshot <- newIORef Snapshot {snapshotMap = emptySlotMap, snapshotShards = arrayFromList [], snapshotOnly = Nothing}
+  snapshotName <- newUnique
+  clusterSnapshot <- newIORef Snapshot {snapshotMap = emptySlotMap, snapshotName, snapshotShards = arrayFromList [], snapshotOnly = Nothing}
   clusterNews <- newTVarIO 0
   clusterReasons <- newIORef (0, [])
   clusterHealth <- newIORef Map.empty
@@ -423,11 +427,14 @@ publish cluster slotMap = snapshotOf cluster slotMap >>= traverse_ (writeIORef (
 
 -- | The map with its nodes. 'Nothing' once the client is closed.
 snapshotOf :: ClusterClient -> SlotMap -> IO (Maybe Snapshot)
-snapshotOf cluster snapshotMap = either (const Nothing) (Just . withShards) . sequence <$> traverse shardNodes (slotMapShards snapshotMap)
+snapshotOf cluster snapshotMap = do
+  snapshotName <- newUnique
+  either (const Nothing) (Just . withShards snapshotName) . sequence <$> traverse shardNodes (slotMapShards snapshotMap)
   where
-    withShards shards =
+    withShards snapshotName shards =
       Snapshot
         { snapshotMap,
+          snapshotName,
           snapshotShards = arrayFromList shards,
           snapshotOnly = case shards of
             [shard] | not (isClustered cluster) || isNothing (slotMapUncovered snapshotMap) -> Just shard

@@ -13,8 +13,7 @@
 -- > (new)        the same, others of its slot seeking   Seeking
 -- > Resting      Tick, when it is due      Leaving          Send
 -- > Leaving      Unplaced                  Seeking
--- > Seeking      News                      Leaving, last search   Send
--- > Leaving, last search   Unplaced          as Failed
+-- > Seeking      News                      Leaving          Send
 -- > Leaving      Failed                    as 'decide' says: Resting, Leaving or the end
 -- > Leaving      Answered                  the end
 -- > Resting      Tick, time over           the end          Finish
@@ -26,9 +25,8 @@
 --
 -- An event about a retry that has ended changes nothing: the event came too late.
 --
--- Commands for one slot keep their order: in the queue, a later one waits behind those that seek a node.
--- 'UncoveredSlots' does the same while the commands of one batch are placed in turn: another thread may
--- learn of a node between two look-ups.
+-- Commands for one slot keep their order: in the queue, a later one waits behind those that seek a node. The driver looks
+-- all commands of a step up in one snapshot of the map: another thread may learn of a node between two look-ups.
 module Redis.Internal.Routing.RetryQueue
   ( RetryQueue,
     newRetryQueue,
@@ -40,19 +38,13 @@ module Redis.Internal.Routing.RetryQueue
     Event (..),
     Action (..),
     step,
-    UncoveredSlots,
-    newUncoveredSlots,
-    unlessUncovered,
   )
 where
 
-import Control.Monad (when)
 import Data.Bifunctor (first)
-import Data.IORef
 import Data.IntMap.Strict (IntMap)
 import Data.IntMap.Strict qualified as IntMap
 import Data.List qualified as List
-import Data.Maybe (isNothing)
 import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Error
@@ -100,11 +92,11 @@ data RetryStage
   | -- | Until this time. Has the failure that counts if there is no news by then.
     Seeking Nanos Target FailedAttempt
 
--- | Whether this is the last time that a node is looked for.
+-- | Whether the command has sought a node before.
 data Search
   = FirstSearch
-  | -- | Has the failure that counts if the time is over before a node is found.
-    LastSearch FailedAttempt
+  | -- | Until when it may seek one, and the failure that counts if the time is over before one is found.
+    SearchAgain Nanos FailedAttempt
 
 data Event a
   = -- | A command failed, with this decision.
@@ -165,17 +157,21 @@ step now event queue = case event of
   Failed number failure -> withRetry number $ \queued -> judge now number (queuedRetry queued) failure queue
   Answered number -> (forget number queue, [])
   Unplaced number failure -> withRetry number $ \queued -> case queuedStage queued of
-    Leaving target FirstSearch
+    Leaving target search
       | not (retryQueueStopped queue) ->
-        (place number (seeking (queuedRetry queued) target failure) queue, [])
+        (place number (seekingUntil (endOf (queuedRetry queued) search) (queuedRetry queued) target failure) queue, [])
     _ -> judge now number (queuedRetry queued) failure queue
   News -> foldRetries (Set.toAscList (retryQueueSeekers queue)) $ \number queued current -> case queuedStage queued of
-    Seeking _ target failure -> leave (LastSearch failure) number (queuedRetry queued) target current
+    Seeking end target failure -> leave (SearchAgain end failure) number (queuedRetry queued) target current
     _ -> (current, [])
   Tick -> foldRetries (map snd (Set.toAscList (dueBy now))) (due now)
   Stop -> first (\current -> current {retryQueueStopped = True}) (foldRetries (IntMap.keys (retryQueueStates queue)) stopped)
   where
-    seeking fresh target failure = QueuedRetry {queuedRetry = fresh, queuedStage = Seeking (searchEnd fresh) target failure}
+    seeking fresh = seekingUntil (searchEnd fresh) fresh
+    seekingUntil end fresh target failure = QueuedRetry {queuedRetry = fresh, queuedStage = Seeking end target failure}
+    endOf fresh = \case
+      FirstSearch -> searchEnd fresh
+      SearchAgain end _ -> end
     searchEnd fresh = min (deadlineAt (retryDeadline fresh)) (deadlineAt (deadlineAfter (retrySearch fresh) now))
 
     behindSeekers fresh = maybe False ((`IntMap.member` retryQueueSlots queue) . slotNumber) (retrySlot fresh)
@@ -202,7 +198,7 @@ due now number QueuedRetry {queuedRetry, queuedStage} queue = case queuedStage o
     overdue = deadlineAt (retryDeadline queuedRetry) <= now
     unsent = \case
       FirstSearch -> late NotSent
-      LastSearch failure -> ends (failedError failure)
+      SearchAgain _ failure -> ends (failedError failure)
     late delivery = ends (overAt delivery (soFarTrail (retrySoFar queuedRetry)))
     ends = concluding (retryFacts queuedRetry) (retrySoFar queuedRetry)
     -- A command that was not sent ends with the errors of the nodes that it was waiting for.
@@ -290,21 +286,3 @@ wakeOf QueuedRetry {queuedRetry, queuedStage} = case queuedStage of
   where
     over = deadlineAt (retryDeadline queuedRetry)
     unlessNever at = if at == never then Nothing else Just at
-
-newtype UncoveredSlots = UncoveredSlots (IORef (Set Slot))
-
-newUncoveredSlots :: IO UncoveredSlots
-newUncoveredSlots = UncoveredSlots <$> newIORef Set.empty
-
--- | Looks up the place of a command of this slot: nothing if an earlier command of the slot
--- found nothing. Commands without a slot have no order. \(O(\log n)\) in the uncovered slots.
-unlessUncovered :: UncoveredSlots -> Maybe Slot -> IO (Maybe place) -> IO (Maybe place)
-unlessUncovered (UncoveredSlots uncovered) target look = case target of
-  Nothing -> look
-  Just slot -> do
-    before <- readIORef uncovered
-    if Set.member slot before
-      then pure Nothing
-      else do
-        found <- look
-        found <$ when (isNothing found) (writeIORef uncovered (Set.insert slot before))

@@ -6,6 +6,7 @@ module Redis.Internal.Routing.Router
   ( destinationTakenFor,
     destinationOf,
     destinationFor,
+    destinationIn,
     destinationEventually,
     nobodyFor,
     missedNode,
@@ -72,6 +73,7 @@ destinationFor cluster facts target = do
   snapshot <- readIORef (clusterSnapshot cluster)
   destinationIn cluster snapshot facts target
 
+-- | Like 'destinationFor', by this snapshot of the map.
 destinationIn :: ClusterClient -> Snapshot -> Facts -> Target -> IO (Maybe Destination)
 destinationIn cluster snapshot facts target = do
   found <- case target of

@@ -39,14 +39,23 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
     let (halted, actions) = step (worldNow world) Stop (worldMachine world)
      in (retryQueueIsOver halted, length actions) === (True, 0)
 
-  it "waits for news once, looks again, and then asks the policy" $ do
+  it "looks for a node with each piece of news, until its time is over" $ do
     let (entered, first) = step 0 (EnterUnplaced (newCase 1 writeFacts) nowhere) newRetryQueue
         (seeking, none) = step 1 (Unplaced 0 nowhere) entered
         (looking, again) = step 2 News seeking
-        (resting, late) = step 3 (Unplaced 0 nowhere) looking
-    map sends [first, none, again, late] `shouldBe` [[1], [], [1], []]
-    map retryQueueSeeking [entered, seeking, looking, resting] `shouldBe` [False, True, False, False]
-    retryQueueWake resting `shouldSatisfy` maybe False (> 3)
+        (still, nothing) = step 3 (Unplaced 0 nowhere) looking
+        (_, third) = step 4 News still
+        (_, actions) = step (nanosFromSeconds timeLimit) Tick still
+    map sends [first, none, again, nothing, third] `shouldBe` [[1], [], [1], [], [1]]
+    map retryQueueSeeking [entered, seeking, looking, still] `shouldBe` [False, True, False, True]
+    [failed | Finish _ failed <- actions] `shouldBe` [failedError nowhere]
+
+  it "keeps commands for one slot in order when news brought no node for the first of them" $ do
+    let (seeking, _) = step 1 (Unplaced 0 nowhere) (fst (step 0 (EnterUnplaced (newCase 3 writeFacts) nowhere) newRetryQueue))
+        (still, _) = step 3 (Unplaced 0 nowhere) (fst (step 2 News seeking))
+        (behind, sent) = step 4 (EnterUnplaced (newCase 6 writeFacts) nowhere) still
+        (_, news) = step 5 News behind
+    map sends [sent, news] `shouldBe` [[], [3, 6]]
 
   it "keeps commands for one slot in order that wait for news, and does not keep those for others" $ do
     let enter number = fst . step 0 (EnterUnplaced (newCase number writeFacts) nowhere)
