@@ -356,6 +356,26 @@ spec = do
       readTVarIO interrupted `shouldReturn` 1
       next <- newEmptyMVar
       stopping client settings {workerUntil = retry} (putMVar next . entryDeliveries) (within 20 (takeMVar next)) `shouldReturn` 1
+    it "hands back nothing that another worker has taken over meanwhile, and lets none of it rest" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [0, 1]
+      begun <- newTVarIO (0 :: Int)
+      failing <- newEmptyMVar
+      failed <- newEmptyMVar
+      let report = \case
+            HandlerFailed {} -> putMVar failed ()
+            _ -> pure ()
+          settings = countingWorker {workerConcurrency = 2, workerClaimAfter = seconds 60, workerGrace = milliseconds 100, workerReport = report}
+          handler entry = do
+            atomically (modifyTVar' begun (+ 1))
+            if numberOf entry == 0 then forgetful else takeMVar failing >> throwIO (userError "too late")
+      stopping client settings handler $ do
+        eventuallyReturns 20 2 (readTVarIO begun)
+        ids <- map Redis.pendingEntryId <$> run client (Redis.xpendingRange "numbers" "counters" 10)
+        forM_ ids $ \one -> run client (Redis.xclaim "numbers" (Redis.Consumer "counters" "other") mempty (one :| []))
+        putMVar failing ()
+        takeMVar failed
+      held <- run client (Redis.xpendingRange "numbers" "counters" 10)
+      [(Redis.pendingEntryConsumer one, Redis.pendingEntryDeliveries one) | one <- held] `shouldBe` [("other", 2), ("other", 2)]
     it "hands back what it has when its thread is cancelled" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [0]
       begun <- newEmptyMVar

@@ -192,10 +192,29 @@ takeOver place stream wanted = do
       fmap (map (again pendingEntryDeliveries)) <$> tryPipelined (Redis.xclaim stream (consumer place) idle (pendingEntryId :| []))
     again deliveries entry = (fresh stream entry) {entryDeliveries = deliveries + 1}
 
--- | Reports to the server that these entries are still in hand.
+-- | Reports to the server that these entries are still in hand, as far as no other worker has taken them over.
 sayInHand :: Place -> ByteString -> NonEmpty StreamId -> IO ()
-sayInHand place stream ids =
-  void (run (placeClient place) (idempotent (Redis.xclaimJustid stream (consumer place) mempty ids)))
+sayInHand place stream ids = run (placeClient place) (idempotent (claimOwn place stream (placeConsumer place) [] ids))
+
+-- | Gives entries to a consumer, with options of XCLAIM; but none that this worker does not have any more. One script looks and gives: a
+-- worker that was frozen does not know who has its entries now.
+claimOwn :: Place -> ByteString -> ByteString -> [ByteString] -> NonEmpty StreamId -> Command ()
+claimOwn place stream owner options ids =
+  evalScript claimScript [stream] ([group place, placeConsumer place, owner, number (length options)] <> options <> map idWord (NonEmpty.toList ids)) `decodedBy` Decode.ignored
+
+claimScript :: Script
+claimScript =
+  script
+    "local first = 5 + ARGV[4]\n\
+    \for at = first, #ARGV do\n\
+    \  if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[at], ARGV[at], 1, ARGV[2]) > 0 then\n\
+    \    redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[3], 0, ARGV[at], 'JUSTID', unpack(ARGV, 5, first - 1))\n\
+    \  end\n\
+    \end\n\
+    \return 1"
+
+idWord :: StreamId -> ByteString
+idWord entry = number (streamIdMilliseconds entry) <> "-" <> number (streamIdSequence entry)
 
 -- | Acknowledges an entry.
 acknowledge :: Place -> Entry -> IO ()
@@ -211,19 +230,15 @@ acknowledge place@Place {placeClient, placeDeletion} Entry {entryStream, entryId
 -- over.
 rest :: Place -> Entry -> IO ()
 rest place Entry {entryStream, entryId} =
-  void (run (placeClient place) (idempotent (Redis.xclaimJustid entryStream (Redis.Consumer (group place) resting) mempty (entryId :| []))))
+  run (placeClient place) (idempotent (claimOwn place entryStream resting [] (entryId :| [])))
 
 -- | Hands back an entry whose handler was interrupted: others may take it at once, and this
 -- delivery does not count.
 handBack :: Place -> Entry -> IO ()
 handBack place Entry {entryStream, entryId, entryDeliveries} =
-  void (run (placeClient place) (timeLimit (seconds 1) (Redis.xclaimJustidWith options entryStream (consumer place) mempty (entryId :| []))))
+  run (placeClient place) (timeLimit (seconds 1) (claimOwn place entryStream (placeConsumer place) options (entryId :| [])))
   where
-    options =
-      Redis.xclaimDefaults
-        { Redis.xclaimIdle = Just (Redis.ClaimIdleFor (workerClaimAfter (placeSettings place))),
-          Redis.xclaimRetrycount = Just (entryDeliveries - 1)
-        }
+    options = ["IDLE", number (inMilliseconds (workerClaimAfter (placeSettings place))), "RETRYCOUNT", number (entryDeliveries - 1)]
 
 -- | The fields of an entry, if it is still in the stream.
 readEntry :: Place -> ByteString -> StreamId -> IO (Maybe [(ByteString, ByteString)])
@@ -257,14 +272,13 @@ bury place@Place {placeClient, placeSettings, placeConsumer, placeDeletion} Lett
         :| [ ("dead:deliveries", Char8.pack (show entryDeliveries)),
              ("dead:stream", entryStream),
              ("dead:group", group place),
-             ("dead:id", idWord),
+             ("dead:id", idWord entryId),
              ("dead:worker", placeConsumer)
            ]
     settle deletion = evalScript buryScript [entryStream, dead] (arguments deletion <> concat [[name, content] | (name, content) <- NonEmpty.toList facts]) `decodedBy` Decode.boolean
-    idWord = number (streamIdMilliseconds entryId) <> "-" <> number (streamIdSequence entryId)
     arguments deletion =
       [ group place,
-        idWord,
+        idWord entryId,
         maybe "" number (workerDeadLimit placeSettings),
         case deletion of
           Kept -> ""
