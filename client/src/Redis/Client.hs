@@ -225,8 +225,9 @@ tryRun (Client core) command = case hookCommand (configHooks (coreConfig core)) 
     trace <- beginTrace core hook (oneCommand (commandArguments command))
     executeTraced trace command
 
--- | Submits a command without waiting for its reply. Blocks only while its connection is opened or its
--- queue is full (at most the command timeout). Never throws an 'Error': 'awaitReply' does.
+-- | Submits a command without waiting for its reply. Blocks only while its connection is opened, its
+-- queue is full, or as many commands of the thread wait for a node to be known as the queue holds (at most the command timeout).
+-- Never throws an 'Error': 'awaitReply' does.
 --
 -- The commands that one thread submits to one node run in that order, as long as the node takes each
 -- of them at the first attempt: a command that is redirected or retried runs later. Redirects and

@@ -1,6 +1,7 @@
 -- | Transactions at nodes whose replies a real node does not send on demand.
 module TransactionSpec (spec) where
 
+import Control.Concurrent (threadDelay)
 import Control.Concurrent.Async (replicateConcurrently_, withAsync)
 import Control.Concurrent.STM
 import Control.Exception (try)
@@ -11,6 +12,7 @@ import Data.Either (fromLeft)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import FakeNode
+import GHC.Clock (getMonotonicTime)
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.TestKit.Command (Reply (..))
@@ -162,6 +164,20 @@ spec = describe "a transaction" $ do
         failed <- tryRunTransactionIf client (ExecIfPresent key :| []) (queued (idempotent (Redis.incr key))) >>= expectError
         errorDelivery failed `shouldBe` MaybeExecuted
         countHeard node ["EXEC"] `shouldReturn` 1
+
+    it "has one time limit, which includes the question" $
+      limited . settled . withFakeNode $ \node -> do
+        serve <- comparing (-1) (pure True)
+        setScript node $ \connection words' -> case words' of
+          "COMMAND" : _ -> threadDelay 700000 *> serve connection words'
+          "EXEC" : _ -> pure (Just Silence)
+          _ -> serve connection words'
+        withClient (setCommandTimeout (Just (seconds 1)) (clusterOf [fakeEndpoint node])) $ \client -> do
+          begun <- getMonotonicTime
+          _ <- tryRunTransactionIf client (ExecIfPresent key :| []) visit >>= expectError
+          ended <- getMonotonicTime
+          countHeard node ["EXEC"] `shouldReturn` 1
+          ended - begun `shouldSatisfy` (< 1.5)
 
     it "goes where their keys are, which must share the slot of the others" $
       limited . settled . withTwo $ \a b client -> do

@@ -18,7 +18,8 @@ import Redis.Commands qualified as Redis
 import Redis.Metrics (SubscriptionGauges (..), clientSnapshot, snapshotSubscriptions)
 import Redis.PublishAudit
 import Redis.Subscription
-import Redis.TestKit.Command (Reply (Number))
+import Redis.TestKit.Command (Protocol (Resp2), Reply (..), encodeReply)
+import Redis.TestKit.Listener (AndThen (GoOn), listenerPort, sayTo, withListener)
 import Redis.TestKit.Proxy (Direction (..), Ending (..), Proxy)
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (Server, ServerOptions (..), serverDefaults, withServer)
@@ -168,6 +169,39 @@ spec = do
             numbers 100 slow `shouldReturn` map Right [1 .. 100]
             nextEvent slow `shouldThrow` (== SubscriberTooSlow 100)
             eventually 5 "it does not count any more" $ (== SubscriptionGauges 0 0 0) . snapshotSubscriptions <$> clientSnapshot client
+
+    it "ends the subscription behind the questions that the same read has made necessary" $ do
+      questions <- newTVarIO []
+      go <- newTVarIO False
+      let confirmed what name = encodeReply Resp2 (List [Text what, Text name, Number 1])
+          message name = encodeReply Resp2 (List [Text "message", Text name, Text "1"])
+          answer _ caller words' = do
+            atomically (modifyTVar' questions (words' :))
+            case words' of
+              ["SUBSCRIBE", name] -> sayTo caller (confirmed "subscribe" name)
+              -- In one piece: the end of one channel, and more messages of the other than its queue holds.
+              ["UNSUBSCRIBE", "x"] -> do
+                atomically (readTVar go >>= check)
+                sayTo caller (confirmed "unsubscribe" "x" <> mconcat (replicate 3 (message "y")))
+              ["UNSUBSCRIBE", name] -> sayTo caller (confirmed "unsubscribe" name)
+              ["PING"] -> sayTo caller (encodeReply Resp2 (List [Text "pong", Text ""]))
+              _ -> sayTo caller (encodeReply Resp2 (Status "OK"))
+            pure GoOn
+      withListener "127.0.0.1" answer $ \listener ->
+        withClient (setProtocol OnlyResp2 (standaloneConfig "127.0.0.1" (fromIntegral (listenerPort listener)))) $ \client ->
+          withSubscriptionOf subscriptionDefaults {subscriptionQueue = 2, subscriptionWhenFull = EndWhenFull} client (channel "y") $ \slow ->
+            withSubscription client (channel "x") $ \other -> do
+              unsubscribe other (channel "x")
+              eventually 5 "it is asked" $ elem ["UNSUBSCRIBE", "x"] <$> readTVarIO questions
+              again <- async (subscribe other (channel "x"))
+              awaitWaiting again
+              atomically (writeTVar go True)
+              wait again
+              eventually 5 "the other is ended" $ elem ["UNSUBSCRIBE", "y"] <$> readTVarIO questions
+              take 2 . filter ((`elem` [["SUBSCRIBE"], ["UNSUBSCRIBE"]]) . take 1) <$> readTVarIO questions
+                `shouldReturn` [["UNSUBSCRIBE", "y"], ["SUBSCRIBE", "x"]]
+              replicateM_ 2 (nextEvent slow)
+              nextEvent slow `shouldThrow` (== SubscriberTooSlow 2)
 
     it "of one that presses back for too long makes the server hang up: a gap" $
       withServer serverDefaults {optionsConfig = ["client-output-buffer-limit pubsub 1mb 0 0"]} $ \server ->

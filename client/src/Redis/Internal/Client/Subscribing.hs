@@ -28,7 +28,8 @@
 -- gap begins at the last moment before which everything published has certainly come: when the last
 -- answered question was sent on the pub/sub connection. At the time of the last bytes, messages published
 -- by then may have been on their way still. That is why a pub/sub connection is probed even while
--- messages come. Nodes of a cluster forward messages to each other, so there the gap begins a while before that. A topic that is moved because of the map owes more: its old node may have been the wrong
+-- messages come. Nodes of a cluster forward messages to each other, so there the gap begins a while
+-- before that. A topic that is moved because of the map owes more: its old node may have been the wrong
 -- one for as long as the map in use may be old, the horizon.
 module Redis.Internal.Client.Subscribing
   ( -- * Steps
@@ -118,7 +119,7 @@ data Settings = Settings
     settingsBeat :: Nanos,
     -- | The greatest age of a slot map that is in use.
     settingsHorizon :: Nanos,
-    -- | How long a message of an ordinary channel may take from one node of a cluster to another.
+    -- | How long a message may take from one node of a cluster to another.
     settingsForwarding :: Nanos,
     -- | How long the other nodes may need to learn that a node has become a replica.
     settingsDemotion :: Nanos,
