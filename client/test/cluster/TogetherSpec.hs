@@ -75,23 +75,18 @@ spec = describe "many commands together" $ do
             other -> expectationFailure (show other)
 
   it "hold up nobody who comes after them once they have ended" $
-    limited . settled . withFakeNode $ \a -> do
-      answering <- newTVarIO True
-      setView a (shardsView [shard [(1, 16383)] a])
-      setScript a $ \_ words' -> Nothing <$ when (take 1 words' == ["GET"]) (atomically (readTVar answering >>= check))
-      withClient (setLimits limitsDefaults {limitInFlight = 1} (clusterOf [fakeEndpoint a])) $ \client -> do
-        _ <- run client (Redis.get served)
-        ended <- submit client (timeLimit (seconds 0.2) (Redis.get lacking)) >>= tryAwaitReply
-        either clusterReason (const Nothing) ended `shouldBe` Just (UncoveredSlot 0)
-        atomically (writeTVar answering False)
-        first <- submit client (Redis.get served)
-        -- The caller itself waits for room, as it does if no command is ahead of it.
-        second <- async (submit client (Redis.get served))
-        eventually 5 "it waits" $ (== 1) <$> callersWaiting client
-        isNothing <$> poll second `shouldReturn` True
-        atomically (writeTVar answering True)
-        _ <- awaitReply first
-        wait second >>= awaitReply >>= (`shouldSatisfy` (/= Nothing))
+    answeringWhen 1 $ \answering client -> do
+      ended <- submit client (timeLimit (seconds 0.2) (Redis.get lacking)) >>= tryAwaitReply
+      either clusterReason (const Nothing) ended `shouldBe` Just (UncoveredSlot 0)
+      atomically (writeTVar answering False)
+      first <- submit client (Redis.get served)
+      -- The caller itself waits for room, as it does if no command is ahead of it.
+      second <- async (submit client (Redis.get served))
+      eventually 5 "it waits" $ (== 1) <$> callersWaiting client
+      isNothing <$> poll second `shouldReturn` True
+      atomically (writeTVar answering True)
+      _ <- awaitReply first
+      wait second >>= awaitReply >>= (`shouldSatisfy` (/= Nothing))
 
   it "are served when the slot is, in the order in which they were submitted" $
     limited . settled . withFakeNode $ \a -> do
@@ -177,26 +172,30 @@ spec = describe "many commands together" $ do
         map (drop 2) . writes <$> heard a `shouldReturn` [[Char8.pack (show n)] | n <- [1 :: Int .. 500]]
 
   it "of which one waits for a node hold back those that its thread submits later, and nobody else's" $
-    limited . settled . withFakeNode $ \a -> do
+    answeringWhen 3 $ \answering client -> do
+      atomically (writeTVar answering False)
+      full <- replicateM 3 (submit client (Redis.get served))
+      waiting <- submit client (Redis.get lacking)
+      -- Behind the one that waits, so the thread does not wait for room itself.
+      behind <- within 1 (replicateM 2 (submit client (Redis.get served)))
+      eventually 5 "the queue is full" $ (== 1) <$> callersWaiting client
+      other <- async (submit client (Redis.get served))
+      eventually 5 "the other thread waits for room itself" $ (== 2) <$> callersWaiting client
+      isNothing <$> poll other `shouldReturn` True
+      atomically (writeTVar answering True)
+      mapM_ awaitReply (full <> behind)
+      wait other >>= awaitReply >>= (`shouldSatisfy` (/= Nothing))
+      tryAwaitReply waiting >>= (`shouldSatisfy` either (const True) (const False))
+  where
+    -- A node that answers GET when the variable allows, and a client with so much room and an open connection.
+    answeringWhen :: Int -> (TVar Bool -> Client -> IO ()) -> IO ()
+    answeringWhen room action = limited . settled . withFakeNode $ \a -> do
       answering <- newTVarIO True
       setView a (shardsView [shard [(1, 16383)] a])
       setScript a $ \_ words' -> Nothing <$ when (take 1 words' == ["GET"]) (atomically (readTVar answering >>= check))
-      withClient (setLimits limitsDefaults {limitInFlight = 3} (clusterOf [fakeEndpoint a])) $ \client -> do
-        _ <- run client (Redis.get served)
-        atomically (writeTVar answering False)
-        full <- replicateM 3 (submit client (Redis.get served))
-        waiting <- submit client (Redis.get lacking)
-        -- Behind the one that waits, so the thread does not wait for room itself.
-        behind <- within 1 (replicateM 2 (submit client (Redis.get served)))
-        eventually 5 "the queue is full" $ (== 1) <$> callersWaiting client
-        other <- async (submit client (Redis.get served))
-        eventually 5 "the other thread waits for room itself" $ (== 2) <$> callersWaiting client
-        isNothing <$> poll other `shouldReturn` True
-        atomically (writeTVar answering True)
-        mapM_ awaitReply (full <> behind)
-        wait other >>= awaitReply >>= (`shouldSatisfy` (/= Nothing))
-        tryAwaitReply waiting >>= (`shouldSatisfy` either (const True) (const False))
-  where
+      withClient (setLimits limitsDefaults {limitInFlight = room} (clusterOf [fakeEndpoint a])) $ \client ->
+        run client (Redis.get served) *> action answering client
+
     lacking = keyIn "lacking" (== 0)
     served = keyIn "served" (> 8192)
     tryEach client = runPipeline client . traverse tryPipelined

@@ -93,6 +93,18 @@ spec = describe "subscribing" $ do
           pubSubsFor (worldState moving) (Channel "a") `shouldSatisfy` all (`notElem` homes)
           [name | Missed 1 name since <- worldTold moving, since < worldNow hearing] `shouldContain` [Channel "a"]
 
+  Hspec.it "lets out nothing older than was heard elsewhere, when a node answers that the topic had left and that it came back to" $
+    let name = ShardChannel "s"
+        old = worldOwner hearing
+        new = TcpEndpoint "n2" 1
+        at node act world = foldl' (\w number -> maybe w (\conn -> act number conn w) (Map.lookup number (worldConns w))) world [number | (number, conn) <- Map.toList (worldConns world), connLine conn == PubSubConnection node ForMessages]
+        opening world = foldl' (\w (pubSub, number) -> opened True pubSub number w) world (worldOpening world)
+        -- The new node subscribes, publishes and ends, and nothing of that comes.
+        stalled = publish name new (at new (\number conn -> answeredBy number conn Nothing) (opening (look (moved new hearing))))
+        onlyOld world = foldl' (\w _ -> at old delivered (at old (\number conn -> answeredBy number conn Nothing) (opening w))) world [1 .. 20 :: Int]
+        back = onlyOld (publish name old (onlyOld (later (onlyOld (look (moved old stalled))))))
+     in checked (settledDown (look (moved new back)))
+
   Hspec.it "does not connect again and again when no node can be connected to" $
     let fails world = case worldOpening world of
           (pubSub, number) : _ -> opened False pubSub number world
