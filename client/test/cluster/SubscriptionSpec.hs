@@ -13,6 +13,7 @@ import Data.Maybe (listToMaybe)
 import FakeNode (Answer (..), fakeEndpoint, hangUpAll, setScript, setView, shard, shardsView, withFakeNode)
 import Redis
 import Redis.Commands qualified as Redis
+import Redis.MessageAudit
 import Redis.PublishAudit
 import Redis.Subscription
 import Redis.TestKit.Cluster
@@ -190,7 +191,7 @@ faultyOf broadcastIs cluster topics publishing trouble = do
         ((), account) <- underBroadcast Broadcast {broadcastPublisher, broadcastPublish, broadcastTakenBy = readIORef taker, broadcastSubscription, broadcastIs} $ \account -> do
           trouble account
           awaitMore account 20
-        (wrong, _) <- audit SeveralServers account
+        wrong <- audit SeveralServers account
         wrong `shouldBe` []
 
 -- | The node on which somebody listens to the channel.

@@ -15,6 +15,7 @@ import GHC.Conc (BlockReason (..), ThreadStatus (..), threadStatus)
 import Harness
 import Redis
 import Redis.Commands qualified as Redis
+import Redis.MessageAudit
 import Redis.Metrics (SubscriptionGauges (..), clientSnapshot, snapshotSubscriptions)
 import Redis.PublishAudit
 import Redis.Subscription
@@ -355,7 +356,7 @@ faultyWith options protocol trouble =
           ((), account) <- underBroadcast broadcast $ \account -> do
             trouble server proxy account
             awaitMore account 200
-          (wrong, _) <- audit OneServer account
+          wrong <- audit OneServer account
           wrong `shouldBe` []
 
 -- | Waits until a thread waits for an answer, or has it.

@@ -8,9 +8,9 @@ import Data.Map.Strict qualified as Map
 import Data.Time.Clock (UTCTime)
 import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
 import Redis
+import Redis.MessageAudit
 import Soak.Audit
 import Soak.Book
-import Soak.Broadcast
 import Soak.Measure
 import Test.Hspec hiding (after, before)
 
@@ -101,32 +101,52 @@ spec = do
 
   describe "the audit of messages" $ do
     it "passes when all that was taken is heard, in order" $ do
-      judgeRound False (told' [sent 1 True, sent 2 True] [message 1, message 2]) `shouldBe` []
+      judgeRound OneServer (told' [sent 1 True, sent 2 True] [message 1, message 2]) `shouldBe` []
       roundOver (told' [sent 1 True, sent 2 True] [message 1, message 2]) `shouldBe` True
       roundOver (told' [sent 1 True, sent 2 True] [message 1]) `shouldBe` False
     it "passes when what is missing was not taken, or lies in a gap that is told before what follows" $ do
-      judgeRound False (told' [sent 1 True, sent 2 False, sent 3 True] [message 1, message 3]) `shouldBe` []
-      judgeRound False (told' [sent 1 True, sent 2 True, sent 3 True] [message 1, gap 1 2, message 3]) `shouldBe` []
+      judgeRound OneServer (told' [sent 1 True, sent 2 False, sent 3 True] [message 1, message 3]) `shouldBe` []
+      judgeRound OneServer (told' [sent 1 True, sent 2 True, sent 3 True] [message 1, gap 1 2, message 3]) `shouldBe` []
     it "fails when one is missing without a gap, or the gap is another, or comes late" $ do
       let three = [sent 1 True, sent 2 True, sent 3 True, sent 4 True]
-      judgeRound False (told' three [message 1, message 3, message 4]) `shouldSatisfy` telling "missed [2]"
-      judgeRound False (told' three [message 1, gap 3 3, message 3, message 4]) `shouldSatisfy` telling "missed [2]"
-      judgeRound False (told' three [message 1, message 3, gap 1 2, message 4]) `shouldSatisfy` telling "missed [2]"
+      judgeRound OneServer (told' three [message 1, message 3, message 4]) `shouldSatisfy` telling "missed [2]"
+      judgeRound OneServer (told' three [message 1, gap 3 3, message 3, message 4]) `shouldSatisfy` telling "missed [2]"
+      judgeRound OneServer (told' three [message 1, message 3, gap 1 2, message 4]) `shouldSatisfy` telling "missed [2]"
     it "passes when one whose publishing is in doubt comes late" $ do
-      judgeRound False (told' [sent 1 True, sent 2 False, sent 3 True] [message 1, message 3, message 2]) `shouldBe` []
-      judgeRound False (told' [sent 1 True, sent 2 True, sent 3 True] [message 1, message 3, message 2]) `shouldSatisfy` telling "heard 2 after 3"
+      judgeRound OneServer (told' [sent 1 True, sent 2 False, sent 3 True] [message 1, message 3, message 2]) `shouldBe` []
+      judgeRound OneServer (told' [sent 1 True, sent 2 True, sent 3 True] [message 1, message 3, message 2]) `shouldSatisfy` telling "heard 2 after 3"
       let later = nextRound (told' [sent 1 True, sent 2 False, sent 3 True] [message 1, message 3])
-      judgeRound False (heard (message 2) later) `shouldBe` []
-      judgeRound False (heard (message 1) later) `shouldSatisfy` telling "heard 1 after 3"
+      judgeRound OneServer (heard (message 2) later) `shouldBe` []
+      judgeRound OneServer (heard (message 1) later) `shouldSatisfy` telling "heard 1 after 3"
     it "passes when one in doubt comes late, between a gap and what follows" $ do
       let three doubt = told' [sent 1 True, sent 2 doubt, sent 3 True, sent 4 True] [message 1, gap 2 3, message 2, message 4]
-      judgeRound False (three False) `shouldBe` []
-      judgeRound False (three True) `shouldSatisfy` telling "missed [3]"
+      judgeRound OneServer (three False) `shouldBe` []
+      judgeRound OneServer (three True) `shouldSatisfy` telling "missed [3]"
     it "fails when one comes twice, unless two nodes had it within a gap" $ do
       let twice = told' [sent 1 True, sent 2 True, sent 3 True] [message 1, gap 1 2, message 2, message 3, message 2]
-      judgeRound False twice `shouldSatisfy` telling "heard 2 after 3"
-      judgeRound True twice `shouldBe` []
-      judgeRound True (told' [sent 1 True, sent 2 True] [message 1, message 2, message 1]) `shouldSatisfy` telling "heard 1 after 2"
+      judgeRound OneServer twice `shouldSatisfy` telling "heard 2 after 3"
+      judgeRound SeveralServers twice `shouldBe` []
+      judgeRound SeveralServers (told' [sent 1 True, sent 2 True] [message 1, message 2, message 1]) `shouldSatisfy` telling "heard 1 after 2"
+
+    it "judges the messages of each node for themselves" $ do
+      let four = told' [sentTo' 1 1, sentTo' 1 2, sentTo' 2 3, sentTo' 2 4]
+      judgeRound SeveralServers (four [message 1, message 3, message 2, message 4]) `shouldBe` []
+      judgeRound SeveralServers (four [message 3, message 1, message 2, message 4]) `shouldBe` []
+      judgeRound SeveralServers (four [message 2, message 1, message 3, message 4]) `shouldSatisfy` telling "heard 1 after 2"
+      judgeRound SeveralServers (four [message 2, message 3, message 4]) `shouldSatisfy` telling "missed [1]"
+    it "holds a gap for each node until that node's next message" $ do
+      let five = told' [sentTo' 1 1, sentTo' 2 2, sentTo' 1 3, sentTo' 2 4, sentTo' 1 5]
+      judgeRound SeveralServers (five [message 1, gap 2 3, message 4, message 5]) `shouldBe` []
+      judgeRound SeveralServers (five [gap 1 1, message 3, message 4, message 5]) `shouldSatisfy` telling "missed [2]"
+      judgeRound SeveralServers (five [message 1, message 2, message 3, gap 1 3, message 5, message 4]) `shouldBe` []
+    it "misses what a node that takes no more took last, in the round after" $ do
+      let three = told' [sentTo' 1 1, sentTo' 1 2, sentTo' 2 3]
+          after = nextRound . three
+      judgeRound SeveralServers (three [message 1, message 3]) `shouldBe` []
+      judgeRound SeveralServers (after [message 1, message 3]) `shouldSatisfy` telling "never heard [2]"
+      judgeRound SeveralServers (heard (message 2) (after [message 1, message 3])) `shouldBe` []
+      judgeRound SeveralServers (after [message 1, gap 2 2, message 3]) `shouldBe` []
+      judgeRound SeveralServers (heard (gap 2 2) (after [message 1, message 3])) `shouldBe` []
 
   describe "the audit of a stream" $ do
     let handling numbers book = foldl (flip handled) book numbers
@@ -178,7 +198,11 @@ told' :: [(Int, Sent)] -> [Heard] -> Round
 told' messages = foldl (flip heard) (foldl (flip (uncurry published)) newRound messages)
 
 sent :: Int -> Bool -> (Int, Sent)
-sent number taken = (number, Sent (at number) (at number) taken)
+sent number taken = (number, Sent (at number) (at number) taken Nothing)
+
+-- | A message that one of several nodes took.
+sentTo' :: Int -> Int -> (Int, Sent)
+sentTo' node number = fmap (\message' -> message' {sentNode = Just (TcpEndpoint "h" (fromIntegral node))}) (sent number True)
 
 message :: Int -> Heard
 message = HeardMessage

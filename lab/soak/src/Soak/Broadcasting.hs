@@ -12,10 +12,10 @@ import Data.IORef
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Time.Clock (getCurrentTime)
 import Redis.Commands qualified as Redis
+import Redis.MessageAudit
 import Redis.Subscription hiding (Event)
 import Soak.Audit
 import Soak.Book
-import Soak.Broadcast
 import Soak.Caller
 import Soak.Places
 
@@ -33,25 +33,27 @@ broadcasts gate caller = looping gate caller $ do
   where
     -- In a cluster, messages on an ordinary channel that are published at different nodes have no
     -- order.
-    sharded = several
+    sharded = servers == SeveralServers
     name = keyName (keyOf caller "p" 0)
     topics = (if sharded then shardChannel else channel) name
     publish = (if sharded then Redis.spublish else Redis.publish) name
-    several = length (placeTags (callerPlace caller)) > 3
+    servers = if length (placeTags (callerPlace caller)) > 3 then SeveralServers else OneServer
+    (publisher, taker) = speakerPublisher (callerSpeaker caller)
     once subscription state = do
       (number, _) <- readIORef state
       from <- getCurrentTime
-      outcome <- plainly caller (publish (Char8.pack (show number)))
+      outcome <- plainly (speakingBy publisher caller) (publish (Char8.pack (show number)))
       to <- getCurrentTime
+      node <- taker
       let taken = case outcome of Answered _ -> True; _ -> False
-      modifyIORef' state (\(_, current) -> (number + 1, published number (Sent from to taken) current))
+      modifyIORef' state (\(_, current) -> (number + 1, published number (Sent from to taken (if sharded then node else Nothing)) current))
       -- Takes the messages that are there now; the others are received in the next turn.
       over <- registerDelay 20000
       events <- atomically ((NonEmpty.toList <$> nextEventsSTM subscription) `orElse` ([] <$ (readTVar over >>= check)))
       forM_ events $ \event -> modifyIORef' state (fmap (heard (heardOf event)))
       (_, current) <- readIORef state
       when (roundSize current >= 200 && roundOver current) $ do
-        mapM_ (note caller . Wrong . (Char8.unpack name <>) . (": " <>)) (judgeRound several current)
+        mapM_ (note caller . Wrong . (Char8.unpack name <>) . (": " <>)) (judgeRound servers current)
         writeIORef state (number + 1, nextRound current)
       when (roundSize current == 6000) $
         note caller (Wrong (Char8.unpack name <> ": of 6000 messages the last was never heard"))

@@ -6,6 +6,7 @@ module Soak.Caller
   ( Caller (..),
     newCaller,
     clientOf,
+    speakingBy,
     dice,
 
     -- * Turns
@@ -184,6 +185,10 @@ killed caller micros command =
 
 clientOf :: Caller -> Client
 clientOf = speakerClient . callerSpeaker
+
+-- | The caller with another client.
+speakingBy :: Client -> Caller -> Caller
+speakingBy client caller = caller {callerSpeaker = (callerSpeaker caller) {speakerClient = client}}
 
 -- Keys.
 

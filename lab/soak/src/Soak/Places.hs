@@ -64,6 +64,7 @@ data Surroundings = Surroundings
     thePlaces :: [Place],
     -- | The traces of the clients with two seconds for a command.
     theTraces :: Traces,
+    -- | Those that publish are not among them.
     theClients :: [Client]
   }
 
@@ -97,6 +98,8 @@ data Place = Place
 data Speaker = Speaker
   { speakerName :: ByteString,
     speakerClient :: Client,
+    -- | A client like it, and the node that took what this thread published last with it.
+    speakerPublisher :: (Client, IO (Maybe Endpoint)),
     speakerTimeout :: Double
   }
 
@@ -147,9 +150,20 @@ withSurroundings action =
       UnixEndpoint path -> unixConfig path
     speaking traces config use =
       -- These clients have traces and a cache, the others do not.
-      withClient (setHooks noHooks {hookCommand = Just (tracing traces)} (setCaching (Just cachingDefaults) (tuned (commandTimeout True) config))) $ \patient ->
-        withClient (tuned (commandTimeout False) config) $ \hasty ->
-          use [Speaker "p" patient (commandTimeout True), Speaker "h" hasty (commandTimeout False)]
+      speaker "p" True (setHooks noHooks {hookCommand = Just (tracing traces)} . setCaching (Just cachingDefaults)) config $ \patient ->
+        speaker "h" False id config $ \hasty -> use [patient, hasty]
+    speaker name patience special config use = do
+      takers <- newTakers
+      let own = tuned (commandTimeout patience) config
+      withClient (special own) $ \client ->
+        withClient (setHooks noHooks {hookCommand = Just (taking takers)} own) $ \publisher ->
+          use
+            Speaker
+              { speakerName = name,
+                speakerClient = client,
+                speakerPublisher = (publisher, takerHere takers),
+                speakerTimeout = commandTimeout patience
+              }
     clusterTags = take 12 keptTags <> take 4 losingTags
     (losingTags, keptTags) = partition ((== MayLose) . snd) [(tag, keepingOf tag) | n <- [1 :: Int ..], let tag = "t" <> Char8.pack (show n)]
 

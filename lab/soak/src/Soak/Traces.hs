@@ -1,4 +1,5 @@
--- | Checks what a client reports about its commands while things break.
+-- | What a client reports about its commands while things break: its audit, and the nodes that took
+-- the messages.
 --
 -- Whatever happens to a command, its end is reported at most once, and never with a negative
 -- duration. Callers wait for most commands, so most have an end.
@@ -7,11 +8,21 @@ module Soak.Traces
     newTraces,
     tracing,
     tracesWrong,
+
+    -- * Nodes
+    Takers,
+    newTakers,
+    taking,
+    takerHere,
   )
 where
 
+import Control.Concurrent (ThreadId, myThreadId)
 import Control.Monad (when)
 import Data.IORef
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Redis (Endpoint)
 import Redis.Tracing
 
 data Traces = Traces
@@ -47,3 +58,19 @@ tracesWrong traces = do
     ["traces: " <> show twice <> " of " <> show ended <> " ends were told twice" | twice > 0]
       <> ["traces: " <> show negative <> " took less than nothing" | negative > 0]
       <> ["traces: of " <> show begun <> " commands that began, " <> show ended <> " ended" | ended > begun || 10 * ended < 9 * begun]
+
+-- | The node that took the command before, for each thread that publishes.
+newtype Takers = Takers (IORef (Map ThreadId Endpoint))
+
+newTakers :: IO Takers
+newTakers = Takers <$> newIORef Map.empty
+
+-- | The hook for clients that publish.
+taking :: Takers -> CommandHook
+taking (Takers takers) _ = pure $ \ended -> do
+  thread <- myThreadId
+  atomicModifyIORef' takers (\nodes -> (Map.alter (const (endedNode ended)) thread nodes, ()))
+
+-- | The node that took the command of this thread before.
+takerHere :: Takers -> IO (Maybe Endpoint)
+takerHere (Takers takers) = Map.lookup <$> myThreadId <*> readIORef takers
