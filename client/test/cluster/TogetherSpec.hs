@@ -67,7 +67,7 @@ spec = describe "many commands together" $ do
     limited . settled . withFakeNode $ \a -> do
       setView a (shardsView [shard [(100, 16383)] a])
       withClient (setCommandTimeout (Just (seconds 1.5)) (clusterOf [fakeEndpoint a])) $ \client -> do
-        let entries = [(Char8.pack ("key:" <> show n), "value") | n <- [1 :: Int .. 1000]]
+        let entries = [(Char8.pack ("key:" <> show n), "value") | n <- [1 :: Int .. 400]]
         forM_ (NonEmpty.nonEmpty entries) $ \some -> do
           problem <- within 2.5 (tryRun client (Redis.mset some)) >>= expectError
           case problem of
@@ -151,11 +151,11 @@ spec = describe "many commands together" $ do
       mapM_ (`setView` shardsView [shard [(0, 8191)] a, shard [(8192, 16383)] b]) [a, b]
       withClient (clusterOf [fakeEndpoint a]) $ \client -> do
         _ <- runPipeline client (tryPipelined (Redis.get served) *> tryPipelined (Redis.get (keyIn "low" (< 8192))))
-        forM_ [1 :: Int .. 100] $ \_ -> do
+        forM_ [1 :: Int .. 400] $ \_ -> do
           flushed <- submit client Redis.flushall
           written <- submit client (Redis.set served "value")
           awaitReply flushed *> awaitReply written
-        map (take 1) . writes <$> heard b `shouldReturn` concat (replicate 100 [["FLUSHALL"], ["SET"]])
+        map (take 1) . writes <$> heard b `shouldReturn` concat (replicate 400 [["FLUSHALL"], ["SET"]])
 
   it "of which as many wait for a node as a connection holds have their thread wait, too" $
     limited . settled . withFakeNode $ \a -> do
