@@ -101,11 +101,12 @@ data ServerError = ServerError
 
 -- | Splits the text of an error reply into code and message. The delivery follows from the text
 -- alone, so it holds for any command, scripts included. An error of a command inside a script has the code of
--- that command's error, also from servers before 7.0, which say @ERR@ and put it into the message. \(O(n)\).
+-- that command's error, also from servers before 7.0, which say @ERR@ and put it into the message; the
+-- refusal of EXEC, of which @EXECABORT@ says why, has the code of that reason. \(O(n)\).
 serverErrorFromText :: ByteString -> ServerError
 serverErrorFromText text = ServerError {serverErrorCode, serverErrorMessage, serverErrorDelivery, serverErrorCommand = ""}
   where
-    (serverErrorCode, rest) = Char8.break (== ' ') (inScript text)
+    (serverErrorCode, rest) = Char8.break (== ' ') (fromMaybe (inScript text) (ByteString.stripPrefix "EXECABORT Transaction discarded because of: " text))
     serverErrorMessage = Char8.drop 1 rest
     serverErrorDelivery = if refusesBeforeRun serverErrorCode serverErrorMessage then RefusedBeforeRun else MaybeExecuted
 

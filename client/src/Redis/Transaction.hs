@@ -150,7 +150,7 @@ data WatchResult a
 -- A connection that is lost before EXEC was sent, also while the action reads, and a server that is not
 -- ready or no longer serves the keys make 'watching' begin again, too, for the time and the attempts of
 -- one command ('Redis.Config.setCommandTimeout', 'Redis.Config.setMaxAttempts'). 'MaybeExecuted' means that
--- EXEC may have run, or a write of the action itself.
+-- EXEC may have run, or a write of the action itself: then 'watching' does not begin again.
 watching :: Client -> NonEmpty ByteString -> (forall s. Dedicated s -> IO (Decision a)) -> IO (WatchResult a)
 watching = watchingWith watchDefaults
 
@@ -195,11 +195,17 @@ watchingWith WatchOptions {watchAttempts} (Client core) names@(key :| others) lo
             Left failed@(ReplyError _) -> pure (Failed failed)
             Left failed -> do
               lost <- wasLostReading connection failed
-              if lost then pure (Failed (undone failed)) else throwIO failed
+              if lost then unlessWrites connection (undone failed) else throwIO failed
             -- Whatever becomes of it, nothing was done; and the connection goes if it is still
             -- watching.
             Right Abandon -> Ended Abandoned <$ tryRunOn connection (raw ["UNWATCH"] :: Command Value)
-            Right (Commit transaction) -> either Failed (maybe Changed (Ended . Committed)) <$> tryTransactionOn connection transaction
+            Right (Commit transaction) -> tryTransactionOn connection transaction >>= either (unlessWrites connection) (pure . maybe Changed (Ended . Committed))
+
+    -- Has 'watching' begin again, unless a write of the action may have run: it would run twice.
+    unlessWrites :: Dedicated s -> Error -> IO (Attempt a)
+    unlessWrites connection failed = do
+      doubtful <- writesInDoubt connection
+      if doubtful then throwIO (delivered MaybeExecuted failed) else pure (Failed failed)
 
     -- The connection has told the router what its errors show. The next look finds its node by
     -- the map.
@@ -215,7 +221,7 @@ watchingWith WatchOptions {watchAttempts} (Client core) names@(key :| others) lo
               if open then go (attempt + 1) (Just (began, decisionSoFar)) else throwIO (concluding writeFacts decisionSoFar ClientClosed)
             | otherwise = throwIO failed
       case decisionNext of
-        GiveUp final -> throwIO final
+        GiveUp final -> throwIO (if closed && errorDelivery final == NotSent then ClientClosed else final)
         RetryNow _ -> again 0
         RetryAfter delay _ -> again delay
 
@@ -233,9 +239,13 @@ data Attempt a
 
 -- | The error of a command whose loss has no effect.
 undone :: Error -> Error
-undone = \case
-  ConnectionError lost -> ConnectionError lost {connectionDelivery = NotSent}
-  TimeoutError late -> TimeoutError late {timeoutDelivery = NotSent}
+undone = delivered NotSent
+
+-- | The error with another delivery, if the server has not answered.
+delivered :: Delivery -> Error -> Error
+delivered delivery = \case
+  ConnectionError lost -> ConnectionError lost {connectionDelivery = delivery}
+  TimeoutError late -> TimeoutError late {timeoutDelivery = delivery}
   failed -> failed
 
 -- | Submits MULTI, the queued commands, and EXEC as one run, which is recovered as a whole
@@ -313,14 +323,15 @@ tryTransactionOn :: Dedicated s -> Transaction a -> IO (Either Error (Maybe a))
 tryTransactionOn dedicated transaction =
   tracedOn dedicated (transactionOf (map commandArguments (transactionCommands transaction))) $ \entered -> case transactionRefusal bounds transaction of
     Just refusal -> pure (Left (RefusedError refusal))
-    Nothing -> do
-      begun <- startUntracedOn dedicated multi (pure ())
-      queue <- traverse (\command -> startUntracedOn dedicated command (pure ())) (transactionCommands transaction)
+    Nothing -> startRunOn dedicated (multi :| transactionCommands transaction) >>= either (pure . Left . whole) (toEnd entered)
+  where
+    bounds = Bounds {boundsSeveralNodes = False, boundsArgument = longestArgument (dedicatedCore dedicated)}
+    whole = relabelled (transactionLabel transaction)
+    toEnd entered (begun :| queue) = do
       ended <- startUntracedOn dedicated (transactionExec transaction) entered
       started <- awaitStarted begun
       answers <- traverse awaitStarted queue
       result <- awaitStarted ended
-      let whole = relabelled (transactionLabel transaction)
       pure $ case (started, result) of
         -- Without MULTI the commands ran as they came, unless each of them was turned away, too.
         (Left (ReplyError failed), _)
@@ -332,8 +343,6 @@ tryTransactionOn dedicated transaction =
         (_, Left failed) -> Left (whole failed)
         (Left failed, _) -> Left (whole failed)
         (_, Right reply) -> transactionResult transaction reply
-  where
-    bounds = Bounds {boundsSeveralNodes = False, boundsArgument = longestArgument (dedicatedCore dedicated)}
 
 multi :: Command Value
 multi = fromArguments ["MULTI"]

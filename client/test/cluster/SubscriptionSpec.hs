@@ -13,7 +13,7 @@ import Data.Maybe (listToMaybe)
 import FakeNode (Answer (..), fakeEndpoint, hangUpAll, setScript, setView, shard, shardsView, withFakeNode)
 import Redis
 import Redis.Commands qualified as Redis
-import Redis.MessageAudit
+import Redis.MessageAudit (Servers (..))
 import Redis.PublishAudit
 import Redis.Subscription
 import Redis.TestKit.Cluster

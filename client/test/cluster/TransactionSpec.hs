@@ -37,11 +37,24 @@ spec = describe "a transaction" $ do
       runTransaction client visit `shouldReturn` (1, Just "v")
       ran b `shouldReturn` [["MULTI"], ["INCR", key], ["GET", key], ["EXEC"]]
 
+  -- Nobody awaits the replies to what is queued.
+  it "behind WATCH follows MOVED, said of what was to be queued, too" $
+    limited . settled . withTwo $ \a b client -> do
+      refuseAtQueue a (replicate 100 (moved b))
+      watching client (key :| []) (\_ -> pure (Commit visit)) `shouldReturn` Committed (1, Just "v")
+      ran b `shouldReturn` [["MULTI"], ["INCR", key], ["GET", key], ["EXEC"]]
+
   it "follows MOVED, said to EXEC, with all of it" $
     limited . settled . withTwo $ \a b client -> do
       refuseAtExec a (moved b)
       runTransaction client visit `shouldReturn` (1, Just "v")
       ran b `shouldReturn` [["MULTI"], ["INCR", key], ["GET", key], ["EXEC"]]
+
+  it "is sent again, and the map asked for, when EXEC names a reason to discard it" $
+    limited . settled . withTwo $ \a b client -> do
+      refuseAtExec a (Failed "EXECABORT Transaction discarded because of: READONLY You can't write against a read only replica.")
+      runTransaction client visit `shouldReturn` (1, Just "v")
+      length . filter (== ["EXEC"]) <$> ((<>) <$> heard a <*> heard b) `shouldReturn` 2
 
   it "follows ASK with ASKING ahead of it, in one piece" $
     limited . settled . withTwo $ \a b client -> do

@@ -4,7 +4,7 @@ module ConnectionSpec (spec) where
 import Control.Concurrent (forkOn)
 import Control.Concurrent.MVar (newEmptyMVar, putMVar, takeMVar)
 import Control.Exception (displayException, try)
-import Control.Monad (forM, forM_, replicateM_, void)
+import Control.Monad (forM, forM_, replicateM_, void, when)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (lefts, rights)
 import Data.IORef
@@ -162,6 +162,33 @@ spec = do
             Commit (pure ()) <$ runOn connection (Commands.incr "other")
         deliveryOf written `shouldBe` Just MaybeExecuted
         counterOf server "other" `shouldReturn` 1
+
+    it "beside a write of the action that was in flight leaves watching in doubt, whatever was awaited" $
+      behindProxy $ \server proxy -> leavingNothing . withClient (single (through proxy)) $ \client ->
+        forM_ (zip [1 ..] [Just True, Just False, Nothing]) $ \(round', awaited) -> do
+          outcome <- try $
+            watching client ("hits" :| []) $ \connection -> do
+              Proxy.cutAfter proxy Proxy.ToClient 0 Proxy.Close
+              write <- submitOn connection (Commands.incr "other")
+              forM_ awaited $ \throws ->
+                if throws then void (runOn connection (Commands.get "hits")) else void (tryAwaitReply write)
+              pure (Commit (queued (Commands.incr "hits")))
+          (awaited, deliveryOf outcome) `shouldBe` (awaited, Just MaybeExecuted)
+          counterOf server "other" `shouldReturn` round'
+
+    it "of several reads of the action makes watching start over" $
+      behindProxy $ \server proxy -> leavingNothing . withClient (single (through proxy)) $ \client -> do
+        looks <- newIORef (0 :: Int)
+        outcome <- watching client ("hits" :| []) $ \connection -> do
+          modifyIORef' looks (+ 1)
+          first' <- readIORef looks
+          when (first' == 1) $ Proxy.cutAfter proxy Proxy.ToClient 0 Proxy.Close
+          reads' <- forM ["hits", "other"] (submitOn connection . Commands.get)
+          mapM_ awaitReply reads'
+          pure (Commit (queued (Commands.incr "hits")))
+        outcome `shouldBe` Committed 1
+        readIORef looks `shouldReturn` 2
+        counterOf server "hits" `shouldReturn` 1
 
     it "before EXEC for good ends watching with an error that says that nothing ran" $
       behindProxy $ \server proxy -> leavingNothing . withClient (setCommandTimeout (Just (seconds 0.5)) (single (through proxy))) $ \client -> do

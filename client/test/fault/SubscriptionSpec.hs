@@ -15,7 +15,7 @@ import GHC.Conc (BlockReason (..), ThreadStatus (..), threadStatus)
 import Harness
 import Redis
 import Redis.Commands qualified as Redis
-import Redis.MessageAudit
+import Redis.MessageAudit (Servers (..))
 import Redis.Metrics (SubscriptionGauges (..), clientSnapshot, snapshotSubscriptions)
 import Redis.PublishAudit
 import Redis.Subscription

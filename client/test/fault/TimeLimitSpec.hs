@@ -6,10 +6,13 @@ import Control.Concurrent.Async (async, cancel, mapConcurrently, wait, withAsync
 import Control.Concurrent.STM
 import Control.Exception (try)
 import Control.Monad (forever, void)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Foldable (traverse_)
 import GHC.Clock (getMonotonicTime)
 import Harness
 import Redis
 import Redis.Commands qualified as Commands
+import Redis.TestKit.Command (Reply (Number))
 import Redis.TestKit.Listener (AndThen (..), listenerPort, sayTo, withListener)
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server qualified as Server
@@ -53,6 +56,18 @@ spec = do
           taken `shouldSatisfy` (< 3)
           Proxy.thaw proxy Proxy.ToClient
           wait holder
+
+    it "leaves no hole in a transaction behind WATCH when it is over before there is room" $
+      behindProxy $ \server proxy ->
+        leavingNothing . withClient (setSilenceLimit Nothing (through proxy)) $ \client -> do
+          let write n = queued . (if n == 1024 then timeLimit (seconds 0.05) else id) $ Commands.set (Char8.pack (show n)) "value"
+          -- MULTI and 1023 commands are in flight, as many as may be, and the next one finds no room in time.
+          outcome <- withAsync (threadDelay 400000 *> Proxy.thaw proxy Proxy.ToServer) $ \_ ->
+            within 10 . try $ watching client ("watched" :| []) $ \_ -> Commit (traverse_ write [1 .. 1100 :: Int]) <$ Proxy.freeze proxy Proxy.ToServer
+          Proxy.thaw proxy Proxy.ToServer
+          -- Nothing has run, and 'watching' may have begun again.
+          Server.command server ["DBSIZE"] `shouldReturn` Number (case outcome of Right (Committed ()) -> 1100; _ -> 0)
+          deliveryOf outcome `shouldSatisfy` (/= Just MaybeExecuted)
 
   describe "the time limit of a command on a shared connection" $
     it "is not longer because the connection had to be opened first" $ do

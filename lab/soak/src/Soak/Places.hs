@@ -64,7 +64,6 @@ data Surroundings = Surroundings
     thePlaces :: [Place],
     -- | The traces of the clients with two seconds for a command.
     theTraces :: Traces,
-    -- | Those that publish are not among them.
     theClients :: [Client]
   }
 
@@ -138,7 +137,7 @@ withSurroundings action =
                         Place {placeName = "s", placeSpeakers = serverSpeakers, placeFar = Nothing, placeTags = take 3 keptTags}
                       ],
                     theTraces = traces,
-                    theClients = far : map speakerClient (clusterSpeakers <> serverSpeakers)
+                    theClients = far : concat [[speakerClient one, fst (speakerPublisher one)] | one <- clusterSpeakers <> serverSpeakers]
                   }
   where
     issued password = issuedCredentials Credentials {credentialsUser = Just theUser, credentialsPassword = toSecret password}

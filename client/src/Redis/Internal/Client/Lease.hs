@@ -9,15 +9,20 @@ module Redis.Internal.Client.Lease
     tryRunOn,
     startOn,
     startUntracedOn,
+    startRunOn,
     tracedOn,
     wasLostReading,
+    writesInDoubt,
   )
 where
 
 import Control.Concurrent.STM (readTVarIO)
 import Control.Exception (mask_, onException)
+import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
+import Data.Foldable (for_, toList)
 import Data.IORef
+import Data.List.NonEmpty (NonEmpty ((:|)), nonEmpty)
 import Data.Maybe (fromMaybe)
 import Redis.Error
 import Redis.Internal.Client.Core
@@ -57,9 +62,11 @@ data Loan = Loan
     loanOutstanding :: Int,
     -- | Whether a caller was interrupted or gave up waiting: later replies belong to nobody.
     loanAbandoned :: Bool,
-    -- | How the last command ended that the lost connection did not answer, if it certainly has
-    -- changed nothing.
-    loanLoss :: Maybe Error
+    -- | The commands of the user that may write, and were neither answered nor certainly not sent.
+    loanWrites :: Int,
+    -- | The errors of the commands that the lost connection did not answer, if they certainly have changed
+    -- nothing.
+    loanLosses :: [Error]
   }
 
 -- | Which node a dedicated connection should lead to.
@@ -83,7 +90,7 @@ lease core place action =
         Right found -> do
           let learn = learnFrom core found
           lent <- withLease (nodeDedicated (destinationNode found)) deadline $ \mux -> do
-            loan <- newIORef Loan {loanSession = asLeft, loanOutstanding = 0, loanAbandoned = False, loanLoss = Nothing}
+            loan <- newIORef Loan {loanSession = asLeft, loanOutstanding = 0, loanAbandoned = False, loanWrites = 0, loanLosses = []}
             result <- action (Dedicated mux core (nodeEndpoint (destinationNode found)) learn loan)
             (,) result . conditionOf <$> readIORef loan
           either (learn Nothing writeFacts) (\_ -> pure ()) lent
@@ -157,21 +164,17 @@ runUntracedOn dedicated given entered
   | Just refusal <- refusedOn dedicated given = pure (Left (RefusedError refusal))
   | otherwise = do
     answered <-
-      (submitOnLoan dedicated given >>= \slot -> entered *> waitSlotResult slot)
+      (submitOnLoan dedicated (mayWrite given) given >>= \slot -> entered *> waitSlotResult slot)
         -- The user may catch the exception and go on using the connection.
         `onException` change dedicated (\loan -> loan {loanAbandoned = True})
     case answered of
-      Reply value -> either failed (pure . decoded given) (fromReply info (commandRequest given) value)
+      Reply value -> pure (first (naming given . wordsOf given) (fromReply (factInfo (commandFacts given)) (commandRequest given) value) >>= decoded given)
       -- A timeout shows nothing about the node.
       Failure late@(TimeoutError _) -> pure (Left (naming given late))
-      Failure failure -> failed failure
-  where
-    info = factInfo facts
-    facts = commandFacts given
-    slot' = slotOf (targetOf given)
-    failed reported =
-      let failure = inOwnWords slot' info reported
-       in Left (naming given failure) <$ dedicatedLearn dedicated slot' facts failure
+      Failure failure -> Left (naming given failure) <$ dedicatedLearn dedicated (slotOf (targetOf given)) (commandFacts given) failure
+
+wordsOf :: Command a -> Error -> Error
+wordsOf given = inOwnWords (slotOf (targetOf given)) (factInfo (commandFacts given))
 
 -- | Submits a command to a dedicated connection, without waiting for its reply.
 startOn :: Dedicated s -> Command a -> IO (Pending a)
@@ -186,8 +189,21 @@ startUntracedOn :: Dedicated s -> Command a -> IO () -> IO (Pending a)
 startUntracedOn dedicated given entered
   | Just refusal <- refusedOn dedicated given = pure (settled (Left (RefusedError refusal)))
   | otherwise = do
-    slot <- submitOnLoan dedicated given
+    slot <- submitOnLoan dedicated (mayWrite given) given
     onConnection given slot <$ entered
+
+mayWrite :: Command a -> Bool
+mayWrite = not . factReadOnly . commandFacts
+
+-- | Submits MULTI and the commands behind it, up to the first that is not sent: those behind must not run without it.
+-- The caller has refused what cannot be sent at all.
+startRunOn :: Dedicated s -> NonEmpty (Command a) -> IO (Either Error (NonEmpty (Pending a)))
+startRunOn dedicated (given :| others) = do
+  -- Nothing is written before EXEC.
+  slot <- submitOnLoan dedicated False given
+  trySlotResult slot >>= \case
+    Just (Failure failure) | errorDelivery failure == NotSent -> pure (Left (naming given failure))
+    _ -> fmap (onConnection given slot :|) <$> maybe (pure (Right [])) (fmap (fmap toList) . startRunOn dedicated) (nonEmpty others)
 
 -- | Why a command is not sent on a lent connection.
 refusedOn :: Dedicated s -> Command a -> Maybe Refusal
@@ -205,35 +221,47 @@ refusedOn Dedicated {dedicatedCore} given
 change :: Dedicated s -> (Loan -> Loan) -> IO ()
 change dedicated f = atomicModifyIORef' (dedicatedLoan dedicated) (\loan -> (f loan, ()))
 
--- | Submits a command. Its reply steps the session, in the order of the replies.
-submitOnLoan :: Dedicated s -> Command a -> IO ResponseSlot
-submitOnLoan dedicated given = mask_ $ do
+-- | Submits a command, given whether it may write by itself. Its reply steps the session, in the order of the replies.
+submitOnLoan :: Dedicated s -> Bool -> Command a -> IO ResponseSlot
+submitOnLoan dedicated writes given = mask_ $ do
   -- Counted before it is sent: after an exception in between it must be counted already.
-  change dedicated (\loan -> loan {loanOutstanding = loanOutstanding loan + 1})
+  change dedicated (\loan -> loan {loanOutstanding = loanOutstanding loan + 1, loanWrites = loanWrites loan + writing})
   slot <- newTellingSlot (\outcome -> change dedicated (answered outcome) *> counted outcome)
-  deadline <- deadlineFor (dedicatedCore dedicated) (commandFacts given) <$> coarseNanos
+  !deadline <- deadlineFor (dedicatedCore dedicated) (commandFacts given) <$> coarseNanos
   slot <$ submitTo (dedicatedMux dedicated) (termsUntil deadline) whole slot
   where
     -- The long form: commands here are not sent again, and within MULTI they could not be.
     whole = requestWhole (commandRequest given)
+    writing = fromEnum writes
     effect = effectOf (commandArguments given)
+    -- Here and not where somebody awaits the reply: the replies within a transaction are awaited by nobody.
     counted outcome = case outcome of
-      Reply value -> either failed (\_ -> pure ()) (fromReply (factInfo (commandFacts given)) whole value)
+      Reply value -> for_ (either Just (const Nothing) (fromReply (factInfo (commandFacts given)) whole value)) $ \reported ->
+        let failure = wordsOf given reported in failed failure *> dedicatedLearn dedicated (slotOf (targetOf given)) (commandFacts given) failure
       Failure failure -> failed failure
     failed = countFailure (coreCluster (dedicatedCore dedicated)) (Just (dedicatedNode dedicated))
     answered outcome loan = case outcome of
       Reply value ->
         loan
           { loanOutstanding = loanOutstanding loan - 1,
+            loanWrites = loanWrites loan - writing,
             loanSession = Session.step effect (answerOf value) (loanSession loan)
           }
       -- A reply that comes too late belongs to nobody, either.
-      Failure failure -> loan {loanAbandoned = True, loanLoss = loss failure}
-    loss failure = case failure of
-      ConnectionError ConnectionFailure {connectionDelivery}
-        | factReadOnly (commandFacts given) || connectionDelivery == NotSent -> Just (naming given failure)
-      _ -> Nothing
+      Failure failure ->
+        loan
+          { loanAbandoned = True,
+            loanWrites = loanWrites loan - (if errorDelivery failure == NotSent then writing else 0),
+            loanLosses = [naming given failure | harmless failure] <> loanLosses loan
+          }
+    harmless failure = case failure of
+      ConnectionError ConnectionFailure {connectionDelivery} -> factReadOnly (commandFacts given) || connectionDelivery == NotSent
+      _ -> False
 
 -- | Whether this is the error of a command on this connection that certainly changed nothing.
 wasLostReading :: Dedicated s -> Error -> IO Bool
-wasLostReading dedicated failure = (== Just failure) . loanLoss <$> readIORef (dedicatedLoan dedicated)
+wasLostReading dedicated failure = elem failure . loanLosses <$> readIORef (dedicatedLoan dedicated)
+
+-- | Whether a command of the user that may write was lost, or is not answered yet.
+writesInDoubt :: Dedicated s -> IO Bool
+writesInDoubt dedicated = (> 0) . loanWrites <$> readIORef (dedicatedLoan dedicated)

@@ -27,6 +27,7 @@ module Redis.Internal.Protocol.Session
 where
 
 import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.List qualified as List
 import Data.Set (Set)
@@ -144,7 +145,9 @@ data Heard
 -- | What a reply tells. \(O(n)\) in the number of elements of a list.
 answerOf :: Value -> Heard
 answerOf value = case withoutAttributes value of
-  ErrorReply text -> Refused (serverErrorCode (serverErrorFromText text))
+  ErrorReply text
+    | "EXECABORT" `ByteString.isPrefixOf` text -> Refused "EXECABORT"
+    | otherwise -> Refused (serverErrorCode (serverErrorFromText text))
   SimpleString "QUEUED" -> Queued
   Array elements -> Ran (map (not . isError . withoutAttributes) elements)
   Null -> Missing
