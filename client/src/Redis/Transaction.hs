@@ -150,7 +150,8 @@ data WatchResult a
 -- A connection that is lost before EXEC was sent, also while the action reads, and a server that is not
 -- ready or no longer serves the keys make 'watching' begin again, too, for the time and the attempts of
 -- one command ('Redis.Config.setCommandTimeout', 'Redis.Config.setMaxAttempts'). 'MaybeExecuted' means that
--- EXEC may have run, or a write of the action itself: then 'watching' does not begin again.
+-- EXEC may have run, or a write of the action itself: then 'watching' does not begin again. It does not follow
+-- ASK: in a slot that moves, it throws ASK for keys that have left their primary, or do not exist there.
 watching :: Client -> NonEmpty ByteString -> (forall s. Dedicated s -> IO (Decision a)) -> IO (WatchResult a)
 watching = watchingWith watchDefaults
 
