@@ -63,6 +63,16 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         map length used `shouldBe` [3, 2]
         length (nub (concat used)) `shouldBe` 5
 
+  it "uses all of its connections when threads are placed on the capabilities by turns" . within 20 $
+    withServer serverDefaults $ \server ->
+      withPoolOf (setMuxCount (Just 8)) server $ \pool -> do
+        openAll 8 pool
+        asked <- forM (take 32 (cycle [0, 1])) $ \place -> do
+          end <- newEmptyMVar
+          _ <- forkOn place ((arrivalText <$> usually submitToNode pool (request ["CLIENT", "ID"])) >>= putMVar end)
+          takeMVar end
+        length (nub asked) `shouldBe` 8
+
   it "polls for many replies where a capability has several of its connections, and only there" . within 20 $
     forM_ [(2, False), (4, True)] $ \(connections, polls) ->
       withServer serverDefaults $ \server ->

@@ -262,11 +262,11 @@ homeOf pool submitter = do
   pure (homeCell pool capability key, key)
 
 -- | The cell of a thread on this capability. A capability has every n-th cell, for n capabilities; if those are several,
--- its threads share them by their numbers. \(O(1)\).
+-- its threads share them by their numbers, which may be n apart: programs place threads on the capabilities by turns. \(O(1)\).
 homeCell :: MultiplexPool -> Int -> OrderKey -> Int
 homeCell pool capability key
   | count <= capabilities = capability `rem` count
-  | otherwise = first + capabilities * (key `rem` ((count - 1 - first) `quot` capabilities + 1))
+  | otherwise = first + capabilities * (key `quot` capabilities `rem` ((count - 1 - first) `quot` capabilities + 1))
   where
     count = sizeofArray (poolCells pool)
     capabilities = poolCapabilities pool
