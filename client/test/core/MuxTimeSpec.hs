@@ -23,7 +23,7 @@ import Redis.Internal.Network.Handshake (Approach (Usual), ConnectionRole (ForPr
 import Redis.Internal.Network.InFlight (newOrderCounts)
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.Reader (readerLoop)
-import Redis.Internal.Network.Runtime (nanosFromSeconds)
+import Redis.Internal.Network.Runtime (deadlineAfter, nanosFromSeconds)
 import Redis.Internal.Network.Transport (Transport (..))
 import Redis.Internal.Network.Wakeup (ReaderState (AsleepUnwatched, AwaitsSender), Sender (Writing), asleep, wakeupReader, wakeupSender)
 import Redis.Internal.Protocol.Encode (request, requestBytes)
@@ -232,6 +232,13 @@ spec = do
           Left other -> throwIO other
           Right _ -> expectationFailure "there was memory enough"
         (outcomeText <$> usually submitCommand mux (tokenRequest 1)) >>= (`shouldBe` Right (BulkString (token 1)))
+
+  describe "a caller whose time limit throws" $
+    forM_ [("a command", \mux terms -> void (submitCommandAsync mux terms (tokenRequest 0))), ("a run", \mux terms -> void (submitRun mux terms [tokenRequest 0]))] $ \(what, submit) ->
+      it ("is told, and leaves the connection to the others (" <> what <> ")") . within 10 $
+        withMux plainSettings goodManners echoing $ \_ mux -> do
+          submit mux (termsUntil (deadlineAfter (error "the caller's") 1)) `shouldThrow` errorCall "the caller's"
+          (outcomeText <$> usually submitCommand mux (tokenRequest 1)) >>= (`shouldBe` Right (BulkString (token 1)))
 
   describe "a run of commands" $ do
     it "enters in one piece, whoever waits for the lock behind it" . within 10 $ do

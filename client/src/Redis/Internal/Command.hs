@@ -143,7 +143,7 @@ idempotent = withOptions $ \options -> options {optionIdempotent = True}
 --
 -- > run client (timeLimit (seconds 20) (eval slowScript [] []))
 timeLimit :: Duration -> Command a -> Command a
-timeLimit limit = withOptions $ \options -> options {optionTimeLimit = Just limit}
+timeLimit !limit = withOptions $ \options -> options {optionTimeLimit = Just limit}
 
 -- | Chooses the nodes that may answer the command, instead of the client's
 -- 'Redis.Config.setReadFrom'. Of several choices the last one counts.

@@ -121,7 +121,7 @@ submitCommandAsync mux terms encoded = do
 submitTo :: Multiplexer -> Terms -> Request -> ResponseSlot -> IO ()
 submitTo mux terms encoded slot =
   -- Forced here, so that no exception of the caller's is thrown under the lock.
-  encoded `seq` mask_ (enter mux terms (One encoded slot))
+  encoded `seq` terms `seq` mask_ (enter mux terms (One encoded slot))
 {-# INLINE submitTo #-}
 
 -- | Submits requests that must reach the server with nothing in between (ASKING and a command,
@@ -133,9 +133,9 @@ submitRun mux terms requests = do
 
 -- | Like 'submitRun', but into given slots. A run longer than the ring fails with 'RunTooLong'.
 submitRunTo :: Multiplexer -> Terms -> [(Request, ResponseSlot)] -> IO ()
-submitRunTo mux terms run
+submitRunTo mux !terms run
   | count > ringCapacity (muxRing mux) = mapM_ (\(_, slot) -> fillSlot slot (deadlineBegan (termsDeadline terms)) (Failure (RefusedError (RunTooLong count)))) run
-  -- Forces the requests too, as above.
+  -- Forces all of them, as above.
   | otherwise = mapM_ (mask_ . enter mux terms) (batchOf run)
   where
     count = length run
