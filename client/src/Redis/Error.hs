@@ -256,11 +256,12 @@ data Refusal
     -- own CROSSSLOT error becomes this refusal, too.
     CrossSlot ByteString
   | -- | The command (its name) changes the state of a connection that others
-    -- share (SELECT, AUTH, MULTI, SUBSCRIBE …); use a dedicated connection.
+    -- share (SELECT, AUTH, MULTI, WATCH …); use a dedicated connection.
     NeedsDedicatedConnection ByteString
-  | -- | A server does not answer the command (its name) by one reply, but by none or by a stream, or
-    -- it keeps later replies back (CLIENT REPLY OFF and SKIP, MONITOR, SYNC, PSYNC); use "Redis.Wire",
-    -- also instead of a dedicated connection.
+  | -- | A server does not answer the command (its name) by one reply, but by none, by several or by a
+    -- stream, or it keeps later replies back (SUBSCRIBE and its kin, CLIENT REPLY OFF and SKIP, MONITOR,
+    -- SYNC, PSYNC, REPLCONF ACK and GETACK); use "Redis.Wire", also instead of a dedicated connection.
+    -- To listen to channels, use "Redis.Subscription".
     NeedsWire ByteString
   | -- | In a cluster each node has its own answer to the command (its name), and no node was named.
     NeedsNode ByteString

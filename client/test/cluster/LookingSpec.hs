@@ -1,16 +1,15 @@
 -- | What a cluster tells a client without being asked, and what a client shows of itself.
 module LookingSpec (spec) where
 
-import Control.Concurrent.Async (withAsync)
 import Control.Concurrent.STM
 import Data.ByteString (ByteString)
 import FakeNode
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Metrics
+import Redis.Subscription (shardChannel, withSubscription)
 import Redis.TestKit.Cluster
 import Redis.TestKit.Wait
-import Redis.Value (Value (..))
 import Support
 import Test.Hspec
 
@@ -21,14 +20,12 @@ spec = do
       within 60 . settled . withCluster clusterDefaults {clusterPrimaryCount = 2} $ \cluster -> do
         let channel = "news" :: ByteString
             slot = slotNumberOf channel
-        pushes <- newTVarIO []
         maps <- newTVarIO (0 :: Int)
         addresses <- clusterAddresses cluster
-        let heardPush _ push = atomically (modifyTVar' pushes (push :))
-            heardOf = \case
+        let heardOf = \case
               TopologyChanged _ -> atomically (modifyTVar' maps (+ 1))
               _ -> pure ()
-            config = setHooks noHooks {hookPush = Just heardPush, hookConnection = Just heardOf} . setCommandTimeout Nothing $ liveConfig addresses
+            config = setHooks noHooks {hookConnection = Just heardOf} . setCommandTimeout Nothing $ liveConfig addresses
         withClient config $ \client -> do
           home <- slotPrimary cluster slot
           others <- filter (/= home) . map fst <$> clusterPrimaries cluster
@@ -36,12 +33,9 @@ spec = do
           eventually 5 "the map is known" $ (> 0) <$> readTVarIO maps
           run client (Redis.set channel "1")
           known <- readTVarIO maps
-          -- The reply to SSUBSCRIBE is a push, too, so this command waits for ever.
-          withAsync (withDedicated client (AtKey channel) $ \mine -> tryRunOn mine (raw ["SSUBSCRIBE", channel])) $ \_ -> do
-            eventually 5 "it is subscribed" $ elem "ssubscribe" . map pushName <$> readTVarIO pushes
+          withSubscription client (shardChannel channel) $ \_ -> do
             mapM_ (migrateSlot cluster quietMigration slot) (take 1 others)
-            eventually 5 "the node ends it" $ elem "sunsubscribe" . map pushName <$> readTVarIO pushes
-            -- The client has sent no command there since, so only the push can have told it.
+            -- The client has sent no command there since, so only the end can have told it.
             eventually 5 "the client has another map" $ (> known) <$> readTVarIO maps
 
   describe "gauges of a cluster" $
@@ -55,8 +49,3 @@ spec = do
             gauges <- snapshotNodes <$> clientSnapshot client
             [(gaugeEndpoint each, length (gaugeConnections each), length (gaugeReplicaConnections each), gaugeLent (gaugeDedicated each)) | each <- gauges]
               `shouldMatchList` [(fakeEndpoint a, 1, 0, 1), (fakeEndpoint b, 0, 1, 0)]
-
-pushName :: Value -> ByteString
-pushName = \case
-  Push (BulkString name : _) -> name
-  _ -> ""

@@ -5,7 +5,7 @@ module Redis.SessionLiveSpec (spec) where
 import Control.Monad (forM_, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Char (toLower, toUpper)
+import Data.Char (toLower)
 import Data.Foldable (for_)
 import Data.IORef
 import Redis
@@ -61,8 +61,7 @@ trial Setting {settingObserver, settingClient, settingProtocol} kept said = do
     identity <- runOn own Commands.clientId
     described <- describe' identity
     started <- mapM (submitOn own . raw) said
-    -- Commands without a reply are not waited for.
-    if any (silencing settingProtocol) said then pure () else mapM_ tryAwaitReply started
+    mapM_ tryAwaitReply started
     pure (identity, described)
   withDedicated settingClient AnyPrimary $ \own -> do
     identity <- runOn own Commands.clientId
@@ -96,13 +95,6 @@ trial Setting {settingObserver, settingClient, settingProtocol} kept said = do
       Right (Map _) -> settingProtocol == PreferResp3
       Right (Array _) -> settingProtocol == OnlyResp2
       _ -> False
-
--- | Whether a server answers this command by a push, or makes later ones be answered so.
-silencing :: ProtocolVersion -> [ByteString] -> Bool
-silencing protocol words' = case map (Char8.map toUpper) (take 3 words') of
-  ["HELLO", version] -> version == "3"
-  name : _ -> protocol == PreferResp3 && name `elem` ["SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"]
-  [] -> False
 
 watchable :: [ByteString]
 watchable = ["key", "other"]

@@ -1,12 +1,12 @@
 module Redis.CommandsSpec (spec) where
 
-import Control.Exception (IOException, try)
+import Control.Exception (IOException, evaluate, try)
 import Control.Monad (forM_, unless)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isAlphaNum, isAscii, isLower, isPrint, toLower)
 import Data.Either (isLeft)
-import Data.List (isInfixOf, isPrefixOf, nub, stripPrefix)
+import Data.List (inits, isInfixOf, isPrefixOf, nub, stripPrefix, tails)
 import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
@@ -378,6 +378,25 @@ rawCommands = describe "raw" $ do
     described (Build.command "CLIENT" [Build.arg "NOSUCH"] Right) `shouldBe` "ask"
     described (Build.onlyReads stays) `shouldBe` "a node's own"
 
+  it "that is not answered by one reply is not sent, however it is made" $ do
+    let made name words' =
+          [described (Build.inline (Char8.unwords words')), described (raw words'), described (raw (map (Char8.map toLower) words'))]
+            <> [ described (Build.command (Build.nameOf (Char8.unwords front)) (map as rest) Right)
+                 | (front, rest) <- drop (length (words name)) (zip (inits words') (tails words')),
+                   as <- Build.arg : [Build.key | "SSUBSCRIBE" <- [name]]
+               ]
+    forM_
+      ( [ ("CLIENT REPLY", ["CLIENT", "REPLY", "OFF"]),
+          ("CLIENT REPLY", ["CLIENT", "REPLY", "SKIP"]),
+          ("REPLCONF", ["REPLCONF", "GETACK", "*"]),
+          ("REPLCONF", ["REPLCONF", "ACK", "0"])
+        ]
+          <> [(name, [Char8.pack name]) | name <- ["MONITOR", "SYNC", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE"]]
+          <> [(name, [Char8.pack name, "c", "d"]) | name <- ["PSYNC", "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE"]]
+      )
+      $ \(name, words') -> made name words' `shouldSatisfy` all (== show (NeedsWire (Char8.pack name)))
+    map (described . raw) [["CLIENT", "REPLY", "ON"], ["REPLCONF", "listening-port", "1"]] `shouldBe` ["a node's own", "a node's own"]
+
   it "that is built without any word is not sent, whatever is said of it" $
     map described [Build.command "" [] Right, Build.onlyReads (Build.command " " [] Right), Build.writes (Build.command "" (Build.keys []) Right)]
       `shouldBe` replicate 3 (show EmptyCommand)
@@ -389,6 +408,9 @@ rawCommands = describe "raw" $ do
     let lifeOf expiry = take 1 (drop 2 (commandArguments (restoreWith restoreDefaults {restoreExpiry = expiry} "k" "p")))
     map lifeOf [ExpireIn (seconds 0), ExpireIn (seconds (-0.0004)), ExpireAt (posixSecondsToUTCTime 0), ExpireIn (seconds 0.0015)]
       `shouldBe` [["1"], ["1"], ["1"], ["2"]]
+
+  it "throws what its time limit throws before anything is done with it" $
+    evaluate (timeLimit (seconds (error "the caller's")) (get "k")) `shouldThrow` errorCall "the caller's"
 
   it "may be declared repeatable, and nothing else changes" $
     commandFacts (idempotent (raw ["SET", "k", "v"])) `shouldBe` writeFacts {factOptions = noOptions {optionIdempotent = True}}

@@ -177,7 +177,6 @@ once setting before sentAlready = do
     -- With subscribers, if the workload needs them. Also returns the messages that did not reach them.
     heard action = case workloadSubscribers workload of
       0 -> (\result -> (result, Map.empty)) <$> action
-      _ | targetResp target < 3 -> invalidRun "the subscribers of the test publish need RESP3"
       subscribers -> do
         let due (found, _, _, _) = subscribers * publishedIn workload found
         (result, got) <- withSubscribers (targetConfig (tuningOf load) target) subscribers 10 due action

@@ -64,7 +64,7 @@ nameOf text =
     { nameHeader = headerOf nameWords,
       nameEntry,
       nameFacts = case nameEntry of
-        Just entry | not (entryBlocking entry) -> Just (factsFromEntry entry nameWords)
+        Just entry | not (entryBlocking entry || answersApart entry (drop 1 nameWords)) -> Just (factsFromEntry entry nameWords)
         _ -> Nothing
     }
   where
@@ -174,7 +174,7 @@ uncommon :: Name -> [Argument] -> Decoder a -> Command a
 uncommon name arguments decoder =
   Command
     { commandRequest = encoded,
-      commandRoute = if null allWords then Unsendable EmptyCommand else routeOfArguments known given arguments,
+      commandRoute = if null allWords then Unsendable EmptyCommand else routeOfArguments known (drop 1 allWords) arguments,
       commandFacts = maybe untoldFacts (`factsFromEntry` allWords) (nameEntry known),
       commandDecode = decoder
     }
@@ -239,6 +239,7 @@ factsFromEntry entry commandWords' =
 -- | The route of a command with these arguments, of which these are keys.
 routeOfKeys :: CommandEntry -> [ByteString] -> [ByteString] -> Route a
 routeOfKeys entry arguments = \case
+  _ | answersApart entry arguments -> Unsendable (NeedsWire (Char8.map (\sign -> if sign == '|' then ' ' else sign) (entryName entry)))
   [key] -> OneKey key
   key : rest
     | Just stride <- splitStep entry -> Splittable stride (key :| rest)
@@ -252,9 +253,7 @@ routeOfKeys entry arguments = \case
         | otherwise -> AnyNode
       EveryPrimaryAnswers aggregate -> Everywhere Primaries aggregate
       EveryNodeAnswers aggregate -> Everywhere AllNodes aggregate
-      OneNodesOwn
-        | answersApart entry arguments -> Unsendable (NeedsWire (Char8.map (\sign -> if sign == '|' then ' ' else sign) (entryName entry)))
-        | otherwise -> NodesOwn
+      OneNodesOwn -> NodesOwn
 
 -- | The route of a command of which only the keys are known.
 routeOfUnknown :: [ByteString] -> Route a

@@ -182,12 +182,20 @@ uncategorized =
     \PSYNC REPLCONF SCRIPT|DEBUG SYNC"
 
 -- | Whether a server answers the command, of these words behind the first, otherwise than by one reply:
--- by none, by a stream, or by keeping later replies back. A connection on which each command has one
--- reply would give its callers the replies of others. \(O(n)\) in the number of words.
+-- by none, by pushes, by one for each channel, by a stream, or by keeping later replies back. A connection
+-- on which each command has one reply would give its callers the replies of others. \(O(n)\) in the
+-- number of words.
 answersApart :: CommandEntry -> [ByteString] -> Bool
 answersApart CommandEntry {entryName} arguments = case entryName of
-  "CLIENT|REPLY" -> any ((`elem` ["OFF", "SKIP"]) . upper) arguments
-  _ -> entryName `elem` ["MONITOR", "PSYNC", "SYNC"]
+  "CLIENT|REPLY" -> saying ["OFF", "SKIP"]
+  "REPLCONF" -> saying ["ACK", "GETACK"]
+  _ -> entryName `Set.member` apart
+  where
+    saying options = any ((`elem` options) . upper) arguments
+
+-- | Commands that are answered apart, whatever their arguments.
+apart :: Set ByteString
+apart = named "MONITOR PSUBSCRIBE PSYNC PUNSUBSCRIBE SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE SYNC UNSUBSCRIBE"
 
 -- | Whether a command must not queue behind others: its purpose is to end them or, with FUNCTION
 -- STATS, to tell which one holds up the rest.
@@ -415,6 +423,7 @@ handLists :: [(String, Set ByteString)]
 handLists =
   [ ("harmless to connections", harmless),
     ("changes connections in spite of its categories", uncategorized),
+    ("answered apart", apart),
     ("overtakes", overtaking),
     ("holds up its connection", waitingUntold),
     ("stays with the primary", primaryOnly),

@@ -12,7 +12,9 @@ module Tool.Bench.Workload.Named
   )
 where
 
+import Control.Concurrent.Async (withAsync)
 import Control.Exception (try)
+import Control.Monad (forever)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
@@ -31,6 +33,7 @@ import Redis.Decode (Decoder, mismatch)
 import Redis.Decode qualified as Decode
 import Redis.Duration qualified as Duration
 import Redis.Error (Error)
+import Redis.Subscription qualified as Subscription
 import Redis.Value (Value (..), withoutAttributes)
 import Tool.Bench.Time (monotonic, sleepUntil)
 import Tool.Bench.Workload.Dataset
@@ -476,16 +479,15 @@ someText = \case
 -- | Runs an action while this number of subscribers, each on a connection of its own, listen to what
 -- the test @publish@ sends. Then waits for at most this number of seconds until they have received
 -- as many messages as the function of the action's result says. Returns the number of messages as
--- well. Throws the library's error if they cannot subscribe. Needs RESP3.
+-- well. Throws the library's error if they cannot subscribe.
 withSubscribers :: Config -> Int -> Double -> (a -> Int) -> IO a -> IO (a, Int)
 withSubscribers config subscribers limit wanted action = do
   heard <- newIORef 0
-  let listening =
-        Config.setHooks Config.noHooks {Config.hookPush = Just (\_ push -> note heard push)} config
-      seat :: Int -> IO b -> IO b
+  let seat :: Int -> IO b -> IO b
       seat 0 body = body
       seat more body =
-        Redis.withClient listening $ \client -> subscribed client (seat (more - 1) body)
+        Redis.withClient config $ \client -> Subscription.withSubscription client (Subscription.channel channel) $ \subscription ->
+          withAsync (forever (Subscription.nextEvents subscription >>= mapM_ (note heard))) (const (seat (more - 1) body))
   seat subscribers $ do
     result <- action
     now <- monotonic
@@ -493,7 +495,7 @@ withSubscribers config subscribers limit wanted action = do
     (,) result <$> readIORef heard
   where
     note heard = \case
-      Push (BulkString "message" : _) -> atomicModifyIORef' heard (\before -> (before + 1, ()))
+      Subscription.Message _ -> atomicModifyIORef' heard (\before -> (before + 1, ()))
       _ -> pure ()
     waitFor heard count latest = do
       got <- readIORef heard
@@ -501,13 +503,3 @@ withSubscribers config subscribers limit wanted action = do
       if got >= count || now >= latest
         then pure ()
         else sleepUntil (min latest (now + 5000000)) >> waitFor heard count latest
-
--- Subscribes for as long as the body runs. The confirmation of a subscription is a push and not a
--- reply. So a PING follows it: its reply is the first reply, and it comes when the subscription is
--- active.
-subscribed :: Client -> IO b -> IO b
-subscribed client body = Redis.withDedicated client (Redis.AtKey channel) $ \connection -> do
-  first <- Redis.submitOn connection (raw ["SUBSCRIBE", channel] `decodedBy` is "PONG")
-  _ <- Redis.submitOn connection (raw ["PING"])
-  Redis.awaitReply first
-  body

@@ -108,6 +108,7 @@ spec = describe "Redis.Internal.Protocol.CommandTable" $ do
     [title | (title, names) <- handLists, not (Set.null names)]
       `shouldBe` [ "harmless to connections",
                    "changes connections in spite of its categories",
+                   "answered apart",
                    "overtakes",
                    "holds up its connection",
                    "stays with the primary",
@@ -144,6 +145,9 @@ spec = describe "Redis.Internal.Protocol.CommandTable" $ do
       [name | name <- listed "harmless to connections", not (any mayChange (lookup' name))] `shouldBe` []
     it "changes connections in spite of its categories" $
       [name | name <- listed "changes connections in spite of its categories", any mayChange (lookup' name)] `shouldBe` []
+    it "answered apart" $
+      -- Where connections are shared, it is refused as one that changes them would be.
+      [name | name <- listed "answered apart", not (any changesConnection (lookup' name))] `shouldBe` []
     it "changes nothing" $
       [name | name <- listed "changes nothing", any (\entry -> entryReadOnly entry || "write" `elem` categoriesOf entry) (lookup' name)]
         `shouldBe` []
