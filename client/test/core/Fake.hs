@@ -75,6 +75,8 @@ data Fake = Fake
     -- | The number of bytes ever accepted from the client.
     fakeAccepted :: TVar Int,
     fakeToClient :: TVar (Seq ByteString),
+    -- | How often the peer has sent something.
+    fakeSaid :: TVar Int,
     -- | Whether the peer has closed its end.
     fakeHungUp :: TVar Bool,
     fakeShutDown :: TVar Bool,
@@ -93,6 +95,7 @@ newFake manners seed = do
   fakeUnheard <- newTVarIO 0
   fakeAccepted <- newTVarIO 0
   fakeToClient <- newTVarIO Seq.empty
+  fakeSaid <- newTVarIO 0
   fakeHungUp <- newTVarIO False
   fakeShutDown <- newTVarIO False
   fakeClosed <- newTVarIO 0
@@ -199,10 +202,12 @@ newFake manners seed = do
               when (closed > 0) (breach "watched after the close")
               atomically (modifyTVar' fakeWatches (+ 1))
               stands <- newTVarIO True
+              -- As with a socket, bytes that are taken at once have arrived, too.
+              said <- readTVarIO fakeSaid
               let over = do
                     stood <- swapTVar stands False
                     when stood (modifyTVar' fakeWatches (subtract 1))
-              watcher <- forkIO (atomically (readable *> over) *> action)
+              watcher <- forkIO (atomically ((readable `orElse` (readTVar fakeSaid >>= check . (/= said))) *> over) *> action)
               pure (atomically over *> killThread watcher),
             transportHungUp = readTVarIO fakeHungUp,
             transportGather = Nothing,
@@ -229,6 +234,7 @@ newFake manners seed = do
         fakeUnheard,
         fakeAccepted,
         fakeToClient,
+        fakeSaid,
         fakeHungUp,
         fakeShutDown,
         fakeClosed,
@@ -241,7 +247,7 @@ newFake manners seed = do
 say :: Fake -> ByteString -> IO ()
 say fake bytes =
   unless (ByteString.null bytes) $
-    atomically (modifyTVar' (fakeToClient fake) (|> bytes))
+    atomically (modifyTVar' (fakeToClient fake) (|> bytes) *> modifyTVar' (fakeSaid fake) (+ 1))
 
 -- | Takes the bytes that the client has sent since the last call; blocks until there is one.
 -- 'Nothing' if the client has shut the connection down.

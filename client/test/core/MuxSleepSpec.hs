@@ -1,7 +1,7 @@
 -- | What wakes a connection's reader; and that it sleeps through nothing.
 module MuxSleepSpec (spec) where
 
-import Control.Concurrent (forkIO)
+import Control.Concurrent (forkIO, yield)
 import Control.Concurrent.MVar (isEmptyMVar)
 import Control.Concurrent.STM
 import Control.Monad
@@ -98,6 +98,28 @@ spec = describe "a sleeping connection" $ do
     eventually ((== AsleepUnwatched) <$> readerOf mux)
     withLock mux (transition mux Ticked) >>= wake mux
     eventually ((== 1) <$> readTVarIO (fakeWatches fake))
+    abortMultiplexer mux
+
+  it "polls for a reply after the socket has once woken it, too, and asks for nothing" . within 20 $ do
+    (fake, mux) <- withoutThreads polling
+    void (forkIO (readerLoop mux))
+    eventually ((== AsleepUnwatched) <$> readerOf mux)
+    withLock mux (transition mux Ticked) >>= wake mux
+    eventually ((== 1) <$> readTVarIO (fakeWatches fake))
+    polled <- forM [1 .. 20] $ \n -> do
+      attempts <- readTVarIO (fakeAttempts fake)
+      slot <- usually submitCommandAsync mux (tokenRequest n)
+      let polls = do
+            many <- subtract attempts <$> readTVarIO (fakeAttempts fake)
+            watches <- readTVarIO (fakeWatches fake)
+            if many > 100 || watches > 0 then pure (watches == 0) else yield *> polls
+      polls <* do
+        say fake (bulk (token n))
+        (outcomeText <$> waitSlotResult slot) `shouldReturn` Right (BulkString (token n))
+        -- The first reply answers the request.
+        eventually ((&&) . (== 0) <$> readTVarIO (fakeWatches fake) <*> ((== AsleepUnwatched) <$> readerOf mux))
+    -- Not quite all: the answer to a request may come late.
+    length (filter id polled) `shouldSatisfy` (> 10)
     abortMultiplexer mux
 
   it "that has not asked is woken by a submitter that sends its command itself" . within 20 $ do

@@ -434,7 +434,11 @@ prepareSleep reader polls = do
   watch <- wakeupWatch <$> wakeup mux
   pushed <- readIORef (readerPushed reader)
   let unwatched = polls && idle && not watch && not pushed
-  unless unwatched (watchReadable reader)
+  done <- readIORef (readerWatchDone reader)
+  if unwatched
+    then -- An answered request is forgotten, or the wake by a caller would count as the socket's.
+      when done (writeIORef (readerWatch reader) Nothing *> writeIORef (readerWatchDone reader) False)
+    else watchReadable reader
   withLock mux $ do
     -- A caller that is admitted finds the reader awake, or wakes it.
     admitWaiting mux
