@@ -40,7 +40,7 @@ data Value
     Double Double
   | -- | @#t@ and @#f@
     Boolean Bool
-  | -- | @(123…@: an integer of any size.
+  | -- | @(123…@: an integer of any size. Text that is none, as scripts may send it, is a 'BulkString'.
     BigNumber Integer
   | -- | @=15@: a three-byte format (@txt@, @mkd@) and the text.
     VerbatimString ByteString ByteString

@@ -354,7 +354,8 @@ decodeWhile limits base onValue = \at end (Frames begun stack) -> case begun of
       45 {- '-' -} -> complete (ErrorReply text) next end frames
       44 {- ',' -} -> parsed "double" (Double <$> parseDouble text)
       35 {- '#' -} -> parsed "boolean" (Boolean <$> parseBoolean text)
-      40 {- '(' -} -> parsed "big number" (BigNumber <$> parseInteger text)
+      -- A script may give any text for its number. It is what RESP2 has for one, and ends nothing.
+      40 {- '(' -} -> complete (maybe (BulkString text) BigNumber (parseInteger text)) next end frames
       _ {- '_' -} -> if ByteString.null text then complete (NullOf PlainNull) next end frames else malformed "null with a body"
       where
         parsed name = maybe (malformed ("not a " <> name)) (\value -> complete value next end frames)
