@@ -99,16 +99,19 @@ cutValues = do
     forAll (resize 20 (listOf genValue)) $ \values ->
       let bytes = ByteString.concat (map encoded values)
        in forAll (genCuts bytes) $ \cuts -> ioProperty $ do
-            seen <- newIORef []
-            let note value = True <$ modifyIORef' seen (value :)
-                go _ _ [] = pure Nothing
-                go at frames (cut : later) =
-                  stepTo (\base -> decodeWhile generous base note) bytes cut at frames >>= \case
-                    NeedMore frames' at' _ -> if null later then pure (Just at') else go at' frames' later
-                    _ -> pure Nothing
-            end <- go 0 startFrames (cuts <> [ByteString.length bytes])
-            found <- readIORef seen
-            pure (show (reverse found) === show values .&&. end === Just (ByteString.length bytes))
+            (seen, end) <- handed cuts bytes
+            pure (show seen === show values .&&. end === Just (ByteString.length bytes))
+
+  prop "invalidations within a value come before it, and are no part of it, however they are cut" $
+    forAll (resize 20 genValue) $ \value -> forAll (genInterrupted value) $ \bytes ->
+      forAll (genCuts bytes) $ \cuts -> ioProperty $ do
+        (seen, end) <- handed cuts bytes
+        let many = (ByteString.length bytes - ByteString.length (encoded value)) `quot` ByteString.length (encoded invalidation)
+        pure (show seen === show (replicate many invalidation <> [value]) .&&. end === Just (ByteString.length bytes))
+
+  it "another push within a value is a part of it, as in EXEC's reply to SUBSCRIBE" $ do
+    let value = Array [Push [BulkString "subscribe", BulkString "c", Integer 1], SimpleString "OK"]
+    handed [] (encoded value) `shouldReturn` ([value], Just (ByteString.length (encoded value)))
 
   prop "stops at the value at which it is told to" $
     forAll (resize 20 (listOf1 genValue)) $ \values -> forAll (chooseInt (1, length values)) $ \wanted ->
@@ -415,6 +418,20 @@ fed cuts bytes = go 0 1 startFrames cuts
         Malformed reason -> pure (Left reason)
         NeedMore frames' at' need' -> continue at' need' frames'
 
+-- | Decodes values in a row up to each cut: those that are handed on, and where they end.
+handed :: [Int] -> ByteString -> IO ([Value], Maybe Int)
+handed cuts bytes = do
+  seen <- newIORef []
+  let note value = True <$ modifyIORef' seen (value :)
+      go _ _ [] = pure Nothing
+      go at frames (cut : later) =
+        stepTo (\base -> decodeWhile generous base note) bytes cut at frames >>= \case
+          NeedMore frames' at' _ -> if null later then pure (Just at') else go at' frames' later
+          _ -> pure Nothing
+  end <- go 0 startFrames (cuts <> [ByteString.length bytes])
+  found <- readIORef seen
+  pure (reverse found, end)
+
 -- | Checks that a step claims nothing about bytes that are not there.
 sensible :: ByteString -> Step -> IO Property
 sensible bytes step = pure $ case step of
@@ -522,6 +539,21 @@ genValue = upTo (5 :: Int)
           BigNumber <$> oneof [arbitrary, choose (-(10 ^ (60 :: Int)), 10 ^ (60 :: Int))],
           VerbatimString <$> (ByteString.pack <$> vectorOf 3 arbitrary) <*> genBytes
         ]
+
+invalidation :: Value
+invalidation = Push [BulkString "invalidate", Array [BulkString "key"]]
+
+-- | The bytes that a server with the fault redis#8935 sends for a value.
+genInterrupted :: Value -> Gen ByteString
+genInterrupted = \case
+  Array values -> counted '*' (length values) values
+  Set values -> counted '~' (length values) values
+  Push values -> counted '>' (length values) values
+  Map pairs -> counted '%' (length pairs) (concat [[key, value] | (key, value) <- pairs])
+  value -> pure (encoded value)
+  where
+    counted tag count values = (lined tag (Char8.pack (show count)) <>) . ByteString.concat <$> mapM interrupted values
+    interrupted value = (<>) <$> elements ["", "", encoded invalidation] <*> genInterrupted value
 
 genInt64 :: Gen Int64
 genInt64 = oneof [arbitrary, arbitraryBoundedIntegral, elements [minBound, minBound + 1, maxBound - 1, maxBound]]

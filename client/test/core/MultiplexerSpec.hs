@@ -101,6 +101,20 @@ spec = describe "a multiplexer" $ do
     order <- mapM number . reverse <$> readIORef heard
     fmap (filter (not . contiguous) . chunksByRun) order `shouldBe` Just []
 
+  it "hands on an invalidation within a reply, as servers with the fault redis#8935 send it" . within 20 $
+    forM_ [False, True] $ \checks -> do
+      pushes <- newIORef []
+      let settings = plainSettings {muxReplyChecks = checks, muxOnPush = \push -> modifyIORef' pushes (push :)}
+          expiring fake = \case
+            "MGET" : _ -> say fake "*2\r\n$1\r\nA\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nb\r\n$-1\r\n"
+            parts -> echoing fake parts
+      withMux settings badManners expiring $ \_ mux -> do
+        when checks (countFromHere mux)
+        slots <- mapM (usually submitCommandAsync mux) (request ["MGET", "a", "b"] : map tokenRequest [1 .. 3])
+        mapM (fmap outcomeText . waitSlotResult) slots
+          `shouldReturn` map Right (Array [BulkString "A", NullOf NullBulkString] : map (BulkString . token) [1 .. 3])
+      readIORef pushes `shouldReturn` [Push [BulkString "invalidate", Array [BulkString "b"]]]
+
   it "hands pushes to their handler, between replies, and lives with one that throws" . within 20 $ do
     pushes <- newIORef []
     let settings = plainSettings {muxOnPush = \push -> modifyIORef' pushes (push :) *> throwIO (userError "handler")}

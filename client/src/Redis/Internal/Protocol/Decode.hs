@@ -131,7 +131,8 @@ decode :: Limits -> Ptr Word8 -> Int -> Int -> Frames -> IO Step
 decode limits base = decodeWhile limits base (\_ -> pure False)
 
 -- | Like 'decode', but hands every complete value to the action and goes on while that returns
--- 'True'. 'Done' holds the value for which it returned 'False'.
+-- 'True'. 'Done' holds the value for which it returned 'False'. An invalidation within another value
+-- is handed to it first, and is a part of that value only if it returns 'False'.
 --
 -- For a connection's reader: what this function allocates for itself is more than a short reply
 -- takes, and is paid once per read instead of once per reply.
@@ -182,11 +183,22 @@ decodeWhile limits base onValue = \at end (Frames begun stack) -> case begun of
     close kind depth elements !at !end below = case kind of
       ArrayOf -> complete (Array (reverse elements)) at end below
       SetOf -> complete (Set (reverse elements)) at end below
-      PushOf -> complete (Push (reverse elements)) at end below
+      PushOf -> do
+        let push = Push (reverse elements)
+        apart <- if interrupts push below then onValue push else pure False
+        if apart then element at end below else complete push at end below
       MapOf -> complete (Map (pairsReversed elements)) at end below
       AttributesOf -> element at end (Frame (AttributedBy (pairsReversed elements)) depth 1 [] below)
       -- Never closed by counting: 'complete' takes its value at once.
       AttributedBy _ -> malformed "attributes without a value"
+
+    -- Servers with the fault redis#8935 send an invalidation within a reply that makes a key expire. No other
+    -- push may be taken out: EXEC of SUBSCRIBE counts one among its elements.
+    interrupts push = \case
+      Bottom -> False
+      Frame (AttributedBy _) _ _ _ _ -> False
+      Frame {} | Push (BulkString "invalidate" : _) <- push -> True
+      _ -> False
 
     aggregate :: Int -> Int -> Stack -> Aggregate -> Int -> IO Step
     aggregate !at !end frames kind perEntry = number OnlyMinusOne at end frames $ \count64 next ->
