@@ -1,7 +1,7 @@
 -- | What wakes a connection's reader; and that it sleeps through nothing.
 module MuxSleepSpec (spec) where
 
-import Control.Concurrent (forkIO, yield)
+import Control.Concurrent (forkIO, threadDelay, yield)
 import Control.Concurrent.MVar (isEmptyMVar)
 import Control.Concurrent.STM
 import Control.Monad
@@ -121,6 +121,15 @@ spec = describe "a sleeping connection" $ do
     -- Not quite all: the answer to a request may come late.
     length (filter id polled) `shouldSatisfy` (> 10)
     abortMultiplexer mux
+
+  it "that has stopped polling for slow replies polls again for a lone caller when they are quick" . within 20 $ do
+    slow <- newIORef True
+    let answer fake parts = readIORef slow >>= (`when` threadDelay 10000) >> echoing fake parts
+    withMux plainSettings {muxPolling = PollUpTo (milliseconds 1)} goodManners answer $ \_ mux -> do
+      let stateAfter n = ask mux n *> sleeps mux *> (wakeupPolls <$> wakeup mux)
+      eventually (not <$> stateAfter 0)
+      writeIORef slow False
+      eventually (stateAfter 1)
 
   it "that has not asked is woken by a submitter that sends its command itself" . within 20 $ do
     (fake, mux) <- withoutThreads polling

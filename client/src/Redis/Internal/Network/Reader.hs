@@ -20,8 +20,9 @@
 -- outstanding keeps asking the socket, letting other threads run in between, for about twice as long as
 -- replies usually take: a moving average of the waits, 7\/8 old and 1\/8 new. It does not poll when the last
 -- read brought many replies (then there is work enough to keep both sides awake; not judged beside others of its
--- node), nor when the average is above the cap. In a cluster it polls for few callers only ('fewEnough'). @docs/lab/2026-11-23-tuning.md@
--- has the measurements.
+-- node), nor when the average is above the cap. Then it does not know when a lone caller's wait began, and
+-- takes it for the cap: after about a hundred such waits it polls again, and finds out. In a cluster it polls
+-- for few callers only ('fewEnough'). @docs/lab/2026-11-23-tuning.md@ has the measurements.
 --
 -- With a deep queue of short replies (SET) the server sends a few at a time, and each few wake the reader.
 -- Then the reader waits in the kernel until a good number has gathered ('worthGathering').
@@ -144,7 +145,8 @@ rounds reader policy input haul = do
           Left cause -> pure cause
           Right (input'', waitedSince) -> do
             policy' <- case waitedSince of
-              Nothing -> pure policy
+              -- Nobody knows when it began. It counts as the cap, so that the reader polls again in time.
+              Nothing -> pure (if wouldPoll policy then policy else observeWait (policyCap policy) policy)
               Just since -> do
                 now <- preciseNanos
                 pure (observeWait (now - since) policy)
