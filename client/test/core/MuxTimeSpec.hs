@@ -8,6 +8,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Internal qualified as ByteString.Internal
+import Data.Either (isLeft)
 import Data.IORef
 import Fake
 import Foreign.ForeignPtr (newForeignPtr_)
@@ -20,7 +21,7 @@ import Redis.Error
 import Redis.Internal.Config (Polling (..))
 import Redis.Internal.Network.Connection
 import Redis.Internal.Network.Handshake (Approach (Usual), ConnectionRole (ForPrimary), ConnectionUse (SharedFor), handshake)
-import Redis.Internal.Network.InFlight (newOrderCounts)
+import Redis.Internal.Network.InFlight (newOrderCounts, newTellingSlot)
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.Reader (readerLoop)
 import Redis.Internal.Network.Runtime (deadlineAfter, nanosFromSeconds)
@@ -43,6 +44,19 @@ spec = do
       (outcomeText <$> waitSlotResult short) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.03) Nothing)))
       mapM_ (say fake . bulk . token) [1, 2, 3]
       mapM (fmap outcomeText . waitSlotResult) [before', after'] >>= (`shouldBe` [Right (BulkString (token 1)), Right (BulkString (token 3))])
+      abortMultiplexer mux
+
+    it "has the watchdog tick often only while it is in flight" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings fake
+      -- In flight throughout, so that the watchdog does not rest.
+      _ <- usually submitCommandAsync mux (tokenRequest 1)
+      short <- limitedTo 1 submitCommandAsync mux (tokenRequest 2)
+      readWord mux WordShortest `shouldReturn` 1000000000
+      mapM_ (say fake . bulk . token) [1, 2]
+      void (waitSlotResult short)
+      _ <- usually submitCommandAsync mux (tokenRequest 3)
+      eventually ((== maxBound) <$> readWord mux WordShortest)
       abortMultiplexer mux
 
     it "outlives the time of the others" . within 10 $ do
@@ -232,6 +246,24 @@ spec = do
           Left other -> throwIO other
           Right _ -> expectationFailure "there was memory enough"
         (outcomeText <$> usually submitCommand mux (tokenRequest 1)) >>= (`shouldBe` Right (BulkString (token 1)))
+
+  describe "a slot whose action throws" $ do
+    let submitThrowing mux = do
+          slot <- newTellingSlot (const (throwIO (userError "an action")))
+          limitedTo 0.03 (\on terms given -> submitTo on terms given slot) mux (tokenRequest 1)
+    it "keeps no other command from being told that its time is over" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings fake
+      submitThrowing mux
+      (outcomeText <$> limitedTo 0.1 submitCommand mux (tokenRequest 2)) `shouldReturn` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.1) Nothing))
+      abortMultiplexer mux
+
+    it "keeps no connection from ending" . within 10 $
+      withoutWatchdog plainSettings goodManners $ \_ mux -> do
+        submitThrowing mux
+        other <- usually submitCommandAsync mux (tokenRequest 2)
+        abortMultiplexer mux
+        waitSlotResult other >>= (`shouldSatisfy` isLeft) . outcomeText
 
   describe "a caller whose time limit throws" $
     forM_ [("a command", \mux terms -> void (submitCommandAsync mux terms (tokenRequest 0))), ("a run", \mux terms -> void (submitRun mux terms [tokenRequest 0]))] $ \(what, submit) ->

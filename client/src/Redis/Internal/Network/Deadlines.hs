@@ -56,7 +56,7 @@ watchdogLoop mux sendProbe = do
         pause mux
         now <- coarseNanos
         -- There may be room for callers that stood behind one whose time is over.
-        withLock mux (refuseLate (muxAdmission mux) now *> admitWaiting mux *> transition mux Ticked) >>= wake mux
+        withLock mux (refuseLate (muxAdmission mux) now *> admitWaiting mux *> forgetShortest mux *> transition mux Ticked) >>= wake mux
         busy <- anythingWaitedFor mux
         (if busy then look now watch {watchIdle = 0} else idle now watch) >>= loop
 
@@ -76,10 +76,7 @@ watchdogLoop mux sendProbe = do
       | otherwise = do
         rests <- withLock mux $ do
           busy <- anythingWaitedFor mux
-          after <- transition mux (WouldRest busy)
-          case stepAnswer after of
-            Sleep -> True <$ writeWord mux WordShortest maxBound
-            _ -> pure False
+          (== Sleep) . stepAnswer <$> transition mux (WouldRest busy)
         when rests (atomically (takeTMVar (muxWatchdogWake mux)))
         now' <- coarseNanos
         pure (calm now' watch) {watchIdle = 0}
@@ -180,7 +177,9 @@ expire mux now = do
             then found {deadlinesEarliest = min deadline (deadlinesEarliest found), deadlinesInTime = True}
             else if deadline == expired then found else found {deadlinesLate = pending : deadlinesLate found}
 
-    tellLate RingEntry {entrySlot, entryBegan, entryDeadline} = fillSlot entrySlot entryBegan (Failure (timedOut MaybeExecuted Deadline {deadlineBegan = entryBegan, deadlineAt = entryDeadline}))
+    tellLate RingEntry {entrySlot, entryBegan, entryDeadline} =
+      -- What a slot does with it must not end the watchdog.
+      quietly (fillSlot entrySlot entryBegan (Failure (timedOut MaybeExecuted Deadline {deadlineBegan = entryBegan, deadlineAt = entryDeadline})))
 
 -- | The length of a tick: a twentieth of the shortest limit, between 1 ms and 100 ms.
 tickFor :: [Nanos] -> Nanos
@@ -223,6 +222,14 @@ noteShortest mux limit = do
   when (fromIntegral limit < shortest) $ do
     writeWord mux WordShortest (fromIntegral limit)
     wakeWatchdog mux
+
+-- | Lets the watchdog tick as usual once no command with a limit of its own is in flight or waits for room.
+-- Call it under the lock.
+forgetShortest :: Multiplexer -> IO ()
+forgetShortest mux = do
+  own <- longestOwn mux
+  waiting <- waitingForCapacity (muxAdmission mux)
+  when (own == 0 && waiting == 0) (writeWord mux WordShortest maxBound)
 
 -- | Whether commands are in flight and all of them are past their deadlines. Then no caller waits for room:
 -- a thread that submits many commands to a frozen server would wait anew for each. A late reply ends this

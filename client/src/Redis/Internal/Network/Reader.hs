@@ -474,7 +474,7 @@ cleanUp reader = do
   quietly (sequence_ (muxOnLastWord (muxSettings mux)))
   failAll mux sent cause
   withLock mux (admitAll (muxAdmission mux))
-  readIORef (readerWatch reader) >>= sequence_
+  quietly (readIORef (readerWatch reader) >>= sequence_)
   -- Nothing can be done about a descriptor that does not close.
   quietly (transportClose transport)
   quietly (muxOnDeath (muxSettings mux) cause)
@@ -500,7 +500,8 @@ failAll mux sent cause = do
         endpoint = transportEndpoint (muxTransport mux)
     when (position >= counted) . for_ (muxCounters (muxSettings mux)) $ \counters ->
       countOne counters (if delivery == NotSent then CutUnsent else CutSent)
-    fillSlot (entrySlot pending) (entryBegan pending) (Failure (ConnectionError (ConnectionFailure "" delivery endpoint cause)))
+    -- What a slot does with it must not keep the others, or the end, from being told.
+    quietly (fillSlot (entrySlot pending) (entryBegan pending) (Failure (ConnectionError (ConnectionFailure "" delivery endpoint cause))))
     failAll mux sent cause
 
 -- | The longest time to poll, called the cap (zero: never poll), and the average wait.
