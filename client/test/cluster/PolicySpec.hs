@@ -1,6 +1,7 @@
 -- | Commands that no single node can answer for the cluster, and commands for a named node.
 module PolicySpec (spec) where
 
+import Control.Concurrent.STM
 import Control.Monad (forM, forM_, replicateM)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
@@ -131,6 +132,8 @@ namingSpec = do
       problem <- tryRun client (onNode (fakeEndpoint a) (Redis.get "key")) >>= expectError
       problem `shouldBe` ReplyError (serverErrorFromText ("MOVED 1 " <> fakeAddress b)) {serverErrorDelivery = RefusedBeforeRun, serverErrorCommand = "GET key"}
       countHeard b ["GET"] `shouldReturn` 0
+      run client (onEach Primaries (Redis.get "key"))
+        `shouldReturn` Map.fromList [(fakeEndpoint a, Left problem), (fakeEndpoint b, Right (Just (Char8.pack (show (fakePort b)))))]
 
   it "refuses a node that it does not have" $
     limited . withShards $ \a _ _ -> withClient (clusterOf [fakeEndpoint a]) $ \client -> do
@@ -150,6 +153,16 @@ namingSpec = do
       problem <- tryRun client Redis.dbsize >>= expectError
       problem `shouldBe` RoutingError (RoutingFailure "DBSIZE" RefusedBeforeRun (NodesFailed (FailedNodes (Map.singleton (fakeEndpoint b) refused) 2)))
       tryRun client (onEvery Primaries Redis.dbsize) `shouldReturn` Left problem
+
+  it "asks each primary once, also when the slot has moved that stood for one" $
+    whileMoving $ \a b client -> do
+      run client Redis.dbsize `shouldReturn` 107
+      countHeard b ["DBSIZE"] `shouldReturn` 1
+      countHeard a ["DBSIZE"] >>= (`shouldSatisfy` (> 1))
+
+  it "says of each node what that node says, also when its lowest slot has moved" $
+    whileMoving $ \a b client ->
+      run client (onEach Primaries Redis.dbsize) `shouldReturn` Map.fromList [(fakeEndpoint a, Right 100), (fakeEndpoint b, Right 7)]
 
   it "says that a write on several nodes may have run when one of them failed" $
     limited . withShards $ \a b _ -> withClient (clusterOf [fakeEndpoint a]) $ \client -> do
@@ -197,6 +210,21 @@ namingSpec = do
     limited . withShards $ \a _ _ -> withClient (clusterOf [fakeEndpoint a]) $ \client -> do
       refused <- withDedicated client AnyPrimary (`tryRunOn` onEvery Primaries Redis.dbsize)
       refused `shouldBe` Left (RefusedError (NeedsSeveralNodes "DBSIZE"))
+
+-- | Two primaries. The first loads its data, and slot 0 moves meanwhile to the second; it is in the map when the first has loaded.
+whileMoving :: (FakeNode -> FakeNode -> Client -> IO ()) -> IO ()
+whileMoving action = limited . settled . withTwoNodes $ \a b -> do
+  let owned low high = mapM_ (`setView` shardsView [shard low a, shard high b]) [a, b]
+  owned [(0, 8191)] [(8192, 16383)]
+  refusals <- newTVarIO (12 :: Int)
+  setScript a $ \_ -> \case
+    "DBSIZE" : _ -> do
+      owned [(1, 8191)] [(0, 0), (8192, 16383)]
+      left <- atomically (stateTVar refusals (\left -> (left, left - 1)))
+      pure (Just (Say (if left > 0 then Failed "LOADING Redis is loading the dataset in memory" else Number 100)))
+    _ -> pure Nothing
+  setScript b $ \_ words' -> pure (if words' == ["DBSIZE"] then Just (Say (Number 7)) else Nothing)
+  withClient (clusterOf [fakeEndpoint a]) (action a b)
 
 wholeSpec :: SpecWith Cluster
 wholeSpec = do

@@ -209,6 +209,8 @@ data Route a
     OneNode Endpoint
   | -- | The primary that serves this slot when the command is sent.
     OneSlot Slot
+  | -- | The primary at this endpoint; once it is none, that of this slot, which it served.
+    OnePrimary Endpoint Slot
   | -- | The reply is about one node only, so in a cluster the caller must name a node.
     NodesOwn
   | -- | No server would accept the command, for this reason. It is not sent.
@@ -242,6 +244,7 @@ mapTogether change = \case
   Everywhere nodeSet aggregate -> Everywhere nodeSet aggregate
   OneNode endpoint -> OneNode endpoint
   OneSlot slot -> OneSlot slot
+  OnePrimary endpoint slot -> OnePrimary endpoint slot
   NodesOwn -> NodesOwn
   Unsendable why -> Unsendable why
   AskServer keys named -> AskServer keys (mapTogether change <$> named)

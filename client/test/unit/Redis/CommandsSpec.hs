@@ -427,6 +427,7 @@ described command = case routeOf command of
   PerNode nodeSet _ -> "each of " <> show nodeSet
   OneNode _ -> "the node"
   OneSlot _ -> "the slot"
+  OnePrimary _ _ -> "the primary"
   NodesOwn -> "a node's own"
   Unsendable why -> show why
   AskServer _ _ -> "ask"

@@ -339,7 +339,7 @@ startUnnamed caller core began given
       Right known -> startFor caller core began known {commandRoute = fromMaybe (commandRoute known) chosen}
   | ConnectionState <- factScope (commandFacts given) = refused NeedsDedicatedConnection
   | PerNode nodeSet conclude <- commandRoute given =
-    startTogether core began given (members nodeSet) conclude
+    startTogether core began given (fmap (map (fmap itself) <$>) . members nodeSet) conclude
   | not (isClustered (coreCluster core)) = case commandRoute given of
     OneNode endpoint -> named endpoint
     _ -> whole given
@@ -363,6 +363,11 @@ startUnnamed caller core began given
     sameSlot (key :| keys) = all ((== keySlot key) . keySlot) keys
 
     members nodeSet deadline = nodesEventually (coreCluster core) deadline nodeSet
+
+    -- Its caller asks for the answer of this node, not for that of the one that took its slots over.
+    itself = \case
+      OnePrimary endpoint _ -> OneNode endpoint
+      route -> route
 
     named endpoint =
       startAfter core began given (\deadline -> hasNode (coreCluster core) deadline endpoint) $ \found ->

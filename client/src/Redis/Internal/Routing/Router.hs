@@ -23,10 +23,11 @@ module Redis.Internal.Routing.Router
   )
 where
 
+import Control.Applicative ((<|>))
 import Control.Concurrent.STM
 import Control.Monad (mfilter, when)
 import Data.ByteString (ByteString)
-import Data.Foldable (traverse_)
+import Data.Foldable (find, traverse_)
 import Data.IORef
 import Data.List qualified as List
 import Data.Map.Strict (Map)
@@ -90,6 +91,8 @@ destinationIn cluster snapshot facts target = do
        in primaryFrom cluster snapshot (if index == noShard then slotNumber slot else index)
     TargetSlot slot -> pure (shardOwner <$> shardOf snapshot slot)
     TargetPrimary slot -> pure (shardOwner <$> shardOf snapshot slot)
+    TargetOwner endpoint slot ->
+      pure (shardOwner <$> (find ((== endpoint) . nodeEndpoint . destinationNode . shardOwner) (snapshotShards snapshot) <|> shardOf snapshot slot))
   -- Made at once: it would keep the command's facts and the snapshot alive.
   pure $! case found of
     Just destination -> Just $! onControl facts destination
@@ -214,7 +217,7 @@ nodesEventually cluster deadline nodeSet =
     Nothing -> Left <$> nobodyFor cluster TargetAnyNode
     Just slotMap -> pure . Right $ case nodeSet of
       _ | not (isFollowed cluster) -> [(shardPrimary shard, AnyNode) | shard <- slotMapShards slotMap]
-      Primaries -> [(shardPrimary shard, OneSlot slot) | (slot, shard) <- slotMapServing slotMap]
+      Primaries -> [(shardPrimary shard, OnePrimary (shardPrimary shard) slot) | (slot, shard) <- slotMapServing slotMap]
       Replicas -> byEndpoint (slotMapReplicas slotMap)
       AllNodes -> byEndpoint (slotMapNodes slotMap)
   where

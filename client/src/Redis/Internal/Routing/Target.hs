@@ -28,6 +28,8 @@ data Target
     TargetSlot Slot
   | -- | The primary of the slot, even if replicas are preferred.
     TargetPrimary Slot
+  | -- | The primary at this endpoint; once it is none, that of the slot.
+    TargetOwner Endpoint Slot
   | -- | The node at this endpoint, which the caller has named.
     TargetNode Endpoint
   | -- | The node at this endpoint, which a server has named, known or not. It counts as a primary.
@@ -43,6 +45,7 @@ targetOf given = case routeOf given of
   SameSlot (key :| _) -> TargetSlot (keySlot key)
   Splittable _ (key :| _) -> TargetSlot (keySlot key)
   OneSlot slot -> TargetPrimary slot
+  OnePrimary endpoint slot -> TargetOwner endpoint slot
   OneNode endpoint -> TargetNode endpoint
   AnyNodeFor slot -> TargetAnyFor slot
   _ -> TargetAnyNode
@@ -53,6 +56,7 @@ slotOf :: Target -> Maybe Slot
 slotOf = \case
   TargetSlot slot -> Just slot
   TargetPrimary slot -> Just slot
+  TargetOwner _ slot -> Just slot
   _ -> Nothing
 
 -- | The target without its replicas.
