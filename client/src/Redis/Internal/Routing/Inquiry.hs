@@ -258,7 +258,9 @@ shardClaim asked reply = do
   fields <- Decode.record reply
   ranges <- Decode.field "slots" (Decode.pairs slotNamed slotNamed) fields
   nodes <- Decode.field "nodes" (Decode.list (shardNode asked)) fields
-  let (primaries, replicas) = List.partition nodeIsPrimary nodes
+  -- After a fail-over Redis 7.0 lists the old primary so: it is in a shard of its own, which has no slots.
+  let isGone node = null ranges && nodeHealth node == Failed
+      (primaries, replicas) = List.partition nodeIsPrimary (filter (not . isGone) nodes)
   pure
     ( Claim
         { claimRanges = ranges,

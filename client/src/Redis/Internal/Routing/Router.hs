@@ -236,7 +236,7 @@ data ClientNode = ClientNode
 
 -- | The role of a node in its shard.
 data NodeRole
-  = -- | The node owns slots, or is a standalone server.
+  = -- | The node is the primary of a shard, even if that has no slots, or a standalone server.
     PrimaryNode
   | -- | The node follows the primary at this endpoint.
     ReplicaNode Endpoint

@@ -103,6 +103,13 @@ spec = describe "Redis.Internal.Routing.Inquiry" $ do
       ownerOf (parseClusterShards asked (shardsOf [healthy "old" "master" "failed", healthy "r" "replica" "online"]))
         `shouldBe` Right (Just (TcpEndpoint "old" 1))
 
+    it "drops a failed primary without slots: Redis 7.0 lists it so after a fail-over, in a shard of its own" $ do
+      let Array owning = shardsOf [healthy "new" "master" "online"]
+          without health = Map [(BulkString "slots", Array []), (BulkString "nodes", Array [Map [(BulkString name, value) | (name, value) <- healthy "old" "master" health]])]
+          primaries health = map shardPrimary . slotMapShards <$> parseClusterShards asked (Array (without health : owning))
+      primaries "failed" `shouldBe` Right [TcpEndpoint "new" 1]
+      primaries "online" `shouldBe` Right [TcpEndpoint "new" 1, TcpEndpoint "old" 1]
+
     it "reads from replicas only when they are online" $
       ( (`slotReplicas` slotAt 0)
           <$> parseClusterShards
