@@ -175,7 +175,7 @@ namingSpec = do
   it "gives no answer for all when a slot has no primary" $
     limited . withTwoNodes $ \a b -> do
       forM_ [a, b] $ \node -> setView node (shardsView [shard [(0, 100)] a, shard [(200, 16383)] b])
-      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+      withClient (setCommandTimeout (Just (seconds 0.5)) (clusterOf [fakeEndpoint a])) $ \client -> do
         problem <- tryRun client Redis.dbsize >>= expectError
         problem `shouldBe` RoutingError (RoutingFailure "DBSIZE" NotSent (UncoveredSlot 101))
         mapM (`countHeard` ["DBSIZE"]) [a, b] `shouldReturn` [0, 0]

@@ -44,6 +44,43 @@ spec = describe "many commands together" $ do
           ended - began `shouldSatisfy` (< 1.8)
       countHeard a ["DBSIZE"] `shouldReturn` length asks
 
+  it "to several nodes, to a named one, and on a lent connection wait for a map as long as those to a key" $
+    limited . settled . withFakeNode $ \a -> do
+      refusals <- newTVarIO (6 :: Int)
+      setScript a $ \_ -> \case
+        "CLUSTER" : _ -> do
+          left <- atomically (stateTVar refusals (\left -> (left, left - 1)))
+          pure (if left > 0 then Just (Say (Failed "LOADING Redis is loading the dataset in memory")) else Nothing)
+        "DBSIZE" : _ -> pure (Just (Say (Number 7)))
+        _ -> pure Nothing
+      withClient (clusterOf [fakeEndpoint a]) $ \client ->
+        forConcurrently [run client Redis.dbsize, run client (onNode (fakeEndpoint a) Redis.dbsize), withDedicated client (AtKey "key") (`runOn` Redis.dbsize)] id
+          `shouldReturn` [7, 7, 7]
+
+  it "to every primary wait for one of a slot that has none, whatever else they hear meanwhile" $
+    limited . settled . withTwoNodes $ \a b -> do
+      let owned low = mapM_ (`setView` shardsView [shard low a, shard [(8192, 16383)] b]) [a, b]
+          key = keyIn "key" (> 8192)
+      owned [(1, 8191)]
+      asking <- newTVarIO True
+      forM_ [a, b] $ \node -> setScript node $ \_ -> \case
+        "CLUSTER" : _ -> Nothing <$ atomically (readTVar asking >>= check)
+        "DBSIZE" : _ -> pure (Just (Say (Number 7)))
+        "GET" : _ | fakePort node == fakePort b -> pure (Just (Say (Failed (Char8.unwords ["MOVED", Char8.pack (show (slotNumberOf key)), fakeAddress a]))))
+        _ -> pure Nothing
+      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+        _ <- run client (Redis.get (keyIn "low" (`elem` [1 .. 8191])))
+        asked <- countHeard a ["CLUSTER"]
+        atomically (writeTVar asking False)
+        counted <- async (run client Redis.dbsize)
+        eventually 5 "it has asked" $ (> asked) <$> countHeard a ["CLUSTER"]
+        -- The map changes: another slot has moved. On a connection of its own, because the other one's next reply waits.
+        _ <- withDedicated client (AtKey key) (`tryRunOn` Redis.get key)
+        threadDelay 50000
+        owned [(0, 8191)]
+        atomically (writeTVar asking True)
+        wait counted `shouldReturn` 14
+
   it "from the first moment on wait for the first map, and for no other" $
     -- With so long a throttle, the client would ask for the next map only after a minute.
     limited . settled . withFakeNode $ \a -> forM_ [1 :: Int .. 20] $ \_ ->

@@ -214,7 +214,8 @@ recovered core given destination began outcome = do
 {-# NOINLINE recovered #-}
 
 -- | Submits a command without waiting for its reply. Blocks only while there is no room for it or no
--- connection, and, if it is for several nodes or a named one, while no map of the cluster is known.
+-- connection, and, if it is for several nodes or a named one, while no map of the cluster is known (for all primaries:
+-- or a slot has none).
 start :: Core -> Command a -> IO (Pending a)
 start core command = coarseNanos >>= \began -> startFrom core began command
 
@@ -399,10 +400,11 @@ runOwn core began given = do
   where
     later passed = commandRequest (withRemaining passed given {commandRequest = requestWhole (commandRequest given)})
 
--- | Starts a command after what it waits for, which is given the command's deadline.
+-- | Starts a command after what it waits for, which is given a deadline: that of the command, without the time that it
+-- may wait on the server.
 startAfter :: Core -> Nanos -> Command a -> (Nanos -> IO (Either Error b)) -> (b -> IO (Pending c)) -> IO (Pending c)
 startAfter core began given awaited onwards =
-  awaited (deadlineAt (deadlineFor core (commandFacts given) began)) >>= either (pure . settled . Left) onwards
+  awaited (deadlineAt (ownDeadline (coreTimeLimit core) (commandFacts given) began)) >>= either (pure . settled . Left) onwards
 
 -- | A command with the facts and the route that the server gives for it. The last argument is its
 -- keys, if they are known. Blocks until the server has answered.

@@ -25,7 +25,7 @@ where
 
 import Control.Applicative ((<|>))
 import Control.Concurrent.STM
-import Control.Monad (mfilter, when)
+import Control.Monad (mfilter)
 import Data.ByteString (ByteString)
 import Data.Foldable (find, traverse_)
 import Data.IORef
@@ -177,9 +177,9 @@ nobodyFor cluster target = do
 missedNode :: ClusterClient -> Target -> IO ()
 missedNode cluster target = tellCluster cluster (maybe SawNobody SawUncovered (slotOf target))
 
--- | Looks for something. If that finds nothing, asks for news, waits for one piece of news,
--- at most until the deadline, and looks once more. Does not wait if the last refresh failed in a
--- way that will last, nor with a standalone server, for which no news would help.
+-- | Looks for something. While that finds nothing, asks for news, waits for some, and looks again, until
+-- the deadline. Does not wait once a refresh has failed in a way that will last, nor with a standalone
+-- server, for which no news would help.
 eventually :: ClusterClient -> Nanos -> Target -> IO (Maybe a) -> IO (Maybe a)
 eventually cluster deadline target look = do
   before <- readTVarIO (clusterNews cluster)
@@ -187,19 +187,17 @@ eventually cluster deadline target look = do
     Just found -> pure (Just found)
     Nothing -> do
       permanent <- newsIsPermanent cluster
-      when (isFollowed cluster && not permanent) $ do
-        missedNode cluster target
-        news before
-      look
+      goesOn <- if isFollowed cluster && not permanent then missedNode cluster target *> news before else pure False
+      if goesOn then eventually cluster deadline target look else look
   where
-    -- Waits with a flag, so that nothing is thrown to the caller when its time is over.
+    -- 'False' if there will be none. Waits with a flag, so that nothing is thrown to the caller when its time is over.
     news before = do
       over <- expiryAt deadline
       atomically $
-        over `orElse` do
+        (False <$ over) `orElse` do
           stopped <- readTVar (clusterStop cluster)
           current <- readTVar (clusterNews cluster)
-          check (stopped || current /= before)
+          not stopped <$ check (stopped || current /= before)
 
 -- | The destination for a command. If no node is known, waits for news of the cluster, at most until
 -- the deadline.
