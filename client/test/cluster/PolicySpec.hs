@@ -164,6 +164,18 @@ namingSpec = do
     whileMoving $ \a b client ->
       run client (onEach Primaries Redis.dbsize) `shouldReturn` Map.fromList [(fakeEndpoint a, Right 100), (fakeEndpoint b, Right 7)]
 
+  it "asks those that take commands, also when another has no room for more" $
+    limited . withShards $ \a b _ -> forM_ [(a, b), (b, a)] $ \(full, other) -> do
+      setScript full $ \_ words' -> pure (if words' == ["ECHO", "x"] then Just Silence else Nothing)
+      setScript other $ \_ words' -> pure (if words' == ["DBSIZE"] then Just (Say (Number 7)) else Nothing)
+      withClient (setSilenceLimit Nothing . setLimits limitsDefaults {limitInFlight = 2} $ clusterOf [fakeEndpoint a]) $ \client -> do
+        _ <- run client (onEach Primaries (Redis.get "key"))
+        unanswered <- replicateM 2 (submit client (onNode (fakeEndpoint full) (Redis.echo "x")))
+        sizes <- run client (onEach Primaries (timeLimit (seconds 1) Redis.dbsize))
+        either (const Nothing) Just <$> sizes `shouldBe` Map.fromList [(fakeEndpoint full, Nothing), (fakeEndpoint other, Just 7)]
+        setScript full quiet *> hangUpAll full
+        mapM_ tryAwaitReply unanswered
+
   it "says that a write on several nodes may have run when one of them failed" $
     limited . withShards $ \a b _ -> withClient (clusterOf [fakeEndpoint a]) $ \client -> do
       setScript b $ \_ -> \case

@@ -32,7 +32,7 @@ where
 import Control.Applicative ((<|>))
 import Control.Concurrent.MVar
 import Control.Exception (SomeException, onException, throwIO, try)
-import Control.Monad (forM, void, when, (>=>))
+import Control.Monad (filterM, forM, void, when, (>=>))
 import Control.Monad.Primitive (touch)
 import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
@@ -57,6 +57,7 @@ import Redis.Internal.Hooks
 import Redis.Internal.Network.Handshake (ConnectionRole (ForReplica))
 import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.MultiplexPool
+import Redis.Internal.Network.Multiplexer (MuxGauges (..))
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation (AggFirstFound), oneIsEnough)
 import Redis.Internal.Protocol.Encode (requestExceeds, requestIsOne, requestSize, requestWhole)
@@ -428,17 +429,27 @@ untraced core = core {coreNotes = Nothing}
 
 -- | Starts a command on every node of a node set, which is given the deadline: where the calling thread has a connection, on it, in the
 -- order of its commands, elsewhere each on a thread of its own, because a node that is down must not delay the others.
+-- Where the thread may have to wait for room, it submits last.
 startTogether :: Core -> Nanos -> Command a -> (Nanos -> IO (Either Error [(Endpoint, Route Value)])) -> ([(Endpoint, Either Error Value)] -> Either Error a) -> IO (Pending a)
 startTogether core began given nodeSet conclude =
   startAfter core began given nodeSet $ \members -> do
-    started <- forM members $ \(endpoint, route) -> do
+    parts <- forM members $ \(endpoint, route) -> do
       let part = given {commandRoute = route, commandDecode = Right}
-      connected <- destinationOf (coreCluster core) part >>= maybe (pure False) (isConnected . destinationPool)
-      (,) endpoint
-        <$> if connected
-          then startFrom (untraced core) began part
-          else inBackground (untraced core) (\behalf -> executeFrom behalf began part)
+      pool <- destinationOf (coreCluster core) part >>= filterM isConnected . maybe [] (pure . destinationPool)
+      gauges <- concat <$> traverse poolGauges pool
+      pure . (,) (all hasRoom gauges) $
+        (,) endpoint
+          <$> if null pool
+            then inBackground (untraced core) (\behalf -> executeFrom behalf began part)
+            else startFrom (untraced core) began part
+    let (roomy, full) = List.partition fst parts
+    started <- traverse snd (roomy <> full)
     pure . resultOf $ conclude <$> traverse (traverse awaitStarted) started
+  where
+    limits = configLimits (coreConfig core)
+    hasRoom MuxGauges {gaugeInFlight, gaugeQueuedBytes, gaugeWaiting} =
+      gaugeWaiting == 0 && gaugeInFlight < limitInFlight limits
+        && (gaugeQueuedBytes == 0 || gaugeQueuedBytes + requestSize (commandRequest given) <= limitQueuedBytes limits)
 
 -- | The nodes in any order. Drawn when the command starts, so that all callers that wait see the same
 -- order.
