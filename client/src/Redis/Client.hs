@@ -230,7 +230,7 @@ tryRun (Client core) command = case hookCommand (configHooks (coreConfig core)) 
 -- Never throws an 'Error': 'awaitReply' does.
 --
 -- The commands that one thread submits to one node run in that order, as long as the node takes each
--- of them at the first attempt: a command that is redirected or retried runs later. Redirects and
+-- of them at the first attempt: a command that is redirected or retried, or for which no node is known, runs later. Redirects and
 -- retries happen whether or not anybody waits for the command, so a 'Pending' may be dropped.
 --
 -- A command that the server may keep waiting is sent at once on a connection of its own, which it

@@ -256,7 +256,7 @@ hasFailed core given destination Handover {handoverBegan, handoverOutcome, hando
   onFailure (coreRetryEngine core) call destination handoverOutcome
 
 -- | The destination of a command that is about to be sent. 'Nothing' if no node is known, or if
--- earlier commands of its thread still wait for one: this command must not overtake them.
+-- earlier commands of its thread still wait for one: the retry engine sends this command, behind those of its slot.
 firstDestination :: Core -> Nanos -> Command a -> IO (Maybe Destination)
 firstDestination core began given = do
   behind <- waitsForDestination (coreRetryEngine core) (coreThread core) (deadlineFor core (commandFacts given) began)
