@@ -242,7 +242,8 @@ routeOfKeys entry arguments = \case
   _ | answersApart entry arguments -> Unsendable (NeedsWire (Char8.map (\sign -> if sign == '|' then ' ' else sign) (entryName entry)))
   [key] -> OneKey key
   key : rest
-    | Just stride <- splitStep entry -> Splittable stride (key :| rest)
+    -- The server refuses a value that is missing; parts before it would have run.
+    | Just stride <- splitStep entry, stride == 1 || length arguments == stride * (1 + length rest) -> Splittable stride (key :| rest)
     | otherwise -> SameSlot (key :| rest)
   []
     -- Commands of this name may have keys; this one has none.
