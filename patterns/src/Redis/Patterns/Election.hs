@@ -81,8 +81,9 @@ data Candidate = Candidate
 
 -- | Stands for election while the action runs, again and again: after it lost the leadership, or
 -- resigned, the candidate waits for one lease and then stands again. When the action ends, this
--- gives up the leadership and waits until that is done. A thread stands for election and renews the
--- lease; while the server cannot be reached, it keeps trying.
+-- gives up the leadership and waits until that is done: if the server is silent, for the rest of the
+-- lease. A thread stands for election and renews the lease; while the server cannot be reached, it
+-- keeps trying.
 withCandidate :: Client -> Election -> (Candidate -> IO a) -> IO a
 withCandidate client which action = do
   candidate <- Candidate <$> newTVarIO Nothing <*> newTVarIO Nothing

@@ -25,7 +25,8 @@
 -- Fencing tokens strictly increase while the counter's key exists. If that key is lost (by its
 -- expiry, a fail-over, FLUSHALL, or eviction), they continue from the server's clock in
 -- milliseconds. They still increase then, unless the servers' clocks differ, or the clock was set
--- back, by more than the time that has passed since.
+-- back, by more than the time that has passed since, or the lock was taken more than a thousand times
+-- a second.
 --
 -- Leases end by the server's clock. If that is set forward, a lease can end there before its holder
 -- learns of it by the next renewal; if it is set back, the lock of a dead holder stays taken for
@@ -106,13 +107,16 @@ data LockGrant = LockGrant
 -- | Takes the lock, runs the action, and gives the lock back. 'Nothing': others held the lock for
 -- all of 'lockTimeout', and the action did not run. Blocks while it waits for the lock; the pauses
 -- between attempts are random, up to 5 ms at first and up to 50 ms later. Costs one round trip to
--- take a free lock, one to give it back, and one for each third of the lease.
+-- take a free lock, one to give it back, and one for each third of the lease. When the action ends,
+-- this waits until the lock is given back: if the server is silent, for the rest of the lease, also
+-- when a 'System.Timeout.timeout' around this has interrupted the action.
 --
 -- The action is not interrupted when the lock may be lost: it can call 'isHeld', or combine
 -- 'awaitLeaseLost' with whatever else it waits for.
 --
 -- Throws 'Error' if the last attempt within 'lockTimeout' failed, or at once if the server
--- refuses. The lock was not taken then, or, if the error is 'MaybeExecuted', for at most one lease.
+-- refuses. If an earlier attempt may have taken the lock, the error is that one's. The lock was not
+-- taken then, or, if the error is 'MaybeExecuted', for at most one lease.
 withLock :: Client -> Lock -> (LockGrant -> IO a) -> IO (Maybe a)
 withLock client which action = do
   token <- newToken 16

@@ -150,6 +150,18 @@ spec = do
         -- Long before the lease is over.
         eventuallyReturns 10 Nothing (run client (lockHolder "doubt"))
 
+    it "before the server is gone is an error in doubt" $
+      behindProxy $ \server proxy client -> do
+        _ <- withLock client (lock "doubt") (const (pure ()))
+        before <- evaluations server
+        Proxy.freeze proxy Proxy.ToClient
+        withAsync (try (withLock client (brief "doubt") {lockTimeout = Just (seconds 1)} (const (pure ())))) $ \taking -> do
+          eventually 10 "it is taken" ((> before) <$> evaluations server)
+          Proxy.refuse proxy
+          Proxy.cut proxy Proxy.Reset
+          failed <- wait taking
+          either errorDelivery (const NotSent) failed `shouldBe` MaybeExecuted
+
     it "to a request that may still take it, before others hold it, has it given back" $ do
       let taking = evaluation "2"
           refused = replies (List [Number 0, Number 60000])

@@ -26,6 +26,7 @@ import Control.Concurrent.Async (asyncWithUnmask)
 import Control.Concurrent.STM
 import Control.Exception (mask, onException, throwIO)
 import Control.Monad (unless, void, when)
+import Data.Maybe (fromMaybe, isJust)
 import Redis
 import Redis.Duration
 import Redis.Patterns.Internal.Time
@@ -87,7 +88,7 @@ data Outcome a
     Refused Bool
   | -- | The server gave it, but so late that the lease may be over. It must be given back.
     TooLate
-  | -- | The last attempt failed.
+  | -- | The last attempt failed: its error, or that of the last attempt that may have run.
     Failed Error
 
 -- | Takes the thing, runs the action, and gives it back; 'Nothing' if the server did not give it.
@@ -127,7 +128,7 @@ surely given = microseconds (inMicroseconds given - inMicroseconds given `quot` 
 asking :: Client -> Leased a -> IO (Outcome a)
 asking client Leased {leasedTake, leasedFor, leasedTimeout} = do
   began <- instantNow
-  go ((began `after`) <$> leasedTimeout) (milliseconds 5) False
+  go ((began `after`) <$> leasedTimeout) (milliseconds 5) Nothing
   where
     go end pause before = do
       sent <- instantNow
@@ -135,23 +136,28 @@ asking client Leased {leasedTake, leasedFor, leasedTimeout} = do
       answered <- tryRun client (timeLimit limit (idempotent leasedTake))
       now <- instantNow
       let left = maybe (days 1) (now `until'`) end
-          unanswered = before || either ((== MaybeExecuted) . errorDelivery) (const False) answered
+          doubt = case answered of
+            Left failure | errorDelivery failure == MaybeExecuted -> Just failure
+            _ -> before
+          refused = Refused (isJust doubt)
+          -- An earlier attempt may have taken it, whatever became of this one.
+          failed = Failed . (`fromMaybe` doubt)
           again outcome wait
             | left <= mempty = pure outcome
             | otherwise = do
               jittered (min left wait) >>= pauseFor
-              go end (min (milliseconds 50) (pause <> pause)) unanswered
+              go end (min (milliseconds 50) (pause <> pause)) doubt
       case answered of
         Right (Given given)
           | now < sent `after` surely leasedFor -> pure (Attained sent given)
           -- The answer was so slow that the lease may be over. Asking again renews it.
           | otherwise -> again TooLate mempty
         Right (Taken others)
-          | others < mempty -> again (Refused unanswered) pause
-          | otherwise -> again (Refused unanswered) (min pause (max (milliseconds 1) others))
+          | others < mempty -> again refused pause
+          | otherwise -> again refused (min pause (max (milliseconds 1) others))
         Left failure
-          | isFinal failure -> pure (Failed failure)
-          | otherwise -> again (Failed failure) pause
+          | isFinal failure -> pure (failed failure)
+          | otherwise -> again (failed failure) pause
 
 -- | Whether another attempt would fail with the same error.
 isFinal :: Error -> Bool
