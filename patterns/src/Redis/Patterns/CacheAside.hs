@@ -93,7 +93,8 @@ data Keeping a = Keeping
     -- | The part of 'keepingTime' that is random. Default: 0.1, so a value is stored for 90 to 100
     -- % of that time.
     keepingJitter :: Double,
-    -- | How long the absence of a value is stored; 'Nothing': not at all. Default: 30 s.
+    -- | How long the absence of a value is stored; 'Nothing': not at all, and an early computation that
+    -- finds none leaves the old value until it expires. Default: 30 s.
     keepingAbsentTime :: Maybe Duration,
     -- | How early a value is computed anew. Default: 1. More is earlier; with 0 it is computed only
     -- when the old value has expired.
@@ -164,13 +165,13 @@ cached cache@Cache {cacheClient, cacheKeeping, cacheToken, cacheCalls} key compu
       -- Its reply is not waited for: if it fails, the lease ends by itself.
       giveBack = void (submit cacheClient (givingBack cacheKeeping key token))
       lead lease = leading cache key lease (restore compute)
-      look readable pause = do
+      look unreadable pause = do
         early <- earliness (keepingEarly cacheKeeping)
-        tryRun cacheClient (looking cacheKeeping key token (readable, early)) `onException` giveBack >>= \case
+        tryRun cacheClient (looking cacheKeeping key token (unreadable, early)) `onException` giveBack >>= \case
           Left failure -> do
             when (errorDelivery failure == MaybeExecuted) giveBack
             if keepingWithoutServer cacheKeeping then restore compute else throwIO failure
-          Right (Here bytes) -> maybe (look False pause) pure (unpack cacheKeeping bytes)
+          Right (Here bytes) -> maybe (look bytes pause) pure (unpack cacheKeeping bytes)
           Right (HereAndYours bytes lease) -> case unpack cacheKeeping bytes of
             Nothing -> lead lease
             Just value -> lead lease `catch` \failure -> if isAsynchronous failure then throwIO failure else pure value
@@ -180,19 +181,19 @@ cached cache@Cache {cacheClient, cacheKeeping, cacheToken, cacheCalls} key compu
               joining cache lease left >>= \case
                 Just (Landed value) -> pure value
                 Just (Crashed failure) -> throwIO failure
-                Just Vanished -> look readable pause
-                Nothing -> await readable pause left
-            | otherwise -> await readable pause left
+                Just Vanished -> look unreadable pause
+                Nothing -> await unreadable pause left
+            | otherwise -> await unreadable pause left
       -- Another process computes, or the lease's owner never received the reply.
-      await readable pause left = do
+      await unreadable pause left = do
         now <- instantNow
         let rest = now `until'` (began `after` keepingWait cacheKeeping)
         if rest <= mempty
           then restore compute
           else do
             jittered (min rest (min pause (max (milliseconds 1) left))) >>= pauseFor
-            look readable (min (milliseconds 50) (pause <> pause))
-  look True (milliseconds 2)
+            look unreadable (min (milliseconds 50) (pause <> pause))
+  look "" (milliseconds 2)
 
 -- | Waits for a computation of this process. It may not be registered yet, or no longer; then the
 -- server is asked again soon.
@@ -212,7 +213,7 @@ leading Cache {cacheClient, cacheKeeping, cacheFlights} key lease compute = do
       giveBack = void (submit cacheClient (givingBack cacheKeeping key lease))
   flip finally gone $ do
     began <- instantNow
-    try compute >>= \case
+    try (compute >>= evaluate) >>= \case
       Left failure -> do
         land (if isAsynchronous failure then Vanished else Crashed failure)
         giveBack
@@ -270,12 +271,12 @@ data Look
   | Yours ByteString
   | Others ByteString Duration
 
--- | Looks up a key, with the token of this call, whether the stored value is readable, and how
--- early to compute anew.
-looking :: Keeping a -> ByteString -> ByteString -> (Bool, Double) -> Command Look
-looking how key token (readable, early) =
+-- | Looks up a key, with the token of this call, the stored value that this call could not read (empty if there
+-- was none), and how early to compute anew.
+looking :: Keeping a -> ByteString -> ByteString -> (ByteString, Double) -> Command Look
+looking how key token (unreadable, early) =
   patient how $
-    evalScript lookScript [keyOf how key] [token, number (inMilliseconds (keepingLease how)), Char8.pack (show early), if readable then "1" else "0"] `decodedBy` \reply ->
+    evalScript lookScript [keyOf how key] [token, number (inMilliseconds (keepingLease how)), Char8.pack (show early), unreadable] `decodedBy` \reply ->
       Decode.triple Decode.integer Decode.bytes Decode.bytes reply >>= \case
         (1, value, _) -> Right (Here value)
         (2, value, lease) -> Right (HereAndYours value lease)
@@ -292,7 +293,7 @@ lookScript =
     \local now = time[1] * 1000 + math.floor(time[2] / 1000)\n\
     \local leased = at[4] and tonumber(at[5]) > now\n\
     \local yours = leased and string.sub(at[4], 1, #ARGV[1] + 1) == ARGV[1] .. ':'\n\
-    \local good = ARGV[4] == '1' and at[1] and tonumber(at[2]) > now\n\
+    \local good = at[1] and at[1] ~= ARGV[4] and tonumber(at[2]) > now\n\
     \local early = good and now + tonumber(at[3]) * tonumber(ARGV[3]) >= tonumber(at[2])\n\
     \if good and not (yours or early and not leased) then return {1, at[1], ''} end\n\
     \if leased and not yours then return {4 + tonumber(at[5]) - now, '', at[4]} end\n\

@@ -3,7 +3,7 @@ module Redis.Patterns.CacheAsideSpec (spec) where
 import Control.Concurrent (yield)
 import Control.Concurrent.Async
 import Control.Concurrent.STM
-import Control.Exception (ErrorCall (..), throwIO, try)
+import Control.Exception (ErrorCall (..), evaluate, throwIO, try)
 import Control.Monad (forM_, replicateM, unless, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
@@ -53,7 +53,7 @@ spec = do
   it "computes anew, and replaces, what it cannot read" $
     withRedisAndClient $ \_ client -> do
       old <- newCache client plain
-      new <- newCache client (keeping "cache" Codec {encodeWith = ("new " <>), decodeWith = Char8.stripPrefix "new "}) {keepingEarly = 0}
+      new <- newCache client changed
       (computed, compute) <- counting (pure (Just "value"))
       cached old "k" compute `shouldReturn` Just "value"
       replicateM 2 (cached new "k" compute) `shouldReturn` replicate 2 (Just "value")
@@ -68,6 +68,11 @@ spec = do
       withRedis $ \server ->
         withClient (addressed server) $ \one -> withClient (addressed server) $ \other ->
           traverse (`newCache` plain) [one, other] >>= together
+    it "of a value that they cannot read" $
+      withRedisAndClient $ \_ client -> do
+        old <- newCache client plain
+        void (cached old "k" (pure (Just "old")))
+        traverse (`newCache` changed) [client, client] >>= together
     it "in a cluster" $ inCluster $ \client -> traverse (`newCache` plain) [client, client] >>= together
 
   it "each process computes for itself when it is not to wait, and one stores" $
@@ -131,6 +136,12 @@ spec = do
               Left result -> result `shouldBe` Left (ErrorCall "broken")
               Right () -> atomically (putTMVar release ()) *> wait second `shouldReturn` Left (ErrorCall "broken")
         cached cache "k" (pure (Just "whole")) `shouldReturn` Just "whole"
+
+    it "that returns an error for a result gives the lease back" $
+      withRedisAndClient $ \_ client -> do
+        cache <- newCache client plain
+        (cached cache "k" (pure (error "broken")) >>= evaluate) `shouldThrow` errorCall "broken"
+        within 5 (cached cache "k" (pure (Just "whole"))) `shouldReturn` Just "whole"
 
     it "that is interrupted leaves it to those who wait" $
       withRedisAndClient $ \_ client -> do
@@ -233,6 +244,10 @@ awhile = do
 
 plain :: Keeping ByteString
 plain = (keeping "cache" plainBytes) {keepingEarly = 0}
+
+-- | Another format, which cannot read that of 'plain'.
+changed :: Keeping ByteString
+changed = (keeping "cache" Codec {encodeWith = ("new " <>), decodeWith = Char8.stripPrefix "new "}) {keepingEarly = 0}
 
 expire :: Client -> ByteString -> IO ()
 expire client key = void (run client (raw ["PEXPIRE", "cache:" <> key, "0"]))
