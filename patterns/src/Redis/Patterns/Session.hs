@@ -183,19 +183,22 @@ sessionDelete session field = change session $ \case
 
 -- | Gives the session a new id, and ends the session of the old one, for every request that uses
 -- it. Call this when the session's user changes: at login, before you store who the user is.
--- Creates a session if there is none. Three round trips, and one more if this request has not used
+-- Creates a session if there is none. Two round trips, and one more if this request has not used
 -- the session yet. If this throws, the session may have ended.
 --
--- Fields that were stored before are in the new session. A write by another request at the same
--- time is either refused ('sessionPut' returns 'False') or is in the new session.
+-- Fields that were stored before are in the new session; if two requests rotate one session at the
+-- same time, in both new ones. A write by another request at the same time is either refused
+-- ('sessionPut' returns 'False') or is in the new session.
 sessionRotate :: Session -> IO ()
 sessionRotate session@Session {sessionClient, sessionKept} = void . change session $ \seat -> do
   new <- newToken 32
-  -- The old session is closed first, so no later write to it can succeed and then be lost.
-  fields <- maybe (pure Nothing) (run sessionClient . closing sessionKept) (seatedId seat)
+  -- The old session is closed first, so no later write to it can succeed and then be lost. It keeps its
+  -- fields for as long as it is remembered: another request that has loaded it may rotate it, too.
+  fields <- case seat of
+    Seated known _ -> run sessionClient (closing sessionKept known)
+    _ -> Nothing <$ mapM_ (run sessionClient . ending sessionKept) (sentId seat)
   let kept = fromMaybe Map.empty fields
   run sessionClient (making sessionKept new (Map.toList kept))
-  mapM_ (run sessionClient . ending sessionKept) (sentId seat)
   pure (Just (new, kept))
 
 -- | Ends the session, for a logout, and has the browser delete the cookie. Nothing else does that: a

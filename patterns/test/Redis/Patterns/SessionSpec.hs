@@ -84,6 +84,17 @@ spec = do
         snd <$> both (jarOf rotated) client `shouldReturn` Just (Char8.pack (show last'))
         both (jarOf cookies) client `shouldReturn` (Nothing, Nothing)
 
+  it "loses nothing when two requests rotate it" $
+    withRedisAndClient $ \_ client -> do
+      (_, cookies) <- visit client sessions [] (\session -> sessionPut session "cart" "7")
+      (_, late) <- visit client sessions (jarOf cookies) $ \session -> do
+        _ <- sessionGet session "cart"
+        (_, rotated) <- visit client sessions (jarOf cookies) sessionRotate
+        both (jarOf rotated) client `shouldReturn` (Just "7", Nothing)
+        sessionRotate session
+      both (jarOf late) client `shouldReturn` (Just "7", Nothing)
+      both (jarOf cookies) client `shouldReturn` (Nothing, Nothing)
+
   it "ends, and a late write does not bring it back" $
     withRedisAndClient $ \_ client -> do
       (_, cookies) <- visit client sessions [] (\session -> sessionPut session "user" "ada")
