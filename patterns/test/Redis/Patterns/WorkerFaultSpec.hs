@@ -2,7 +2,7 @@ module Redis.Patterns.WorkerFaultSpec (spec) where
 
 import Control.Concurrent.Async (async, wait, withAsync)
 import Control.Concurrent.STM
-import Control.Exception (try)
+import Control.Exception (onException, try)
 import Control.Monad (forM, forM_, forever)
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (sort)
@@ -11,6 +11,7 @@ import Redis
 import Redis.Commands qualified as Redis
 import Redis.Patterns.Jobs
 import Redis.Patterns.Work
+import Redis.Patterns.Worker (Entry (entryDeliveries))
 import Redis.TestKit.Address (Address (TcpAddress))
 import Redis.TestKit.Command (CommandCalls (callsRun))
 import Redis.TestKit.Process qualified as Process
@@ -108,6 +109,16 @@ spec = do
               atomically (takeTMVar returned)
             readTVarIO interrupted `shouldReturn` 0
             pendingCount client "numbers" "counters" `shouldReturn` 1
+    it "hands back uncounted though the connection is cut meanwhile" $ \server ->
+      Proxy.withProxy (TcpAddress "127.0.0.1" (serverPort server)) $ \proxy ->
+        connected (Proxy.proxyPort proxy) $ \faulty -> connected (serverPort server) $ \client -> do
+          addNumbered client "numbers" [1]
+          begun <- newEmptyTMVarIO
+          let settings = countingWorker {workerClaimAfter = seconds 60, workerGrace = mempty}
+              handler _ = (atomically (putTMVar begun ()) >> atomically retry) `onException` Proxy.cutAfter proxy Proxy.ToServer 0 Proxy.Reset
+          stopping faulty settings handler (atomically (takeTMVar begun))
+          next <- newEmptyTMVarIO
+          stopping client settings (atomically . putTMVar next . entryDeliveries) (within 20 (atomically (takeTMVar next))) `shouldReturn` 1
     it "handles every entry though a worker is frozen until others have taken what it had" $ \server ->
       connected (serverPort server) $ \client -> do
         addNumbered client "numbers" [0 .. 99]

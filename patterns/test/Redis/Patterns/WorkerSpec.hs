@@ -1,13 +1,15 @@
 module Redis.Patterns.WorkerSpec (spec) where
 
-import Control.Concurrent.Async (AsyncCancelled (AsyncCancelled), async, wait, withAsync)
+import Control.Concurrent (myThreadId, throwTo)
+import Control.Concurrent.Async (AsyncCancelled (AsyncCancelled), async, asyncThreadId, cancel, wait, waitCatch, withAsync)
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
-import Control.Exception (throwIO, toException)
-import Control.Monad (forM, forM_, replicateM_, void, when)
+import Control.Exception (AsyncException (UserInterrupt), throwIO, toException, uninterruptibleMask_)
+import Control.Monad (forM, forM_, forever, replicateM_, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isPrint)
+import Data.Either (fromRight)
 import Data.IORef
 import Data.List (sort)
 import Data.List.NonEmpty qualified as NonEmpty
@@ -147,6 +149,40 @@ spec = do
         thaw server
         eventually 20 "at rest for a while" (all rests <$> run client (Redis.xpendingRange "numbers" "counters" 10))
       readIORef seen `shouldReturn` [1]
+    it "keeps an entry whose handler threw until it has told so, however long that takes" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [1]
+      seen <- newIORef []
+      let report = \case
+            HandlerFailed {} -> pause 1.5
+            _ -> pure ()
+          settings = countingWorker {workerBackoff = backoffDefaults {backoffFirst = seconds 60, backoffCap = seconds 60}, workerClaimAfter = milliseconds 500, workerReport = report}
+          handle entry = noting seen (entryDeliveries entry) >> fail "not now"
+      stopping client settings handle . stopping client settings handle $
+        eventuallyReturns 20 ["(resting)"] (map Redis.pendingEntryConsumer <$> pendingEntries client)
+      readIORef seen `shouldReturn` [1]
+    it "does not take over from itself what it is about to have rest" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [1]
+      looks <- newTVarIO (0 :: Int)
+      failing <- newTVarIO Nothing
+      let slowly begun = do
+            handlers <- readTVarIO failing
+            this <- myThreadId
+            sofar <- readTVarIO looks
+            if "XPENDING" `Char8.isSuffixOf` begunOperation begun
+              then atomically (writeTVar looks (sofar + 1))
+              else when (handlers == Just this) (atomically (readTVar looks >>= check . (> sofar + 10)))
+            pure (const (pure ()))
+          config = setHooks noHooks {hookCommand = Just slowly} (standaloneConfig "127.0.0.1" (fromIntegral (serverPort server)))
+          settings = countingWorker {workerBackoff = backoffDefaults {backoffFirst = seconds 60, backoffCap = seconds 60}, workerClaimAfter = milliseconds 50, workerPollInterval = milliseconds 20}
+          handle _ = myThreadId >>= atomically . writeTVar failing . Just >> fail "not now"
+      withClient config $ \slow -> stopping slow settings handle $ do
+        eventuallyReturns 20 ["(resting)"] (map Redis.pendingEntryConsumer <$> pendingEntries client)
+        map Redis.pendingEntryDeliveries <$> pendingEntries client `shouldReturn` [1]
+    it "makes a dead letter though the exception's text throws itself" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [7]
+      stopping client countingWorker {workerMaxAttempts = 1} (\_ -> throwIO (userError (error "no text"))) $
+        eventuallyReturns 20 1 (run client (Redis.xlen "{numbers}:dead"))
+      pendingCount client "numbers" "counters" `shouldReturn` 0
     it "makes a dead letter of what was tried often enough, with the reason" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [7]
       tries <- newIORef []
@@ -383,6 +419,26 @@ spec = do
       withAsync (runWorker client settings (\_ -> putMVar begun () >> forgetful)) (\_ -> takeMVar begun)
       next <- newEmptyMVar
       stopping client settings (putMVar next . entryDeliveries) (within 20 (takeMVar next)) `shouldReturn` 1
+    it "waits for an interrupted handler, however often it is interrupted itself" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [0]
+      begun <- newEmptyMVar
+      go <- newEmptyMVar
+      ended <- newIORef False
+      working <- async (runWorker client countingWorker (\_ -> uninterruptibleMask_ (putMVar begun () >> takeMVar go >> writeIORef ended True)))
+      takeMVar begun
+      withAsync (waitCatch working >> readIORef ended) $ \over ->
+        withAsync (forever (throwTo (asyncThreadId working) UserInterrupt >> pause 0.05)) $ \_ -> do
+          pause 0.3
+          putMVar go ()
+          within 10 (wait over) `shouldReturn` True
+    forM_ [("takes entries", seconds 60, ["DEL", "numbers"]), ("says what is in hand", milliseconds 30, ["ACL", "SETUSER", "default", "-xinfo"])] $ \(what, claimAfter, spoiling) ->
+      it ("can be stopped while the thread that " <> what <> " tells of a failure") $ \server -> connectedTo server $ \client -> do
+        telling <- newEmptyMVar
+        working <- async (runWorker client countingWorker {workerClaimAfter = claimAfter, workerReport = \_ -> putMVar telling () >> forgetful} (const (pure ())))
+        eventuallyReturns 20 1 (run client (Redis.exists (pure "numbers")))
+        _ <- run client (raw spoiling)
+        takeMVar telling
+        within 10 (cancel working)
     it "makes the group again when it is lost, from the first entry on" $ \server -> connectedTo server $ \client -> do
       seen <- newIORef []
       stopping client countingWorker (noting seen . numberOf) $ do
@@ -434,6 +490,10 @@ knowsXackdel client = (/= [Nothing]) <$> run client (Redis.commandInfo ("xackdel
 
 inHand :: Client -> IO Int
 inHand client = fromIntegral . Redis.pendingSummaryCount <$> run client (Redis.xpending "numbers" "counters")
+
+-- | None as long as there is no group.
+pendingEntries :: Client -> IO [Redis.PendingEntry]
+pendingEntries client = fromRight [] <$> tryRun client (Redis.xpendingRange "numbers" "counters" 10)
 
 consumers :: Client -> IO [ByteString]
 consumers client = map Redis.consumerInfoName <$> run client (Redis.xinfoConsumers "numbers" "counters")

@@ -10,8 +10,8 @@ where
 
 import Control.Concurrent (threadDelay)
 import Control.Concurrent.Async (withAsync)
-import Control.Exception (SomeException, try)
-import Control.Monad (forever, void)
+import Control.Exception (SomeException, evaluate, try)
+import Control.Monad (forever)
 import Data.ByteString (ByteString)
 import Data.Foldable (traverse_)
 import Data.Int (Int64)
@@ -65,13 +65,14 @@ runJobs client queue settings handler =
           NotToRun -> pure (SettledBy (pure ()))
           FailedForGood why -> SettledBy (pure ()) <$ report (DeadLettered (entryStream entry) (entryId entry) why)
           Begun running ->
-            tryUnlessLeaving (handler running) >>= \case
+            tryUnlessLeaving (handler running >>= evaluate) >>= \case
               Right result -> pure (SettledBy (settle doneScript turn [result] Decode.ignored))
               Left failed -> pure . SettledBy $ do
                 let pause = retryDelay (workerBackoff settings) (runningAttempt running)
-                goesOn <- settle failedScript turn [number (runningAttempt running), number (inMilliseconds pause), reason failed] Decode.boolean
+                why <- reason failed
+                goesOn <- settle failedScript turn [number (runningAttempt running), number (inMilliseconds pause), why, number (turnDeliveries turn)] Decode.boolean
                 report (HandlerFailed entry {entryDeliveries = runningAttempt running} failed (if goesOn then Just pause else Nothing))
-    report event = void (try @SomeException (workerReport settings event))
+    report = tellOf settings
     -- If two workers settle the same job, the second one has no effect.
     settle :: Script -> Turn -> [ByteString] -> Decode.Decoder a -> IO a
     settle text turn others decoder = run client (idempotent (callScriptWith queue text [jobKey queue (turnJob turn)] (turnWords turn <> others)) `decodedBy` decoder)
@@ -154,6 +155,6 @@ promoting client queue settings = forever $ do
   wait <-
     try (promote client queue) >>= \case
       Right wait -> pure wait
-      Left failed -> Nothing <$ try @SomeException (workerReport settings (WorkerTrouble failed))
+      Left failed -> Nothing <$ tellOf settings (WorkerTrouble failed)
   let longest = max 1000 (inMicroseconds (workerPollInterval settings))
   threadDelay (fromIntegral (maybe longest (min longest . max 1000 . (* 1000)) wait))

@@ -24,7 +24,7 @@ import Control.Monad (foldM, forM_, forever, unless, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Builder qualified as Builder
 import Data.ByteString.Lazy qualified as Lazy
-import Data.Either (isRight)
+import Data.Either (fromRight, isRight)
 import Data.Functor.Identity (Identity (Identity))
 import Data.IORef
 import Data.List.NonEmpty qualified as NonEmpty
@@ -75,7 +75,7 @@ settings :: Engine -> Worker
 settings = placeSettings . enginePlace
 
 tell :: Engine -> WorkerEvent -> IO ()
-tell engine event = void (try @SomeException (workerReport (settings engine) event))
+tell engine = tellOf (settings engine)
 
 -- | Runs the worker until it should stop, or throws an error that would come again. When this ends,
 -- no handler runs any more.
@@ -199,8 +199,9 @@ lookAt engine stream = page (10 :: Int)
   where
     place = enginePlace engine
     page pages found free = do
-      held <- readTVarIO (engineHeld engine)
-      let judged = [(one, verdict (settings engine) (Map.member (stream, pendingEntryId one) held) one) | one <- found]
+      -- A thread that lays its entry to rest has it in its hand, though it does not report it any more.
+      busy <- readTVarIO (engineHands engine)
+      let judged = [(one, verdict (settings engine) (Map.member (stream, pendingEntryId one) busy) one) | one <- found]
           wanted = take free [(one, idle) | (one, TakeOver idle) <- judged]
       forM_ [(one, idle) | (one, Bury idle) <- judged] (buryLeft engine stream)
       (taken, failure) <- takeOver place stream wanted
@@ -284,16 +285,16 @@ handleEntry engine key entry =
     failing failed
       | isSpent (settings engine) (entryDeliveries entry) = do
         tell engine (HandlerFailed entry failed Nothing)
-        settle (buryAs engine (letter failed))
+        why <- reason failed
+        settle (buryAs engine Letter {letterEntry = entry, letterReason = why, letterIdle = mempty})
         letGo
       | otherwise = do
+        tell engine (HandlerFailed entry failed (Just (retryDelay (workerBackoff (settings engine)) (entryDeliveries entry))))
         -- From here on the entry is not in hand: reporting it would end its rest.
         withMVar (engineSaying engine) (const letGo)
-        tell engine (HandlerFailed entry failed (Just (retryDelay (workerBackoff (settings engine)) (entryDeliveries entry))))
         settle (rest place entry)
     place = enginePlace engine
     letGo = atomically (modifyTVar' (engineHeld engine) (Map.delete key))
-    letter failed = Letter {letterEntry = entry, letterReason = reason failed, letterIdle = mempty}
     -- After an error that would come again the entry stays pending, and the hand is free.
     settle = void . try @Error . untilAnswered (tell engine)
 
@@ -311,8 +312,8 @@ untilAnswered report action = go (0 :: Int)
           threadDelay (setback failures) >> go (failures + 1)
 
 -- | The text of an exception, at most a thousand characters.
-reason :: SomeException -> ByteString
-reason = Lazy.toStrict . Builder.toLazyByteString . Builder.stringUtf8 . take 1000 . displayException
+reason :: SomeException -> IO ByteString
+reason = fmap (fromRight "an exception whose text throws another") . trySupplied . evaluate . Lazy.toStrict . Builder.toLazyByteString . Builder.stringUtf8 . take 1000 . displayException
 
 -- | Waits until the handlers have ended, for at most 'workerGrace'.
 letFinish :: Engine -> IO ()
@@ -324,7 +325,8 @@ leave :: Engine -> IO ()
 leave engine = do
   atomically (writeTVar (engineLeaving engine) True)
   running <- readTVarIO (engineHands engine)
-  mapConcurrently_ cancel (Map.elems running)
+  -- A second interruption of this thread must not leave handlers behind.
+  uninterruptibleMask_ (mapConcurrently_ cancel (Map.elems running))
   held <- Map.elems <$> readTVarIO (engineHeld engine)
   -- Each by itself: if one cannot be handed back, the others are.
   handed <- mapConcurrently (try @Error . handBack place) held

@@ -194,13 +194,13 @@ takeOver place stream wanted = do
 
 -- | Reports to the server that these entries are still in hand, as far as no other worker has taken them over.
 sayInHand :: Place -> ByteString -> NonEmpty StreamId -> IO ()
-sayInHand place stream ids = run (placeClient place) (idempotent (claimOwn place stream (placeConsumer place) [] ids))
+sayInHand place stream ids = run (placeClient place) (claimOwn place stream (placeConsumer place) [] ids)
 
 -- | Gives entries to a consumer, with options of XCLAIM; but none that this worker does not have any more. One script looks and gives: a
 -- worker that was frozen does not know who has its entries now.
 claimOwn :: Place -> ByteString -> ByteString -> [ByteString] -> NonEmpty StreamId -> Command ()
 claimOwn place stream owner options ids =
-  evalScript claimScript [stream] ([group place, placeConsumer place, owner, number (length options)] <> options <> map idWord (NonEmpty.toList ids)) `decodedBy` Decode.ignored
+  idempotent (evalScript claimScript [stream] ([group place, placeConsumer place, owner, number (length options)] <> options <> map idWord (NonEmpty.toList ids)) `decodedBy` Decode.ignored)
 
 claimScript :: Script
 claimScript =
@@ -230,7 +230,7 @@ acknowledge place@Place {placeClient, placeDeletion} Entry {entryStream, entryId
 -- over.
 rest :: Place -> Entry -> IO ()
 rest place Entry {entryStream, entryId} =
-  run (placeClient place) (idempotent (claimOwn place entryStream resting [] (entryId :| [])))
+  run (placeClient place) (claimOwn place entryStream resting [] (entryId :| []))
 
 -- | Hands back an entry whose handler was interrupted: others may take it at once, and this
 -- delivery does not count.

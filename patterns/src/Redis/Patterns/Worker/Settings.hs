@@ -5,6 +5,8 @@ module Redis.Patterns.Worker.Settings
     Entry (..),
     WorkerEvent (..),
     renderWorkerEvent,
+    trySupplied,
+    tellOf,
     retryDelay,
     heartbeatTime,
     deadLettersOf,
@@ -12,7 +14,8 @@ module Redis.Patterns.Worker.Settings
 where
 
 import Control.Concurrent.STM (STM, retry)
-import Control.Exception (SomeException, displayException)
+import Control.Exception (SomeAsyncException (..), SomeException, displayException, fromException, throwIO, try)
+import Control.Monad (void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isPrint)
@@ -73,7 +76,8 @@ data Worker = Worker
     -- are then interrupted, and their entries go to others.
     workerGrace :: Duration,
     -- | Called with each event, by the thread in which it happens. Exceptions that it throws are
-    -- ignored. @putStrLn . renderWorkerEvent@ prints a line for each; 'show' may take many.
+    -- ignored, except asynchronous ones: these interrupt the thread. @putStrLn . renderWorkerEvent@
+    -- prints a line for each; 'show' may take many.
     workerReport :: WorkerEvent -> IO ()
   }
 
@@ -147,6 +151,18 @@ renderWorkerEvent = \case
     about stream (StreamId time count) text = oneLine (inUtf8 stream <> " " <> show time <> "-" <> show count <> ": " <> text)
     inUtf8 = Text.unpack . Text.decodeUtf8With Text.lenientDecode
     oneLine = take 1000 . unwords . words . map (\c -> if isPrint c then c else ' ')
+
+-- | Runs what the user supplied, and catches what that throws. An asynchronous exception is not its own: a
+-- thread that ignored the one that interrupts it would go on for ever.
+trySupplied :: IO a -> IO (Either SomeException a)
+trySupplied action =
+  try action >>= \case
+    Left failed | Just (SomeAsyncException _) <- fromException failed -> throwIO failed
+    done -> pure done
+
+-- | Reports an event.
+tellOf :: Worker -> WorkerEvent -> IO ()
+tellOf settings = void . trySupplied . workerReport settings
 
 -- | How long an entry rests that was given out this often: the backoff's first value after the
 -- first time, then twice as long each time, up to the cap. Nothing is random, so an entry is due at
