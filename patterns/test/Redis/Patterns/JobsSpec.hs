@@ -1,14 +1,15 @@
 module Redis.Patterns.JobsSpec (spec) where
 
-import Control.Concurrent.Async (forConcurrently, wait, withAsync)
+import Control.Concurrent.Async (async, cancel, forConcurrently, wait, withAsync)
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
-import Control.Exception (try)
+import Control.Exception (throwIO, try)
 import Control.Monad (forM, forM_, replicateM, replicateM_, unless, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
 import Data.List (nub)
+import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict qualified as Map
 import Data.Time.Clock (UTCTime, addUTCTime, diffUTCTime)
 import Redis
@@ -23,6 +24,7 @@ import Redis.TestKit.Process qualified as Process
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (serverDefaults, serverPort, withServer)
 import Redis.TestKit.Wait
+import Redis.Tracing (CommandBegun (begunOperation))
 import Test.Hspec
 
 spec :: Spec
@@ -134,16 +136,56 @@ spec = around (\test -> withServer serverDefaults (\server -> connected (serverP
         _ -> False
     [(next, state) | (job, _, next, state) <- events, job == cancelled] `shouldBe` [(Nothing, Just JobCancelled)]
     [(next, state) | (job, _, next, state) <- events, job == gone] `shouldBe` [(Nothing, Nothing)]
+  it "ends the try of a job whose result throws, or the text of whose exception" $ \(_, client) ->
+    forM_ [pure (error "no result"), throwIO (userError (error "no text"))] $ \handler -> do
+      job <- new client jobDefaults {jobMaxAttempts = 1} ""
+      working client quick (const handler) $ finally' client job JobFailed
   it "tells of a job that has failed for good because its worker died with it" $ \(_, client) -> do
     job <- new client jobDefaults {jobMaxAttempts = 1} ""
-    run client (Redis.xgroupCreate "{mails}:jobs:normal" "workers" (Redis.GroupAfter (Redis.StreamId 0 0)))
-    _ <- run client (Redis.xreadgroup (Redis.Consumer "workers" "dead") ("{mails}:jobs:normal" :| []))
+    begun <- newEmptyMVar
+    working client quick {workerGrace = mempty} (\_ -> putMVar begun () >> atomically retry) $ takeMVar begun >> left client
     told <- newIORef []
     let report = \case
           DeadLettered stream _ why -> note told (stream, why)
           _ -> pure ()
     working client quick {workerReport = report} (const (pure "")) $ finally' client job JobFailed
     readIORef told `shouldReturn` [("{mails}:jobs:normal", "its worker did not come back")]
+  it "does not count a delivery that no worker heard of" $ \(_, client) -> do
+    job <- new client jobDefaults {jobMaxAttempts = 1} ""
+    run client (Redis.xgroupCreate normal "workers" (Redis.GroupAfter (Redis.StreamId 0 0)))
+    _ <- run client (Redis.xreadgroup (Redis.Consumer "workers" "deaf") (normal :| []))
+    working client quick (pure . Char8.pack . show . runningAttempt) $ finally' client job JobDone
+    fmap jobInfoResult <$> jobInfo client mails job `shouldReturn` Just (Just "1")
+  it "leaves a job to the worker that has it, when one that was taken for dead fails late" $ \(_, client) -> do
+    job <- new client jobDefaults {jobMaxAttempts = 2} ""
+    late <- newEmptyMVar
+    told <- newEmptyMVar
+    tries <- newIORef []
+    let handler running = do
+          note tries (runningAttempt running)
+          if runningAttempt running == 1 then takeMVar late >> fail "too late" else putMVar late () >> "" <$ takeMVar told
+        report = \case
+          HandlerFailed {} -> putMVar told ()
+          _ -> pure ()
+        settings = quick {workerReport = report}
+    working client settings handler $ do
+      eventuallyReturns 20 [1] (readIORef tries)
+      left client
+      working client settings handler $ finally' client job JobDone
+    readIORef tries `shouldReturn` [2, 1]
+  it "does not begin a job whose entry was given to another worker meanwhile" $ \(server, client) -> do
+    _ <- new client jobDefaults ""
+    given <- newMVar False
+    ran <- newIORef []
+    let give begun = do
+          when ("EVAL" `Char8.isPrefixOf` begunOperation begun) . modifyMVar_ given $ \before' ->
+            entries client >>= \case
+              one : others | not before' -> True <$ run client (Redis.xclaim normal (Redis.Consumer "workers" "other") mempty (one :| others))
+              _ -> pure before'
+          pure (const (pure ()))
+    withClient (setHooks noHooks {hookCommand = Just give} (standaloneConfig "127.0.0.1" (fromIntegral (serverPort server)))) $ \slow ->
+      working slow quick {workerClaimAfter = seconds 60} (\_ -> "" <$ note ran ()) $ eventually 20 "given to another" (readMVar given)
+    readIORef ran `shouldReturn` []
   it "does not list a failed job that is not kept any more" $ \(_, client) -> do
     let handler _ = fail "it is broken"
     kept <- new client jobDefaults {jobMaxAttempts = 1} ""
@@ -172,6 +214,22 @@ spec = around (\test -> withServer serverDefaults (\server -> connected (serverP
       takeMVar told `shouldReturn` False
       finally' client job JobCancelled
     queueLengths client `shouldReturn` [0, 0, 0]
+  it "tells a worker that it has lost its job, though the job runs again" $ \(_, client) -> do
+    _ <- new client jobDefaults ""
+    again <- newEmptyMVar
+    goesOn <- newEmptyMVar
+    tries <- newIORef []
+    let handler running = do
+          note tries (runningAttempt running)
+          case runningAttempt running of
+            1 -> takeMVar again >> reportProgress running 0.5 "half" >>= putMVar goesOn
+            2 -> fail "it is broken"
+            _ -> putMVar again () >> void (readMVar goesOn)
+          pure ""
+    working client quick handler $ do
+      eventuallyReturns 20 [1] (readIORef tries)
+      left client
+      working client quick handler $ within 20 (readMVar goesOn) `shouldReturn` False
   it "tells how far a job is that says no number" $ \(_, client) -> do
     job <- new client jobDefaults ""
     let handler running = "" <$ (reportProgress running (0 / 0) "of nothing" >>= (`shouldBe` True))
@@ -246,6 +304,12 @@ spec = around (\test -> withServer serverDefaults (\server -> connected (serverP
       stateOldest (stateUrgent page) `shouldBe` Nothing
       putMVar gate ()
       eventuallyReturns 20 5 (stateDone <$> jobsState client mails)
+  it "can be stopped while it tells that it cannot look for jobs that are due" $ \(_, client) -> do
+    run client (Redis.set "{mails}:jobs:schedules" "of another type")
+    telling <- newEmptyMVar
+    running <- async (runJobs client mails quick {workerReport = \_ -> putMVar telling () >> atomically retry} (const (pure "")))
+    takeMVar telling
+    within 10 (cancel running)
   it "runs every job though worker after worker is killed" $ \(server, client) -> do
     jobs <- forM [0 .. 99 :: Int] $ \n -> new client jobDefaults {jobMaxAttempts = 50} (Char8.pack (show n))
     forM_ [1 .. 4 :: Int] $ \_ ->
@@ -371,6 +435,19 @@ runUntil client queue settings handler action = do
     result <- action
     atomically (writeTVar stop True)
     result <$ wait running
+
+normal :: ByteString
+normal = "{mails}:jobs:normal"
+
+-- | The entries of jobs that workers have.
+entries :: Client -> IO [Redis.StreamId]
+entries client = map Redis.pendingEntryId <$> run client (Redis.xpendingRange normal "workers" 10)
+
+-- | Makes it look as if a worker had died that had these entries.
+left :: Client -> IO ()
+left client = entries client >>= mapM_ (run client . Redis.xclaimJustidWith idle normal (Redis.Consumer "workers" "dead") mempty) . NonEmpty.nonEmpty
+  where
+    idle = Redis.xclaimDefaults {Redis.xclaimIdle = Just (Redis.ClaimIdleFor (seconds 60))}
 
 named :: Enqueued -> JobId
 named = \case

@@ -58,8 +58,8 @@ import Redis (Command, Duration, Value)
 import Redis.Duration (days, hours)
 import Redis.Script
 
--- | A queue, given by its name, which must not contain braces. All its keys begin with the name in
--- braces, so in a cluster one queue is on one node, and several queues spread over several.
+-- | A queue, given by its name, which must not be empty or contain braces. All its keys begin with
+-- the name in braces, so in a cluster one queue is on one node, and several queues spread over several.
 newtype Queue = Queue {queueName :: ByteString}
   deriving stock (Eq, Ord, Show)
 
@@ -270,7 +270,8 @@ tickScript =
     \return 1"
 
 -- | A script that may settle an entry for the worker that has it. Key: the job's.
--- Arguments: @id entry priority group …@.
+-- Arguments: @id entry priority group …@. A worker that was frozen is overtaken if its entry was given out
+-- again, which the count of its deliveries tells.
 settling :: ByteString -> Script
 settling text =
   withPrelude $
@@ -279,16 +280,22 @@ settling text =
     \  local mine = redis.call('XACK', stream, group, entry)\n\
     \  if mine == 1 then redis.call('XDEL', stream, entry) end\n\
     \  return mine == 1\n\
+    \end\n\
+    \local function overtaken(deliveries)\n\
+    \  local pending = redis.pcall('XPENDING', stream, group, entry, entry, 1)[1]\n\
+    \  return pending and pending[4] ~= tonumber(deliveries)\n\
     \end\n"
       <> text
 
 -- | Arguments: @… deliveries@. Returns the payload, the number of this try and the number of all
 -- tries; or nothing, if the job should not run; or only the reason, if it has failed for good by that.
--- A job that was cancelled while another worker had it ends here.
+-- A job that was cancelled while another worker had it ends here. Deliveries before a worker first began the
+-- job (a reply that was lost, say) are no tries.
 beginScript :: Script
 beginScript =
   settling
-    "local at = redis.call('HMGET', job, 'state', 'entry', 'attempts', 'tries', 'payload', 'cancel')\n\
+    "if overtaken(ARGV[5]) then return false end\n\
+    \local at = redis.call('HMGET', job, 'state', 'entry', 'attempts', 'tries', 'payload', 'cancel', 'unbegun')\n\
     \if (at[1] ~= 'waiting' and at[1] ~= 'running') or at[2] ~= entry then\n\
     \  settle()\n\
     \  return false\n\
@@ -297,7 +304,8 @@ beginScript =
     \  if settle() then cancelled() end\n\
     \  return false\n\
     \end\n\
-    \local attempt = tonumber(at[3]) + tonumber(ARGV[5])\n\
+    \local unbegun = tonumber(at[1] == 'waiting' and ARGV[5] - 1 or at[7])\n\
+    \local attempt = tonumber(at[3]) + tonumber(ARGV[5]) - unbegun\n\
     \if attempt > tonumber(at[4]) then\n\
     \  intact(ARGV[3])\n\
     \  if not settle() then return false end\n\
@@ -305,7 +313,7 @@ beginScript =
     \  fail(id, why)\n\
     \  return {why}\n\
     \end\n\
-    \redis.call('HSET', job, 'state', 'running', 'started', now)\n\
+    \redis.call('HSET', job, 'state', 'running', 'started', now, 'unbegun', unbegun)\n\
     \return {at[5], attempt, tonumber(at[4])}"
 
 -- | Arguments: @… result@. Returns whether this call settled the entry. What is only counted may fail: the
@@ -319,13 +327,13 @@ doneScript =
     \redis.pcall('INCR', done)\n\
     \return 1"
 
--- | Arguments: @… attempt rest why@. Returns whether the job is tried again, by this worker's doing or,
--- if another one has settled the entry, by that one's.
+-- | Arguments: @… attempt rest why deliveries@. Returns whether the job is tried again, by this worker's doing
+-- or, if another one has the entry or has settled it, by that one's.
 failedScript :: Script
 failedScript =
   settling
     "intact(ARGV[3])\n\
-    \if settle() then\n\
+    \if not overtaken(ARGV[8]) and settle() then\n\
     \  local at = redis.call('HMGET', job, 'tries', 'cancel')\n\
     \  if at[2] then\n\
     \    redis.call('HSET', job, 'error', ARGV[7])\n\
@@ -338,12 +346,12 @@ failedScript =
     \local state = redis.call('HGET', job, 'state')\n\
     \return (state == 'delayed' or state == 'waiting' or state == 'running') and 1 or 0"
 
--- | Key: the job's. Arguments: @progress note@. Returns whether the job should go on.
+-- | Key: the job's. Arguments: @progress note entry@. Returns whether the job should go on.
 progressScript :: Script
 progressScript =
   withPrelude
-    "local state = redis.call('HMGET', job, 'state', 'cancel')\n\
-    \if state[1] ~= 'running' then return 0 end\n\
+    "local state = redis.call('HMGET', job, 'state', 'cancel', 'entry')\n\
+    \if state[1] ~= 'running' or state[3] ~= ARGV[3] then return 0 end\n\
     \redis.call('HSET', job, 'progress', ARGV[1], 'note', ARGV[2])\n\
     \if state[2] then return 0 else return 1 end"
 

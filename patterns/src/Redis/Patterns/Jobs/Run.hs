@@ -35,7 +35,9 @@ data Running = Running
     -- | The number of tries in total.
     runningTries :: Int64,
     runningQueue :: Queue,
-    runningClient :: Client
+    runningClient :: Client,
+    -- | The id of its entry, which is another one in each try that follows a failure.
+    runningEntry :: ByteString
   }
 
 -- | A worker for a queue, with the default settings: change its fields as you like, and pass it to
@@ -80,21 +82,21 @@ runJobs client queue settings handler =
 -- | An entry of a queue's stream.
 data Turn = Turn
   { turnJob :: JobId,
-    turnEntry :: StreamId,
+    turnEntry :: ByteString,
     turnPriority :: Priority,
     turnDeliveries :: Int64
   }
 
 -- | 'Nothing' if the entry does not belong to a queue.
 turnOf :: Queue -> Entry -> Maybe Turn
-turnOf queue Entry {entryStream, entryId, entryFields, entryDeliveries} = do
+turnOf queue Entry {entryStream, entryId = StreamId time count, entryFields, entryDeliveries} = do
   turnPriority <- priorityOf queue entryStream
   name <- lookup "job" entryFields
-  pure Turn {turnJob = JobId name, turnEntry = entryId, turnPriority, turnDeliveries = entryDeliveries}
+  pure Turn {turnJob = JobId name, turnEntry = number time <> "-" <> number count, turnPriority, turnDeliveries = entryDeliveries}
 
 turnWords :: Turn -> [ByteString]
-turnWords Turn {turnJob, turnEntry = StreamId time count, turnPriority} =
-  [jobIdBytes turnJob, number time <> "-" <> number count, priorityWord turnPriority, jobGroup]
+turnWords Turn {turnJob, turnEntry, turnPriority} =
+  [jobIdBytes turnJob, turnEntry, priorityWord turnPriority, jobGroup]
 
 -- | The number of the priority's stream; they are numbered from 1.
 priorityWord :: Priority -> ByteString
@@ -118,14 +120,14 @@ begin client queue turn = run client (idempotent (callScriptWith queue beginScri
         Just _ -> Begun <$> running reply
     running reply = do
       (runningPayload, runningAttempt, runningTries) <- Decode.triple Decode.bytes Decode.integer Decode.integer reply
-      pure Running {runningId = turnJob turn, runningPayload, runningAttempt, runningTries, runningQueue = queue, runningClient = client}
+      pure Running {runningId = turnJob turn, runningPayload, runningAttempt, runningTries, runningQueue = queue, runningClient = client, runningEntry = turnEntry turn}
 
 -- | Reports the progress of a job, from 0 to 1, with a note. Smaller and greater numbers count as 0
 -- and 1, and NaN as 0. 'False' if the job was cancelled, or does not run any more because another
 -- worker took it over and settled it: the handler may then end with an exception. One round trip.
 reportProgress :: Running -> Double -> ByteString -> IO Bool
-reportProgress Running {runningId, runningQueue, runningClient} progress note =
-  run runningClient (idempotent (callScriptWith runningQueue progressScript [jobKey runningQueue runningId] [number amount, note]) `decodedBy` Decode.boolean)
+reportProgress Running {runningId, runningQueue, runningClient, runningEntry} progress note =
+  run runningClient (idempotent (callScriptWith runningQueue progressScript [jobKey runningQueue runningId] [number amount, note, runningEntry]) `decodedBy` Decode.boolean)
   where
     -- 'jobInfo' could not read the words that Haskell has for what is no number.
     amount = if isNaN progress then 0 else max 0 (min 1 progress)
