@@ -304,6 +304,8 @@ spec = around (\test -> withServer serverDefaults (\server -> connected (serverP
       stateOldest (stateUrgent page) `shouldBe` Nothing
       putMVar gate ()
       eventuallyReturns 20 5 (stateDone <$> jobsState client mails)
+  it "counts a worker that has nothing to do" $ \(_, client) ->
+    working client quick (const (pure "")) $ eventuallyReturns 20 1 (stateWorkers <$> jobsState client mails)
   it "can be stopped while it tells that it cannot look for jobs that are due" $ \(_, client) -> do
     run client (Redis.set "{mails}:jobs:schedules" "of another type")
     telling <- newEmptyMVar

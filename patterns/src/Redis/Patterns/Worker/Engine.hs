@@ -98,7 +98,7 @@ keeping engine action = withAsync (named "redis in hand" >> forever keep) (const
         let byStream = Map.fromListWith (<>) [(stream, one :| []) | (stream, one) <- Map.keys held]
         forM_ (Map.toList byStream) $ \(stream, ids) -> quietly engine (sayInHand (enginePlace engine) stream ids)
       forM_ (workerStreams (settings engine)) $ \stream ->
-        quietly engine (sweep (enginePlace engine) stream (mconcat (replicate 10 (workerClaimAfter (settings engine)))) "")
+        quietly engine (sweep (enginePlace engine) stream (Just (mconcat (replicate 10 (workerClaimAfter (settings engine))))))
 
 -- | Runs the action; reports an error and continues.
 quietly :: Engine -> IO () -> IO ()
@@ -332,6 +332,6 @@ leave engine = do
   handed <- mapConcurrently (try @Error . handBack place) held
   when (all isRight handed && isNothing (workerConsumer (settings engine))) $
     forM_ (workerStreams (settings engine)) $ \stream ->
-      void (try @Error (sweep place stream (seconds 1e9) (placeConsumer place)))
+      void (try @Error (sweep place stream Nothing))
   where
     place = enginePlace engine

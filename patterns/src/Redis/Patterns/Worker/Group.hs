@@ -319,22 +319,25 @@ buryScript =
     \redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])\n\
     \return 1"
 
--- | Removes consumers that have no entries and have been idle for this long, and the consumer of
--- this name if it has no entries. One script looks and removes: removing a consumer would also
--- remove its entries from the list of pending ones.
-sweep :: Place -> ByteString -> Duration -> ByteString -> IO ()
-sweep place stream idle leaving =
-  run (placeClient place) (timeLimit (seconds 1) (evalScript sweepScript [stream] [group place, leaving, number (inMilliseconds idle)]) `decodedBy` Decode.ignored)
+-- | Removes consumers that have no entries: those that have been idle for this long, or, for a worker that
+-- leaves, its own. One script looks and removes: removing a consumer would also remove its entries from the
+-- list of pending ones.
+sweep :: Place -> ByteString -> Maybe Duration -> IO ()
+sweep place stream idle =
+  run (placeClient place) (timeLimit (seconds 1) (evalScript sweepScript [stream] [group place, placeConsumer place, maybe "" (number . inMilliseconds) idle]) `decodedBy` Decode.ignored)
 
+-- Before 7.2 a consumer counts as idle although it reads, unless it finds an entry or reads its pending ones. So
+-- a worker that stays reads those after the last id but one, where there are none.
 sweepScript :: Script
 sweepScript =
   script
-    "for _, one in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do\n\
+    "local idle = tonumber(ARGV[3])\n\
+    \if idle then redis.call('XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'STREAMS', KEYS[1], '18446744073709551615-18446744073709551614') end\n\
+    \for _, one in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do\n\
     \  local at = {}\n\
     \  for f = 1, #one, 2 do at[one[f]] = one[f + 1] end\n\
-    \  if at['pending'] == 0 and (at['name'] == ARGV[2] or at['idle'] >= tonumber(ARGV[3])) then\n\
-    \    redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], at['name'])\n\
-    \  end\n\
+    \  local isGone = idle and at['idle'] >= idle or not idle and at['name'] == ARGV[2]\n\
+    \  if isGone and at['pending'] == 0 then redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], at['name']) end\n\
     \end\n\
     \return 1"
 
