@@ -5,7 +5,7 @@
 -- thread that finds the clock past the end of a slice changes sides; half a slice later the old
 -- side is handed over as a 'Part'. A thread is entered on its side while it counts, and a side is
 -- handed over only when no thread is entered there, so all counts of a command belong to the same
--- slice.
+-- slice. That may delay a change, so what comes after the window has a third side of its own.
 module Tool.Bench.Counters
   ( -- * The window
     Window,
@@ -122,6 +122,7 @@ data Counters = Counters
   { countersWindow :: Window,
     countersEven :: Side,
     countersOdd :: Side,
+    countersAfter :: Side,
     -- | See the slots below.
     countersTurns :: {-# UNPACK #-} MutableByteArray RealWorld,
     -- | The parts that are handed over and not yet collected.
@@ -142,17 +143,17 @@ data Side = Side
   }
 
 -- | The memory of the counters of one capability.
-data Sides = Sides Side Side
+data Sides = Sides Side Side Side
 
 -- | Makes that memory. Takes milliseconds where there are many kinds or nodes.
 newSides :: Shape -> IO Sides
-newSides shape = Sides <$> newSide shape <*> newSide shape
+newSides shape = Sides <$> newSide shape <*> newSide shape <*> newSide shape
 
 -- | Makes empty counters, whose slice is that of a moment. No two may have the same memory. \(O(1)\).
 countersOf :: Window -> Sides -> Nanos -> IO Counters
-countersOf window (Sides one other) now = do
+countersOf window (Sides one other after) now = do
   turns <- zeros 8
-  counters <- Counters window one other turns <$> newIORef []
+  counters <- Counters window one other after turns <$> newIORef []
   writeByteArray turns slotIdle noSlice
   writeByteArray turns slotDue never
   enter counters now >>= dueAt counters
@@ -237,9 +238,13 @@ lagged counters due sent = counting counters sent $ \side -> record (sideSchedul
 -- | Counts something at a moment, all of it on one side, which is not handed over before this ends.
 counting :: Counters -> Nanos -> (Side -> IO ()) -> IO ()
 counting counters now count = do
-  due <- readByteArray turns slotDue
-  when (now >= due) (turnOver counters now due)
-  enterSide
+  limit <- windowEnd (countersWindow counters)
+  if now >= limit
+    then count (countersAfter counters)
+    else do
+      due <- readByteArray turns slotDue
+      when (now >= due) (turnOver counters now due)
+      enterSide
   where
     turns = countersTurns counters
     -- Enters, then looks again: if the sides were changed in between, another thread may be handing
@@ -285,18 +290,13 @@ turnOver counters now due = do
 -- Makes the slice of this moment the current one. Returns the middle of what is left of the slice.
 enter :: Counters -> Nanos -> IO Nanos
 enter counters now = do
-  limit <- windowEnd window
   let slice = sliceOf window now
-      end = min limit (sliceStart window (slice + 1))
-  if now >= limit
-    then never <$ put afterwards never
-    else now + (end - now) `div` 2 <$ put slice end
+      end = sliceStart window (slice + 1)
+  writeByteArray (countersTurns counters) slotSlice slice
+  writeByteArray (countersTurns counters) slotEnd end
+  pure (now + (end - now) `div` 2)
   where
     window = countersWindow counters
-    put :: Int -> Nanos -> IO ()
-    put slice end = do
-      writeByteArray (countersTurns counters) slotSlice slice
-      writeByteArray (countersTurns counters) slotEnd end
 
 -- Sets when the next change is due. Atomic, and written last: a thread that finds it due sees all
 -- earlier writes.
@@ -311,6 +311,7 @@ handOver counters = do
   slice <- readByteArray (countersTurns counters) slotSlice
   side <- readByteArray (countersTurns counters) slotSide
   partOf (sideAt counters side) >>= push counters slice
+  partOf (countersAfter counters) >>= push counters afterwards
 
 -- Hands over the side that no thread counts on, if it holds a slice.
 handOverIdle :: Counters -> IO ()
@@ -380,7 +381,7 @@ collect counters before = do
 answeredSoFar :: Counters -> IO Int
 answeredSoFar counters = do
   before <- readByteArray (countersTurns counters) slotBefore
-  now <- traverse recorded (foldMap (toList . sideService) [countersEven counters, countersOdd counters])
+  now <- traverse recorded (foldMap (toList . sideService) [countersEven counters, countersOdd counters, countersAfter counters])
   pure (before + sum now)
 
 -- | The counts of one slice of a run: those of one capability at first, and those of all once the

@@ -112,6 +112,19 @@ spec = describe "counters" $ do
     -- No thread is stopped any more, so each slice has its own counts.
     [partOps part | (slice, part) <- IntMap.toAscList parts, slice >= 7] `shouldBe` replicate 9 5
 
+  it "keeps out of the window what was answered after it, though a change of slices is delayed" $ do
+    window <- newWindow 1000 100
+    endAt window 1250
+    counters <- newCounters window Shape {shapeKinds = 1, shapeNodes = 0} 1000
+    counting counters 1010 $ \side -> do
+      served side (Sent 0 (-1) 1000) 1010
+      answered counters (Sent 0 (-1) 1100) 1110 Done
+      -- The old side cannot be handed over while this thread counts there.
+      answered counters (Sent 0 (-1) 1200) 9999 Done
+    handOver counters
+    parts <- collect counters IntMap.empty
+    IntMap.map partOps parts `shouldBe` IntMap.fromList [(0, 1), (1, 1), (afterwards, 1)]
+
   it "adds up with those of other threads" $ do
     window <- newWindow 0 100
     counters <- mapM (const (newCounters window Shape {shapeKinds = 1, shapeNodes = 0} 0)) [1 .. 3 :: Int]

@@ -102,6 +102,14 @@ spec = describe "a known answer" $ do
           Histogram.minimumValue (runService one) `shouldSatisfy` (>= away)
           Histogram.total response `shouldSatisfy` (<= toInteger (windowNanos one))
 
+  it "leaves out of a window that is shorter than a slice what was answered after it" $
+    withServer serverDefaults $ \server ->
+      withRelay 25000000 (TcpAddress (serverHost server) (serverPort server)) $ \relay -> do
+        run <- get (at "127.0.0.1" (relayPort relay)) (brief 0.1 (cold (openAt 1000)))
+        -- What is due in the last 50 ms cannot be answered inside.
+        Histogram.count (runService run) `shouldSatisfy` (<= 50)
+        Histogram.count (fromMaybe mempty (runResponse run)) `shouldBe` 100
+
   it "is found for a server that stalls for 200 ms twice, and a closed loop does not see it" $
     withServer serverDefaults $ \server ->
       withProxy (TcpAddress (serverHost server) (serverPort server)) $ \proxy -> do
