@@ -8,6 +8,7 @@ module Tool.Bench.Arrivals
     rateAt,
     expected,
     expectedAtLeast,
+    secondsFor,
     describeArrivals,
     describeRate,
   )
@@ -87,6 +88,12 @@ expectedAtLeast plan from to = case plan of
   _ -> mean - 1
   where
     mean = expected plan from to
+
+-- | Seconds over which this number of commands is due; of a Poisson process the mean. \(O(1)\).
+secondsFor :: Arrivals -> Int -> Double
+secondsFor plan count = case plan of
+  Ramp from to seconds -> reached from to seconds (fromIntegral count)
+  _ -> fromIntegral count / rateAt plan 0
 
 describeArrivals :: Arrivals -> String
 describeArrivals = \case

@@ -18,7 +18,7 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (isJust)
 import Data.Text (Text)
 import Data.Text qualified as Text
-import Tool.Bench.Arrivals (Arrivals, expectedAtLeast)
+import Tool.Bench.Arrivals (Arrivals, expectedAtLeast, secondsFor)
 import Tool.Bench.Counters (KindCounts (..), Part (..), afterwards, partOps)
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals (sliceRate)
@@ -117,7 +117,7 @@ assemble assembly = (iteration, notes)
     fullSlice = secondsIn (driveSlice found)
     -- The plan of a ramp begins with the window. The other plans have the same rate everywhere.
     due plan =
-      maybe id (min . fromIntegral) (assemblyRequests assembly) (expectedAtLeast plan 0 seconds)
+      expectedAtLeast plan 0 (maybe id (min . secondsFor plan) (assemblyRequests assembly) seconds)
     leniency = assemblyLeniency assembly
     iteration =
       Iteration
@@ -168,14 +168,20 @@ assemble assembly = (iteration, notes)
           sliceResponse = responseOf kind,
           sliceErrors = sum (kindErrors kind)
         }
+    overtaken = Histogram.maximumValue (foldMap kindService (partKinds following))
     notes =
-      [ "the generator used " <> Text.pack (percent share)
-          <> " of the cores it could use: \
-             \these figures are about the client as much as about the server"
-        | Just share <- [trustCpuShare trust],
-          share > cpuLimit,
-          Saturation `elem` lenientChecks leniency
+      [ "a command was sent in the window and answered after it, after " <> Text.pack (duration overtaken)
+          <> ": longer than any that these figures include"
+        | not isOpen,
+          overtaken > Histogram.maximumValue service
       ]
+        <> [ "the generator used " <> Text.pack (percent share)
+               <> " of the cores it could use: \
+                  \these figures are about the client as much as about the server"
+             | Just share <- [trustCpuShare trust],
+               share > cpuLimit,
+               Saturation `elem` lenientChecks leniency
+           ]
         <> [ "all its threads together waited " <> waitedEachSecond waited
                <> " for a core: something else uses this machine's processors"
              | Just waited <- [trustRunQueue trust],

@@ -231,9 +231,12 @@ noteError side (Sent kind node _) name =
   atomicModifyIORef' (sideErrors side) $ \before ->
     (Map.insertWith (+) (kind, node, name) 1 before, ())
 
--- | Counts the schedule error of a command that was due at the first moment and sent at the second.
-lagged :: Counters -> Nanos -> Nanos -> IO ()
-lagged counters due sent = counting counters sent $ \side -> record (sideSchedule side) (sent - due)
+-- | Counts the schedule error of a command that was due at the second moment and sent at the third.
+-- The first is the end of the plan: what is sent after it counts as sent after the window.
+lagged :: Counters -> Nanos -> Nanos -> Nanos -> IO ()
+lagged counters end due sent =
+  counting counters (if sent > end then never else sent) $ \side ->
+    record (sideSchedule side) (sent - due)
 
 -- | Counts something at a moment, all of it on one side, which is not handed over before this ends.
 counting :: Counters -> Nanos -> (Side -> IO ()) -> IO ()

@@ -23,7 +23,7 @@ import Data.Primitive.SmallArray (indexSmallArray, sizeofSmallArray, smallArrayF
 import GHC.Conc (getNumCapabilities)
 import Redis (Client)
 import System.Timeout (timeout)
-import Tool.Bench.Arrivals (Arrivals (..), arrivals)
+import Tool.Bench.Arrivals (Arrivals (..), arrivals, secondsFor)
 import Tool.Bench.Counters
 import Tool.Bench.Document (Memory)
 import Tool.Bench.Driver.Sender
@@ -122,6 +122,11 @@ stretch setup warmup count = do
         WarmupFor seconds -> begin + nanosIn seconds
         WarmupUntilSteady _ -> begin
   window <- newWindow anchor (nanosIn (planSlice plan))
+  let endFrom from = when (isNothing count) $ endAt window (from + nanosIn (loadDuration load))
+  case warmup of
+    -- Before the load begins: a window may be shorter than the turns of the threads.
+    WarmupFor _ -> endFrom anchor
+    WarmupUntilSteady _ -> pure ()
   barrier <- newEmptyMVar :: IO (MVar ())
   -- Each thread stays on one capability, chosen by its number.
   shared <- smallArrayFromList <$> traverse (\made -> countersOf window made begin) sides
@@ -146,7 +151,7 @@ stretch setup warmup count = do
         (waited, found) <- untilSteady counted quarter begin (begin + nanosIn most)
         pure (sliceOf window waited + 1, Just found)
     let from = sliceStart window first
-    when (isNothing count) $ endAt window (from + nanosIn (loadDuration load))
+    endFrom from
     sleepUntil from
     started <- (\(wall, late) -> wall - (late - from)) <$> clocks
     before <- usage
@@ -189,7 +194,10 @@ stretch setup warmup count = do
     job window barrier begin threads shared number = do
       stream <- newStream workload number
       let counters = indexSmallArray shared (number `rem` sizeofSmallArray shared)
-          sender = Sender (setupClient setup) workload nodes window stream counters
+          planEnd = case (planArrivals plan, count) of
+            (Just arriving, Just all') -> begin + nanosIn (secondsFor arriving all')
+            _ -> never
+          sender = Sender (setupClient setup) workload nodes window planEnd stream counters
       pure $ do
         () <- readMVar barrier
         case planArrivals plan of

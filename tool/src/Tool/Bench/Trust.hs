@@ -137,7 +137,7 @@ findings evidence = map (fmap Text.pack) (saturated <> impossible <> behind)
     behind =
       [ ( Rate,
           "of at least " <> fixed 0 wanted <> " commands that were due only " <> fixed 0 sent
-            <> " were sent: server or client cannot keep up with the rate (lateness p99 "
+            <> " were sent in time: server or client cannot keep up with the rate (lateness p99 "
             <> (duration (Histogram.percentile 99 lateness) <> ")")
         )
         | Just (lateness, wanted) <- [evidenceOpen evidence],

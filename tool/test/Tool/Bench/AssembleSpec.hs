@@ -10,7 +10,7 @@ import Sample (sample, sampleDocument, sampleSpec)
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck hiding (sample)
-import Tool.Bench.Arrivals (Arrivals (Constant))
+import Tool.Bench.Arrivals (Arrivals (..))
 import Tool.Bench.Assemble
 import Tool.Bench.Counters
 import Tool.Bench.Document hiding (Spec)
@@ -30,9 +30,13 @@ driven :: [[Int]] -> [Int] -> Run
 driven slices late =
   sample
     { runSpec = sampleSpec {specLoop = OpenConstant 100},
-      runIterations = [fst (assemble assembly)],
+      runIterations = [fst (assembled (Just (Constant 100)) slices late)],
       runReference = Nothing
     }
+
+-- | The same, and notes. A closed loop if there is no plan.
+assembled :: Maybe Arrivals -> [[Int]] -> [Int] -> (Iteration, [Text.Text])
+assembled plan slices late = assemble assembly
   where
     assembly =
       Assembly
@@ -53,7 +57,7 @@ driven slices late =
           assemblyNodes = NoNodes,
           assemblyCores = 1,
           assemblyClosed = Nothing,
-          assemblyArrivals = Just (Constant 100),
+          assemblyArrivals = plan,
           assemblyRequests = Nothing,
           assemblySamples = [],
           assemblyAgreement = NotComparable "nobody asked",
@@ -94,6 +98,11 @@ spec = describe "a run, put together" $ do
             -- Those that were sent after it were sent latest.
             fmap Histogram.count (foldMap (trustSchedule . iterationTrust) (runIterations run)) === Just (length (concat slices <> late))
           ]
+
+  it "says how long a closed loop waited for a command that was answered after the window, if longest" $ do
+    let notes late = snd (assembled Nothing [[2000000], [1000000]] late)
+    notes [3000000000] `shouldSatisfy` any ("answered after it, after 3.00 s" `Text.isInfixOf`)
+    notes [1500000] `shouldBe` []
 
   it "shows by iteration what callers waited, as its first table does" $ do
     let run = driven [[2000000, 2000000]] [900000000]

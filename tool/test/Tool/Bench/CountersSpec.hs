@@ -145,13 +145,17 @@ spec = describe "counters" $ do
 
   it "keeps service and response time, and lateness, apart" $ do
     parts <- counted $ \counters -> do
-      lagged counters 1000 1030
+      lagged counters never 1000 1030
       answeredWithin counters 1000 (Sent 0 1 1030) 1050 Done
     let whole = fold parts
     fmap kindService (IntMap.lookup 0 (partKinds whole)) `shouldBe` Just (Histogram.fromValues [20])
     fmap kindResponse (IntMap.lookup 0 (partKinds whole)) `shouldBe` Just (Histogram.fromValues [50])
     partSchedule whole `shouldBe` Histogram.fromValues [30]
     partNodes whole `shouldBe` IntMap.fromList [(1, Histogram.fromValues [20])]
+
+  it "counts what was sent after the end of the plan as sent after the window" $ do
+    parts <- counted $ \counters -> lagged counters 1100 1000 1100 >> lagged counters 1100 1000 1101
+    IntMap.map partSchedule parts `shouldBe` IntMap.fromList [(1, Histogram.fromValues [100]), (afterwards, Histogram.fromValues [101])]
 
   it "tells nodes apart only where there are several" $ do
     nodeNames (nodesOf [("a", [(0, 16383)])]) `shouldBe` []

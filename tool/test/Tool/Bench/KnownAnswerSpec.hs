@@ -187,7 +187,7 @@ spec = describe "a known answer" $ do
   it "is a count that was asked for, and no more is due, of a server that is 100 ms away" $
     withServer serverDefaults $ \server ->
       withRelay 50000000 (TcpAddress (serverHost server) (serverPort server)) $ \relay -> do
-        run <- get (at "127.0.0.1" (relayPort relay)) (brief 1 (openAt 1000) {planRequests = Just 500, planAllowed = [Saturation, Little]})
+        run <- get (at "127.0.0.1" (relayPort relay)) (brief 1 (openAt 250) {planRequests = Just 500})
         runProblems run `shouldBe` []
         runOps run `shouldBe` 500
 
@@ -279,6 +279,13 @@ spec = describe "a known answer" $ do
         run <- withAsync choke (const (get target (brief 1 (openAt 30000))))
         runProblems run `shouldNotBe` []
         runErrors run `shouldBe` Map.empty
+
+  it "is invalid when commands that were asked for by number are sent much later than they are due" $
+    withServer serverDefaults $ \server -> do
+      -- All are due within two milliseconds.
+      run <- get (to server) (brief 1 (cold (openAt 10000000)) {planRequests = Just 20000})
+      runOps run `shouldBe` 20000
+      runProblems run `shouldSatisfy` any ("were sent in time" `Text.isInfixOf`)
 
   it "is errors, counted by class, when the server is killed meanwhile" $
     withServer serverDefaults $ \server -> do

@@ -43,6 +43,8 @@ data Sender = Sender
     senderWorkload :: Workload,
     senderNodes :: Nodes,
     senderWindow :: Window,
+    -- | When the plan of an open loop ends, if a number of commands ends it.
+    senderPlanned :: Nanos,
     senderStream :: Stream,
     senderCounters :: Counters
   }
@@ -221,7 +223,7 @@ pacing planned sender Waiters {waitersQueues, waitersAlone, waitersBroken} = go 
       due : later | due <= now && left > 0 -> do
         drawn <- next (senderWorkload sender) (senderStream sender)
         moment <- monotonic
-        lagged (senderCounters sender) due moment
+        lagged (senderCounters sender) (senderPlanned sender) due moment
         case drawn of
           Drawn kind key command -> do
             pending <- Redis.submit (senderClient sender) command
