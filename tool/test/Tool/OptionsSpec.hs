@@ -165,6 +165,11 @@ spec = describe "Tool.Options" $ do
     rejected "bench compare a b --html x --json x" "x is named twice"
     rejected "bench record --for 1s --out x" "--host"
 
+  it "takes a form of keys beside redis-benchmark where that reads no keys" $
+    case parse "bench campaign --reference --key-template k{n} --workloads set,eval-set" of
+      Run (BenchCampaign _) -> pure ()
+      other -> expectationFailure (show other)
+
   it "reads -h as the host, and --help as a question" $ do
     fmap (connectionHost . benchConnection) (once (parse "bench -h localhost"))
       `shouldBe` Just (Just "localhost")
@@ -310,6 +315,9 @@ spec = describe "Tool.Options" $ do
             ("bench --key-template {uuid:10} --keys 100000", "than --keys 100000"),
             ("bench --test ping --key-template k{n}", "--key-template: ping_inline and ping_mbulk"),
             ("bench --test incr --key-size 20", "--key-size: incr"),
+            ("bench -c --test mset --key-template k{n}", "--key-template: mset in a cluster names no keys of its own choice"),
+            ("bench --url redis+cluster://s --test mget --key-size 20", "--key-size: mget in a cluster"),
+            ("bench campaign --reference --key-template k{n}", "not with the workload get"),
             ("bench --command PING --distribution uniform", "draws no keys"),
             ("bench --test lpop --distribution zipf", "--distribution: lpop"),
             ("bench --test sadd --compress-ratio 0.5", "--compress-ratio: sadd"),

@@ -16,7 +16,6 @@ import Data.Foldable (asum)
 import Data.Maybe (fromMaybe)
 import Data.Word (Word64)
 import Options.Applicative
-import Redis.Config (ReadFrom (ReadPrimary))
 import Tool.Bench.Workload.Keys (templateCount)
 import Tool.Bench.Workload.Values (largestSize)
 import Tool.Options.Campaign (CampaignOptions)
@@ -127,7 +126,7 @@ benchProblem options' options =
       effectProblem
         options'
         (loadKeys defaultLoad)
-        (connectionReadFrom (benchConnection options) /= ReadPrimary)
+        (benchConnection options)
         (loadPlan (benchLoad options))
         (benchWorkload options),
       loadProblem (benchLoad options),

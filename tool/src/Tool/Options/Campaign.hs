@@ -11,6 +11,7 @@ import Data.Foldable (asum)
 import Data.List (intercalate, nub)
 import Data.List.NonEmpty (NonEmpty)
 import Data.List.NonEmpty qualified as NonEmpty
+import Data.Maybe (isJust)
 import Options.Applicative
 import System.FilePath (takeFileName)
 import Text.Read (readMaybe)
@@ -190,6 +191,8 @@ campaignProblem options =
       any ((< 10) . soakSeconds) (campaignSoaks options)
         `refused` "a soak of less than 10s cannot show a change",
       refused (null (campaignOut options)) "--out must name a directory",
+      (measuringReference measuring && isJust (measuringKeyForm measuring) && "get" `elem` campaignWorkloads options)
+        `refused` "--reference would find no keys of --key-template: not with the workload get",
       measuringKeyForm measuring >>= formProblem
     ]
   where

@@ -6,6 +6,7 @@ module Tool.Options.Connection
     connectionOptions,
     connectionProblem,
     connectionReadFrom,
+    connectionIsCluster,
     namesServer,
     withPassword,
   )
@@ -131,7 +132,7 @@ connectionProblem ownServer options =
       firstOf (isJust (connectionUrl options)) besideUrl $ \name ->
         name <> " and --url exclude each other" <> inUrl name,
       firstOf (snd socket) [host, port, cluster, encrypted] (<> " and --socket exclude each other"),
-      refused (connectionReplicas options && not isCluster) "--read-replicas needs --cluster",
+      refused (connectionReplicas options && not (connectionIsCluster options)) "--read-replicas needs --cluster",
       firstOf (ownServer && not (namesServer options)) needHost (<> hostless),
       refused (isJust (connectionUser options) && isNothing (connectionPassword options)) passwordless,
       firstOf (not (tlsWanted tls)) needTls $ \name ->
@@ -143,7 +144,6 @@ connectionProblem ownServer options =
     ]
   where
     tls = connectionTls options
-    isCluster = connectionCluster options || any (isClusterConfig . urlConfig) (connectionUrl options)
     hostless = " needs --host: without a host the program starts its own server"
     passwordless = "--user needs a password (--password, or REDISCLI_AUTH)"
     inUrl name = if name == "--tls" then ": a URL says rediss://, and ?ca=FILE" else ""
@@ -167,6 +167,10 @@ connectionProblem ownServer options =
         ("--insecure", tlsInsecure tls),
         ("--sni", isJust (tlsServerName tls))
       ]
+
+connectionIsCluster :: ConnectionOptions -> Bool
+connectionIsCluster options =
+  connectionCluster options || any (isClusterConfig . urlConfig) (connectionUrl options)
 
 namesServer :: ConnectionOptions -> Bool
 namesServer options =

@@ -16,9 +16,11 @@ import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (isJust)
+import Redis.Config (ReadFrom (ReadPrimary))
 import Tool.Bench.Workload.Keys (templateCount)
 import Tool.Bench.Workload.Template
 import Tool.Options.Common (refused)
+import Tool.Options.Connection (ConnectionOptions, connectionIsCluster, connectionReadFrom)
 import Tool.Options.Load
 import Tool.Options.Workload
 
@@ -43,10 +45,10 @@ givenOptions takesNext = GivenOptions . Map.fromList . go
         (name, _) -> [(name, concat next)]
       _ -> []
 
--- | The first option without an effect, in one line. Takes the default number of keys, whether
--- reads go to replicas, and the options.
-effectProblem :: GivenOptions -> Int -> Bool -> Plan -> WorkloadOptions -> Maybe String
-effectProblem (GivenOptions values) usualKeys fromReplicas plan workload =
+-- | The first option without an effect, in one line. Takes the default number of keys, the server,
+-- and the options.
+effectProblem :: GivenOptions -> Int -> ConnectionOptions -> Plan -> WorkloadOptions -> Maybe String
+effectProblem (GivenOptions values) usualKeys connection plan workload =
   asum
     [ (planIsOpen plan && has "batch")
         `refused` "--batch belongs to the closed loop, --rate and --sweep to the open one",
@@ -60,8 +62,8 @@ effectProblem (GivenOptions values) usualKeys fromReplicas plan workload =
         `refused` "--key-template says how long keys are: no --key-size",
       otherCount
         `refused` ("--key-template asks for another number of keys than --keys " <> show usualKeys),
-      (formed && none namesKeys) `refused` ("--key-template: " <> names <> noUse),
-      (has "key-size" && none namesKeys) `refused` ("--key-size: " <> names <> noUse),
+      (formed && none formsKeys) `refused` ("--key-template: " <> names <> noUse),
+      (has "key-size" && none formsKeys) `refused` ("--key-size: " <> names <> noUse),
       (has "distribution" && none drawsKeys) `refused` ("--distribution: " <> names <> " draws no keys"),
       (isJust (workloadCompressible workload) && none carriesValues)
         `refused` ("--compress-ratio: " <> names <> " has no values"),
@@ -71,7 +73,7 @@ effectProblem (GivenOptions values) usualKeys fromReplicas plan workload =
         `refused` ("--hit-ratio is for the test get, not " <> names),
       (has "subscribers" && none (oneOf' ["publish"]))
         `refused` ("--subscribers is for the test publish, not " <> names),
-      (fromReplicas && none reads')
+      (connectionReadFrom connection /= ReadPrimary && none reads')
         `refused` ( "replicas are to be read (--read-replicas, or read_from in the URL), but " <> names
                       <> " reads nothing"
                   )
@@ -91,7 +93,10 @@ effectProblem (GivenOptions values) usualKeys fromReplicas plan workload =
     -- Operations that end before the thread goes on, also in a batch.
     alone = oneOf' ["blpop", "transaction"]
     none holds = not (any holds tasks)
-    noUse = " names no keys of its own choice"
+    -- In a cluster the keys of one command share a slot, so their form is given.
+    formsKeys task = namesKeys task && not (clustered && oneOf' ["mset", "mget"] task)
+    clustered = connectionIsCluster connection
+    noUse = (if clustered then " in a cluster" else "") <> " names no keys of its own choice"
     -- Later the default number, given explicitly, looks like no number.
     otherCount =
       Map.lookup "keys" values == Just (show usualKeys)
