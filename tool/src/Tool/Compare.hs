@@ -179,10 +179,10 @@ whole metric run = case metric of
   Misses -> fromIntegral (runMisses run)
   _ -> ofLatencies metric (runLatencies run)
 
--- The values of all iterations. For a single iteration: of each of its seconds, if they are known.
+-- The values of all iterations. For a single iteration: of each of its full slices, if they are known.
 parts :: Metric -> Run -> [Double]
 parts metric run = case (runIterations run, slicePart metric) of
-  ([one], Just ofSlice) | length (iterationSeries one) >= 5 -> map ofSlice (iterationSeries one)
+  ([one], Just ofSlice) | slices@(_ : _ : _ : _ : _ : _) <- fullSlices (iterationSeries one) -> map ofSlice slices
   (several, _) -> map part several
   where
     part iteration = whole metric run {runIterations = [iteration]}

@@ -1,5 +1,6 @@
 module Tool.CompareSpec (spec) where
 
+import Control.Monad (forM_)
 import Data.ByteString.Lazy (ByteString)
 import Data.List (isInfixOf)
 import Data.Map.Strict qualified as Map
@@ -65,6 +66,15 @@ spec = do
         run : _ -> do
           verdictOf Throughput run run `shouldBe` Same
           fmap cellNotes (cellOf run run) `shouldSatisfy` maybe False (any ("seconds are compared" `Text.isInfixOf`))
+        [] -> expectationFailure "no run"
+
+    it "leaves out what is less than a slice at the end of a single window" $
+      case documentRuns richDocument of
+        run : _ -> do
+          let single more = run {runIterations = [one {iterationSeries = iterationSeries one <> more} | one <- take 1 (runIterations run)]}
+              means metric more = changeSummaries (changeOf (single []) (single more) metric)
+              rest = [Slice {sliceAt = 20, sliceSpan = 0.001, sliceCommands = Map.empty}]
+          forM_ [Throughput, Latency 50] $ \metric -> means metric rest `shouldBe` means metric []
         [] -> expectationFailure "no run"
 
     it "decides nothing of one window each about what only whole windows tell" $

@@ -21,7 +21,7 @@ import Data.Text qualified as Text
 import Tool.Bench.Arrivals (Arrivals, expectedAtLeast, secondsFor)
 import Tool.Bench.Counters (KindCounts (..), Part (..), afterwards, partOps)
 import Tool.Bench.Document
-import Tool.Bench.Document.Totals (sliceRate)
+import Tool.Bench.Document.Totals (fullSlices, sliceRate)
 import Tool.Bench.Driver (Drive (..))
 import Tool.Bench.Environment (Usage (..))
 import Tool.Bench.Histogram qualified as Histogram
@@ -263,14 +263,15 @@ ofNode samples =
     event kind before after text =
       Event (sampleAt before) (sampleAt after) kind (sampleNode before <> ": " <> text)
 
--- | A stall for each slice with fewer answers than a tenth of the median of all slices.
+-- | A stall for each full slice with fewer answers than a tenth of the median of all of them.
 stalls :: [Slice] -> [Event]
-stalls slices =
+stalls series =
   [ Event (sliceAt slice) (sliceAt slice + sliceSpan slice) "stall" (stalled (slowest slice))
     | slice <- slices,
       sliceRate slice < 0.1 * usual
   ]
   where
+    slices = fullSlices series
     usual = median (map sliceRate slices)
     slowest slice = foldr (max . Histogram.maximumValue . sliceService) 0 (sliceCommands slice)
     stalled :: Int -> Text

@@ -49,3 +49,6 @@ spec = describe "events" $ do
 
   it "of the client's curve are the slices in which hardly anything was answered" $
     found (stalls [slice 0 100, slice 1 100, slice 2 5, slice 3 100, slice 4 0]) `shouldBe` [(2, 3, "stall"), (4, 5, "stall")]
+
+  it "of the client's curve are none for the rest of a slice, which is too short to tell" $
+    found (stalls [slice 0 100, slice 1 100, (slice 2 0) {sliceSpan = 0.001}]) `shouldBe` []

@@ -3,6 +3,7 @@ module Tool.Bench.Document.Totals
   ( sliceOps,
     sliceRate,
     sliceLatencies,
+    fullSlices,
     commandLatencies,
     iterationOps,
     iterationRate,
@@ -65,6 +66,12 @@ sliceRate slice = perSecond (fromIntegral (sliceOps slice), sliceSpan slice)
 -- | The latencies that clients saw, of all commands of the slice.
 sliceLatencies :: Slice -> Histogram
 sliceLatencies = foldMap (\(SliceStats service response _) -> fromMaybe service response) . sliceCommands
+
+-- | All but the last if it is shorter: so little time says nothing about the rate.
+fullSlices :: [Slice] -> [Slice]
+fullSlices slices = filter ((>= 0.99 * longest) . sliceSpan) slices
+  where
+    longest = maximum (0 : map sliceSpan slices)
 
 -- | The latencies that clients saw: response times if they are known, service times otherwise.
 commandLatencies :: CommandStats -> Histogram
