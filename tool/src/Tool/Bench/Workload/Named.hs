@@ -389,17 +389,17 @@ channel :: ByteString
 channel = "redis-client:bench"
 
 -- A pop that blocks on the server until something is pushed. The operation sends the pop, then
--- the push on another connection, and ends when the pop has returned the pushed value. Each thread
--- has a list of its own.
+-- the push on another connection, and ends when the pop has returned the pushed value. Each
+-- operation has a list of its own, which no other pops from, and which no earlier run has left.
 blpopKind :: Dataset -> Kind
 blpopKind dataset =
   Kind
     { kindName = "blpop",
       kindStats = Just [("blpop", 1), ("rpush", 1)],
       kindMake = \kind stream -> do
-        thread <- streamThread stream
         number <- drawKey dataset stream
-        let key = "queue:" <> Char8.pack (show thread)
+        list <- step stream
+        let key = "queue:" <> Char8.pack (show list)
             value = valueOf (datasetValues dataset) number
         pure . DrawnAlone kind $ \client -> do
           popping <- Redis.submit client (Commands.blpop (key :| []) (Just (Duration.seconds 10)))

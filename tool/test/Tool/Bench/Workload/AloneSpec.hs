@@ -12,7 +12,7 @@ import Redis.Error (Error)
 import Redis.TestKit.Address (Address (..))
 import Redis.TestKit.Command (Reply (..))
 import Redis.TestKit.Scripted
-import Redis.TestKit.Server (serverDefaults, serverHost, serverPort, withServer)
+import Redis.TestKit.Server (command, serverDefaults, serverHost, serverPort, withServer)
 import Test.Hspec
 import Tool.Bench.Arrivals (Arrivals (Constant))
 import Tool.Bench.Document hiding (Spec)
@@ -30,11 +30,11 @@ import Tool.Options.Bench
 import Tool.Options.Load
 import Tool.Relay (relayPort, withRelay)
 
--- | A workload with one key and one test.
-workloadOf :: String -> IO Workload
-workloadOf written = do
+-- | A workload with this number of keys and one test.
+workloadOf :: Int -> String -> IO Workload
+workloadOf keys written = do
   tasks <- either fail pure (parse mix written)
-  either fail pure (makeWorkload Nothing defaultShape {shapeKeys = 1, shapeSizes = SizeFixed 8} tasks)
+  either fail pure (makeWorkload Nothing defaultShape {shapeKeys = keys, shapeSizes = SizeFixed 8} tasks)
 
 -- | The outcome of one operation of the workload, if the server answers like this.
 comesTo :: Workload -> [Redis.TestKit.Scripted.Expectation] -> IO (Either Error Outcome)
@@ -50,11 +50,10 @@ spec :: Spec
 spec = describe "an operation of several commands" $ do
   describe "that waits for what it pushes" $ do
     let popping pushed popped = do
-          workload <- workloadOf "blpop"
+          workload <- workloadOf 1 "blpop"
           let value = workloadValue workload 0
-              -- The list of the first thread.
-              first = (== ["BLPOP", "queue:0"]) . take 2
-          comesTo workload [onAny "BLPOP" first [replies (popped value)], on ["RPUSH", "queue:0", value] [pushed]]
+              pushing = (== ["RPUSH", value]) . (\sent -> take 1 sent <> drop 2 sent)
+          comesTo workload [onAny "BLPOP" ((== ["BLPOP"]) . take 1) [replies (popped value)], onAny "RPUSH" pushing [pushed]]
         one = replies (Number 1)
 
     it "is a hit where it gets that" $
@@ -70,9 +69,18 @@ spec = describe "an operation of several commands" $ do
       popping (fails "OOM no memory") (\value -> List [Text "queue:0", Text value]) >>= (`shouldSatisfy` isLeft)
       popping one (const (Failed "NOPERM no")) >>= (`shouldSatisfy` isLeft)
 
+    it "gets that in an open loop, which has many on their way, and after a run that was killed" $
+      withServer serverDefaults $ \server -> do
+        _ <- command server ["RPUSH", "queue:0", "left by an earlier run"]
+        workload <- workloadOf 1000 "blpop"
+        let plan = defaultPlan {planBrief = True, planWarmup = WarmupFor 0, planSample = Nothing, planRequests = Just 500, planSending = AtTimes (Constant 2000)}
+        run <- measure silent (plainTarget "127.0.0.1" (fromIntegral (serverPort server))) workload defaultLoad {loadPlan = plan}
+        runErrors run `shouldBe` Map.empty
+        runHits run `shouldBe` 500
+
   describe "of a transaction" $ do
     let executing executed = do
-          workload <- workloadOf "transaction"
+          workload <- workloadOf 1 "transaction"
           let (key, value) = (workloadKey workload 0, workloadValue workload 0)
               queued words' = on words' [replies (Status "QUEUED")]
           comesTo
@@ -99,7 +107,7 @@ spec = describe "an operation of several commands" $ do
         distant many load =
           withServer serverDefaults $ \server ->
             withRelay 10000000 (TcpAddress (serverHost server) (serverPort server)) $ \relay -> do
-              workload <- workloadOf "transaction"
+              workload <- workloadOf 1 "transaction"
               run <- measure silent (plainTarget "127.0.0.1" (fromIntegral (relayPort relay))) workload (load (Just many))
               runErrors run `shouldBe` Map.empty
               runAgreement run `shouldBe` Agrees (Map.fromList [(name, many) | name <- ["multi", "set", "get", "exec"]])
