@@ -139,7 +139,8 @@ once setting before sentAlready = do
               <$> reconcile target before errors (sentAlready <> callsOf workload found)
       else
         pure . NotComparable $
-          "the server runs programs, or the library sends commands in parts, and nobody here knows how many"
+          "nobody here knows how many commands there were: the server runs programs, the library sends \
+          \commands in parts or to all nodes, or this program sends the same"
   let (iteration, notes) =
         assemble
           Assembly

@@ -45,7 +45,7 @@ import Data.Word (Word64)
 import Tool.Bench.Workload.Custom (custom)
 import Tool.Bench.Workload.Dataset
 import Tool.Bench.Workload.Keys
-import Tool.Bench.Workload.Named (allKeys, named, namedTests)
+import Tool.Bench.Workload.Named (allKeys, named)
 import Tool.Bench.Workload.Random (Stream, lower, step)
 import Tool.Bench.Workload.Random qualified as Random
 import Tool.Bench.Workload.Template
@@ -195,20 +195,18 @@ workloadSubscribers workload
   | "publish" `elem` kinds workload = shapeSubscribers (workloadShape workload)
   | otherwise = 0
 
--- | Expected look-ups without a result, for the description of a run: @hit_ratio@ and the requested
--- share, or @misses@ and why they are no fault. If it is empty, no look-up may miss.
+-- | Expected look-ups of preloaded keys without a result, for the description of a run: @hit_ratio@
+-- and the requested share of those of @get@, and @misses@ and why any are no fault.
 missesWanted :: Workload -> Map Text Text
-missesWanted workload
-  | Just ratio <- shapeHitRatio shape = Map.singleton "hit_ratio" (shown ratio)
-  | isJust (shapeExpiry shape) = because "keys expire"
-  | any (`elem` ["lpop", "rpop", "spop", "zpopmin"]) found = because "what is taken is gone"
-  | any (`elem` ["setex", "getex"]) found = because "keys expire"
-  | any (`notElem` map (Text.pack . fst) namedTests) found = because "the commands are not ours"
-  | otherwise = Map.empty
+missesWanted workload =
+  Map.fromList $
+    [("hit_ratio", shown ratio) | Just ratio <- [shapeHitRatio shape]]
+      <> [("misses", "the commands are not ours") | any kindDeletes (workloadKinds workload)]
+      <> [ ("misses", "keys expire")
+           | isJust (shapeExpiry shape) || any (`elem` ["setex", "getex"]) (kinds workload)
+         ]
   where
-    because = Map.singleton "misses"
     shape = workloadShape workload
-    found = kinds workload
 
 -- | The stream of the thread with this number.
 newStream :: Workload -> Int -> IO Stream

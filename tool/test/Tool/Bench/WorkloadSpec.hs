@@ -143,6 +143,28 @@ spec = describe "Tool.Bench.Workload" $ do
       Drawn _ _ command -> commandKeys command `shouldBe` ["0"]
       DrawnAlone _ _ -> expectationFailure "not a single command"
 
+  it "expects misses of preloaded keys only where keys expire or a command of the user's own may delete them" $ do
+    let wanted written = parse mix written >>= fmap (Map.member "misses" . missesWanted) . makeWorkload Nothing defaultShape {shapeKeys = 1}
+    map wanted ["1:get,1:'INCR c'", "1:get,1:'SET c 1'", "1:get,1:'HGET h f'", "1:get,1:lpop"] `shouldBe` replicate 4 (Right False)
+    map wanted ["1:get,1:'DEL __key__'", "1:get,1:'SET __key__ 1 EX 9'", "1:get,1:'FLUSHALL'", "1:get,1:setex"] `shouldBe` replicate 4 (Right True)
+
+  it "tells what the user's own command finds from what it does not" $ do
+    let outcome written reply = do
+          tasks <- either fail pure (parse mix written)
+          workload <- either fail pure (makeWorkload Nothing defaultShape {shapeKeys = 1} tasks)
+          newStream workload 0 >>= next workload >>= \case
+            Drawn _ _ command -> pure (decoded command reply)
+            DrawnAlone _ _ -> fail "not a single command"
+        nothing = [("MGET a b", Array [Null, Null]), ("HMGET h f", Array [Null]), ("EXISTS k", Integer 0), ("LLEN l", Integer 0), ("GETRANGE k 0 9", BulkString ""), ("TTL k", Integer (-2)), ("TYPE k", SimpleString "none")]
+        something = [("MGET a b", Array [Null, BulkString ""]), ("EXISTS k", Integer 1), ("ZRANK z m", Integer 0), ("GET k", BulkString ""), ("TTL k", Integer (-1)), ("TYPE k", SimpleString "list")]
+    traverse (uncurry outcome) nothing `shouldReturn` map (const (Right Miss)) nothing
+    traverse (uncurry outcome) something `shouldReturn` map (const (Right Hit)) something
+
+  it "compares no counts of commands that this program sends, too, or that go to several nodes" $ do
+    let comparable clustered written = parse mix written >>= fmap countsComparable . makeWorkload Nothing defaultShape {shapeKeys = 1, shapeClustered = clustered}
+    map (comparable False) ["'DBSIZE'", "'INFO server'", "'TIME'", "'GET k'"] `shouldBe` map Right [False, False, True, True]
+    map (comparable True) ["'FLUSHALL'", "'GET k'"] `shouldBe` map Right [False, True]
+
   it "draws all keys equally often, whatever the command" $ do
     let load = defaultLoad {loadKeys = 100}
     drawn <- take' 100000 0 (newWorkload OperationMixed load)

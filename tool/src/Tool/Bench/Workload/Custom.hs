@@ -36,11 +36,12 @@ custom dataset allKeys name (Template templateWords)
     Right
       Kind
         { kindName = name,
-          kindStats = if runsOthers || inParts then Nothing else Just [(statistic, 1)],
+          kindStats = if runsOthers || inParts || sentByUs then Nothing else Just [(statistic, 1)],
           kindMake = \kind stream -> do
             (filled, number) <- fill stream
             pure (Drawn kind (-1) (made filled (verdict number))),
-          kindSteps = [allKeys | readsStrings]
+          kindSteps = [allKeys | readsStrings],
+          kindDeletes = not (factReadOnly facts || keepsKeys)
         }
   where
     fill = filler dataset templateWords
@@ -56,12 +57,22 @@ custom dataset allKeys name (Template templateWords)
     statistic = decodeLatin1 (Char8.map barred (commandName sample))
     barred char = if char == ' ' then '|' else toLower char
     runsOthers = upperName `elem` ["EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO"]
-    -- In a cluster the library sends keys of several slots in commands of their own, which the
-    -- servers count.
+    -- This program and its library send these, too.
+    sentByUs = upperName `elem` Char8.words "CLIENT CLUSTER COMMAND CONFIG DBSIZE INFO"
+    keepsKeys
+      | upperName == "SET" = length templateWords == 3
+      | otherwise =
+        upperName
+          `elem` Char8.words
+            "APPEND DECR DECRBY ECHO GEOADD GETSET HINCRBY HINCRBYFLOAT HMSET HSET HSETNX INCR INCRBY \
+            \INCRBYFLOAT LINSERT LPUSH LPUSHX LSET MSET MSETNX PERSIST PFADD PING PUBLISH RPUSH RPUSHX \
+            \SADD SETBIT SETNX SETRANGE XADD ZADD ZINCRBY"
+    -- In a cluster the library sends keys of several slots in commands of their own, and some
+    -- commands without keys to all nodes. The servers count each.
     inParts =
       shapeClustered (datasetShape dataset) && case map sameSlot keyWords of
         first : others -> isNothing first || any (/= first) others
-        [] -> False
+        [] -> null (commandKeys sample)
     keyWords
       | length (commandKeys sample) < 2 = []
       | otherwise = [parts | (place, word@(OneWord parts)) <- zip [0 ..] templateWords, any (`elem` commandKeys sample) (mark anyNumber place word)]
@@ -73,7 +84,7 @@ custom dataset allKeys name (Template templateWords)
     made = madeLike sample marked
     verdict
       | upperName == "GET", [_, OneWord [DrawnKey]] <- templateWords = valueOfKey dataset
-      | factReadOnly facts = const foundOrNot
+      | factReadOnly facts = const (foundOrNot upperName)
       | otherwise = const (\_ -> Right Done)
 
 -- What all keys of this form have in their slot, as far as the form tells: a tag, or the whole key.
@@ -90,13 +101,20 @@ sameSlot parts = case parts of
       (tag, rest) | not (ByteString.null tag || ByteString.null rest) -> Just tag
       _ -> Nothing
 
-foundOrNot :: Decoder Outcome
-foundOrNot value = Right $ case withoutAttributes value of
+-- Takes the name of the command, which decides whether a number or an empty text means nothing.
+foundOrNot :: ByteString -> Decoder Outcome
+foundOrNot name value = Right $ case withoutAttributes value of
   Null -> Miss
-  Array [] -> Miss
+  Array values | all ((== Null) . withoutAttributes) values -> Miss
   Map [] -> Miss
   Set [] -> Miss
+  Integer 0 | name `elem` counting -> Miss
+  Integer (-2) | name `elem` Char8.words "TTL PTTL EXPIRETIME PEXPIRETIME" -> Miss
+  BulkString "" | name `elem` ["GETRANGE", "SUBSTR"] -> Miss
+  SimpleString "none" | name == "TYPE" -> Miss
   _ -> Hit
+  where
+    counting = Char8.words "EXISTS HEXISTS HLEN HSTRLEN LLEN SCARD SISMEMBER STRLEN TOUCH XLEN ZCARD"
 
 -- The words of a template, with a mark in every place that is filled: the first argument in those
 -- of numbers, a mark of its own in every other.

@@ -171,7 +171,9 @@ data Kind = Kind
     kindStats :: Maybe [(Text, Int)],
     -- | Makes operations. Takes the kind's number.
     kindMake :: Int -> Make,
-    kindSteps :: [Step]
+    kindSteps :: [Step],
+    -- | Whether it may delete keys that were written before the clock starts.
+    kindDeletes :: Bool
   }
 
 -- | A kind of one shared command. Takes its name and its name in the server's statistics.
@@ -183,7 +185,7 @@ plainKind name command steps make = sharedKind name command steps $ \ !kind stre
 
 -- | Like 'plainKind', for a command that tells which key it looks up.
 sharedKind :: Text -> Text -> [Step] -> (Int -> Make) -> Kind
-sharedKind name command steps make = Kind name (Just [(command, 1)]) make steps
+sharedKind name command steps make = Kind name (Just [(command, 1)]) make steps False
 {-# INLINE sharedKind #-}
 
 -- | A step before the clock starts.

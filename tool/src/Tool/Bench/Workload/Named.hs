@@ -406,7 +406,8 @@ blpopKind dataset =
           pushed <- Redis.tryRun client (Commands.rpush key (value :| []))
           popped <- Redis.tryAwaitReply popping
           pure (verdict value <$> (pushed *> popped)),
-      kindSteps = []
+      kindSteps = [],
+      kindDeletes = False
     }
   where
     verdict value = \case
@@ -436,7 +437,8 @@ transactionKind dataset =
                 part ["GET", key] (is "QUEUED")
                 part ["EXEC"] (executed value)
             ),
-      kindSteps = []
+      kindSteps = [],
+      kindDeletes = False
     }
   where
     executed value = \case
