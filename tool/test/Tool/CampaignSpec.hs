@@ -23,7 +23,7 @@ import Test.Hspec
 import Tool.Bench.Document hiding (Spec)
 import Tool.Bench.Document.Json (decodeDocument, documentValue)
 import Tool.Bench.Document.Totals (runOps)
-import Tool.Campaign.Workload (benchArguments, findWorkload, workloadName, workloadReference, workloads)
+import Tool.Campaign.Workload (benchArguments, carriesValue, findWorkload, workloadName, workloadReference, workloads)
 import Tool.ProgramSpec (oneLine, program, run')
 
 -- | A short campaign of two cells, once. The servers' files are in one folder, the results in
@@ -127,6 +127,10 @@ spec = parallel . describe "bench campaign" $ do
       let found = findWorkload (test <> "-one-key")
       benchArguments Nothing 10000 3 <$> found `shouldBe` Just ["--test", test, "--keys", "1", "--value-size", "3"]
       (found >>= workloadReference) `shouldBe` Just test
+
+  it "varies the size of values wherever commands or replies have them" $
+    filter (not . carriesValue) (map workloadName workloads)
+      `shouldBe` words "ping_inline ping_mbulk incr sadd spop zadd zpopmin script-load"
 
   it "prints the plan and does nothing else" $
     inFolder $ \folder -> do

@@ -13,7 +13,7 @@ where
 import Data.List (find)
 import Tool.Bench.Workload.Named (namedTests)
 import Tool.Bench.Workload.Template (Task (TaskNamed))
-import Tool.Options.Effect (namesKeys)
+import Tool.Options.Effect (carriesValues, namesKeys)
 
 data Workload = Workload
   { workloadName :: String,
@@ -30,7 +30,7 @@ data Workload = Workload
 -- which are what @redis-benchmark@ sends by default.
 workloads :: [Workload]
 workloads =
-  [ Workload name (name `notElem` withoutValue) Nothing ["--test", name] (find (== name) ofRedisBenchmark)
+  [ Workload name (carriesValues (TaskNamed name)) Nothing ["--test", name] (find (== name) ofRedisBenchmark)
     | (name, _) <- namedTests
   ]
     <> [ Workload "mixed" True Nothing ["--operation", "mixed"] Nothing,
@@ -38,8 +38,7 @@ workloads =
          Workload "get-one-key" True (Just 1) ["--test", "get"] (Just "get")
        ]
 
-withoutValue, ofRedisBenchmark :: [String]
-withoutValue = words "ping_inline ping_mbulk incr lpop rpop sadd spop zadd zpopmin"
+ofRedisBenchmark :: [String]
 ofRedisBenchmark =
   words "ping_inline ping_mbulk set get incr lpush rpush lpop rpop sadd hset spop"
     <> words "zadd zpopmin lrange_100 lrange_300 lrange_500 lrange_600 mset xadd"

@@ -7,6 +7,7 @@ module Tool.Options.Effect
     givenOptions,
     effectProblem,
     namesKeys,
+    carriesValues,
   )
 where
 
@@ -122,7 +123,7 @@ drawsKeys = \case
     name `notElem` words "ping_inline ping_mbulk lpop rpop spop zpopmin script-load" <> lranges
   TaskCommand _ template -> any (`elem` pieces template) [DrawnKey, Data]
 
--- Whether a task's commands carry values, or read those that were written before.
+-- | Whether a task's commands carry values, or read those that were written before.
 carriesValues :: Task -> Bool
 carriesValues = \case
   TaskNamed name ->

@@ -25,7 +25,7 @@ import Data.Time.Clock.POSIX (utcTimeToPOSIXSeconds)
 import Data.Time.Format (defaultTimeLocale, parseTimeM)
 import Options.Applicative
 import Text.Read (readMaybe)
-import Tool.Bench.Arrivals (Arrivals (..))
+import Tool.Bench.Arrivals (Arrivals (..), describeRate)
 import Tool.Options.Common
 import Tool.Span (nanosIn, sinceEpoch)
 import Tool.Text (fixed)
@@ -262,7 +262,13 @@ readRates :: ReadM Sweep
 readRates = eitherReader $ \text -> case traverse readRate (splitAll ',' text) of
   Just [steps]
     | steps >= 2, steps <= 100, Just whole <- readMaybe text -> Right (SweepSteps whole)
-  Just rates@(_ : _ : _) | and (zipWith (<) rates (drop 1 rates)) -> Right (SweepRates rates)
+  Just rates@(_ : _ : _)
+    | and (zipWith (<) rates (drop 1 rates)) ->
+      case [name | (name, again) <- zip names (drop 1 names), name == again] of
+        name : _ -> Left ("a sweep has two runs at " <> name)
+        [] -> Right (SweepRates rates)
+    where
+      names = map describeRate rates
   _ -> Left ("a sweep is a number of steps (2 to 100) or ascending rates, not " <> show text)
 
 readMoment :: ReadM Int

@@ -47,6 +47,7 @@ spec = describe "the options of a load" $ do
         (["--rate", "1000", "--batch", "8"], "--batch"),
         (["--rate", "1000", "--sweep", "5"], "--sweep"),
         (["--sweep", "5,3"], "sweep"),
+        (["--sweep", "1.0001,1.0004"], "1.000/s"),
         (["--sweep", "5", "--iterations", "2"], "--iterations"),
         (["--iterations", "2", "--sweep", "5"], "--sweep"),
         (["--start-at", "1769860800", "--iterations", "2"], "--iterations"),

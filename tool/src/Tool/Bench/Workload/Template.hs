@@ -175,7 +175,9 @@ templateWords =
         Just next | not (isSpace next) -> complain "expected a blank between two words"
         _ -> blanks >> (first :) <$> templateWords
   where
-    twoNumbers = TwoNumbers <$> number maxNumber <* blanks <*> natural "a width" maxNumber <* close
+    twoNumbers = do
+      bound <- number maxNumber <* blanks
+      TwoNumbers bound <$> natural "a width" (bound - 1) <* close
 
 -- How the current word is quoted.
 data Quote = Bare | Single | Double
