@@ -390,7 +390,7 @@ channel = "redis-client:bench"
 
 -- A pop that blocks on the server until something is pushed. The operation sends the pop, then
 -- the push on another connection, and ends when the pop has returned the pushed value. Each
--- operation has a list of its own, which no other pops from, and which no earlier run has left.
+-- operation has a list of its own, so that it pops no value of another.
 blpopKind :: Dataset -> Kind
 blpopKind dataset =
   Kind
