@@ -26,14 +26,15 @@ spec = do
   around (withServer serverDefaults) $ do
     it "handles every entry though worker after worker is killed, and buries those that fail, once each" $ \server ->
       connected (serverPort server) $ \client -> do
-        addNumbered client "numbers" [0 .. 199]
-        -- Each process is killed during its work; later ones find what it left.
-        forM_ [1 .. 6 :: Int] $ \time ->
+        -- Each process is killed during its work; later ones find what it left. Each has entries of its own, too:
+        -- if this process stands still for a moment, the one before may have handled all of its.
+        forM_ [1 .. 6] $ \time ->
           withWorkProcess server 20 $ \process -> do
             sofar <- sum <$> handledCounts client
+            addNumbered client "numbers" [40 * time - 40 .. 40 * time - 1]
             eventually 30 ("progress of worker " <> show time) ((> sofar + 12) . sum <$> handledCounts client)
             Process.kill9 process
-        addNumbered client "numbers" [200 .. 299]
+        addNumbered client "numbers" [240 .. 299]
         withWorkProcess server 20 . const . withWorkProcess server 20 . const $
           eventuallyReturns 60 0 (pendingCount client "numbers" "counters")
         audit client [0 .. 299]
