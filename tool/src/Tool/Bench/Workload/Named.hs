@@ -22,13 +22,12 @@ import Data.List.NonEmpty (NonEmpty (..))
 import Data.Maybe (fromMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
-import Redis (Client, Config)
+import Redis (Config)
 import Redis qualified
 import Redis.Command (Command, decodedBy)
 import Redis.Command.Build qualified as Build
 import Redis.Commands qualified as Commands
 import Redis.Commands.Raw (raw)
-import Redis.Config qualified as Config
 import Redis.Decode (Decoder, mismatch)
 import Redis.Decode qualified as Decode
 import Redis.Duration qualified as Duration
