@@ -103,7 +103,7 @@ data Call = Call
     -- | The cell for the result.
     callResult :: MVar (Either Error Value),
     callPhase :: IORef Phase,
-    -- | The thread whose later commands must not overtake this one: no node was known when it began,
+    -- | The thread whose later commands to its slot must not overtake this one: no node was known when it began,
     -- and it has not been submitted since.
     callHolds :: IORef (Maybe OrderKey),
     -- | The node of the last attempt.

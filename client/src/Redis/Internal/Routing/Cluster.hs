@@ -56,7 +56,6 @@ import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Replicas
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology
-import Redis.Value
 import System.IO (fixIO)
 import System.Random (newStdGen)
 import System.Timeout (timeout)
@@ -147,14 +146,10 @@ makeClusterClient clusterSetup clusterSentinelSetup clusterOnMap = fixIO $ \clus
       clusterReads = case configTopology clusterConfig of
         Standalone _ -> Nothing
         _ -> Just (configReadFrom clusterConfig)
-      -- The program may also have ended the subscription; the throttle bounds that cost.
-      watched endpoint push = do
-        when (endsShardChannel push) (tellCluster cluster (EndedShardChannel endpoint))
-        setupOnPush clusterSetup endpoint push
       hasAnswered endpoint = observeNode cluster endpoint AnsweredCommand
       -- The health of a standalone server decides nothing, so its replies are not watched.
       watching
-        | isJust clusterReads = clusterSetup {setupOnPush = watched, setupOnAnswers = hasAnswered}
+        | isJust clusterReads = clusterSetup {setupOnAnswers = hasAnswered}
         | otherwise = clusterSetup
   clusterMail <- newTBQueueIO mailboxSize
   snapshotName <- newUnique
@@ -199,11 +194,6 @@ makeClusterClient clusterSetup clusterSentinelSetup clusterOnMap = fixIO $ \clus
         clusterStop,
         clusterMoving
       }
-
-endsShardChannel :: Value -> Bool
-endsShardChannel = \case
-  Push (BulkString "sunsubscribe" : _) -> True
-  _ -> False
 
 -- | The most events that may wait. More would tell the driver nothing new.
 mailboxSize :: Num n => n
