@@ -11,12 +11,13 @@ import Control.Exception (finally, try)
 import Control.Monad (when)
 import Data.Bifunctor (first)
 import Data.IntMap.Strict qualified as IntMap
-import Data.List (nub)
+import Data.List (find, nub)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, isJust)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import GHC.Conc (getNumCapabilities)
+import Redis.Cluster.Slot (keySlot)
 import Redis.Config qualified as Config
 import Redis.Error (Error, renderEndpoint)
 import Tool.Bench.Arrivals (Arrivals (..), describeArrivals, describeRate)
@@ -37,7 +38,7 @@ import Tool.Bench.Time (Nanos)
 import Tool.Bench.Workload
 import Tool.Bench.Workload.Dataset (Shape (..))
 import Tool.Bench.Workload.Distribution (describeDistribution)
-import Tool.Bench.Workload.Named (withSubscribers)
+import Tool.Bench.Workload.Named (channel, withSubscribers)
 import Tool.Bench.Workload.Values (describeSizes)
 import Tool.Connect
 import Tool.Failure (invalidRun)
@@ -179,10 +180,14 @@ once setting before sentAlready = do
     heard action = case workloadSubscribers workload of
       0 -> (\result -> (result, Map.empty)) <$> action
       subscribers -> do
-        let due (found, _, _, _) = subscribers * publishedIn workload found
-        (result, got) <- withSubscribers (targetConfig (tuningOf load) target) subscribers 10 due action
+        owners <- primariesWithSlots target
+        -- A node of a cluster counts only the subscribers that it has itself.
+        let home = maybe (targetEndpoint target) fst (find (any (\(low, high) -> low <= slot && slot <= high) . snd) owners)
+            due (found, _, _, _) = subscribers * publishedIn workload found
+        (result, got) <- withSubscribers (targetConfig (tuningOf load) target) home subscribers due action
         let lost = abs (due result - got)
         pure (result, Map.fromList [("MessageNotDelivered", lost) | lost > 0])
+    slot = keySlot channel
 
 -- A generator that begins at a given time is not alone: the servers count the others' commands as
 -- well. If the servers count fewer commands than this generator sent, that is still wrong.

@@ -42,7 +42,7 @@ where
 
 import Control.Concurrent.MVar
 import Control.Concurrent.STM (STM, atomically, isEmptyTMVar, orElse, readTMVar)
-import Control.Exception (mask_, onException)
+import Control.Exception (evaluate, mask_, onException)
 import Control.Monad (unless, void, when)
 import Data.List qualified as List
 import Redis.Error
@@ -119,9 +119,10 @@ submitCommandAsync mux terms encoded = do
 
 -- | Like 'submitCommandAsync', but the reply arrives in a given slot.
 submitTo :: Multiplexer -> Terms -> Request -> ResponseSlot -> IO ()
-submitTo mux terms encoded slot =
+submitTo mux terms encoded slot = do
   -- Forced here, so that no exception of the caller's is thrown under the lock.
-  encoded `seq` terms `seq` mask_ (enter mux terms (One encoded slot))
+  _ <- evaluate terms
+  encoded `seq` mask_ (enter mux terms (One encoded slot))
 {-# INLINE submitTo #-}
 
 -- | Submits requests that must reach the server with nothing in between (ASKING and a command,

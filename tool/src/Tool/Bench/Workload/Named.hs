@@ -8,13 +8,14 @@ module Tool.Bench.Workload.Named
     testGroups,
     setScript,
     setScriptDigest,
+    channel,
     withSubscribers,
   )
 where
 
 import Control.Concurrent.Async (withAsync)
 import Control.Exception (try)
-import Control.Monad (forever)
+import Control.Monad (forever, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
@@ -31,9 +32,9 @@ import Redis.Commands.Raw (raw)
 import Redis.Decode (Decoder, mismatch)
 import Redis.Decode qualified as Decode
 import Redis.Duration qualified as Duration
-import Redis.Error (Error)
-import Redis.Subscription qualified as Subscription
+import Redis.Error (Endpoint, Error)
 import Redis.Value (Value (..), withoutAttributes)
+import Redis.Wire (receiveReply, sendBytes, withWire)
 import Tool.Bench.Time (monotonic, sleepUntil)
 import Tool.Bench.Workload.Dataset
 import Tool.Bench.Workload.Distribution (choose)
@@ -384,6 +385,7 @@ publishKind dataset = plainKind "publish" "publish" [] $ \stream -> do
         | otherwise -> Right (Wrong (Char8.pack (show number <> " subscribers")))
       other -> mismatch "a number of subscribers" other
 
+-- | The channel of the test @publish@.
 channel :: ByteString
 channel = "redis-client:bench"
 
@@ -477,27 +479,32 @@ someText = \case
 
 -- * Subscribers
 
--- | Runs an action while this number of subscribers, each on a connection of its own, listen to what
--- the test @publish@ sends. Then waits for at most this number of seconds until they have received
--- as many messages as the function of the action's result says. Returns the number of messages as
--- well. Throws the library's error if they cannot subscribe.
-withSubscribers :: Config -> Int -> Double -> (a -> Int) -> IO a -> IO (a, Int)
-withSubscribers config subscribers limit wanted action = do
+-- | Runs an action while this number of subscribers, each on a connection of its own to this node, listen to what
+-- the test @publish@ sends. Then waits for at most ten seconds until they have received as many messages
+-- as the function of the action's result says. Returns the number of messages as well. Throws the
+-- library's error if they cannot subscribe.
+withSubscribers :: Config -> Endpoint -> Int -> (a -> Int) -> IO a -> IO (a, Int)
+withSubscribers config node subscribers wanted action = do
   heard <- newIORef 0
   let seat :: Int -> IO b -> IO b
       seat 0 body = body
-      seat more body =
-        Redis.withClient config $ \client -> Subscription.withSubscription client (Subscription.channel channel) $ \subscription ->
-          withAsync (forever (Subscription.nextEvents subscription >>= mapM_ (note heard))) (const (seat (more - 1) body))
+      seat more body = withWire config node $ \wire -> do
+        sendBytes wire ("SUBSCRIBE " <> channel <> "\r\n")
+        -- The confirmation.
+        _ <- receiveReply wire
+        withAsync (forever (receiveReply wire >>= note heard . fst)) (const (seat (more - 1) body))
   seat subscribers $ do
     result <- action
     now <- monotonic
-    waitFor heard (wanted result) (now + nanosIn limit)
+    waitFor heard (wanted result) (now + nanosIn 10)
     (,) result <$> readIORef heard
   where
-    note heard = \case
-      Subscription.Message _ -> atomicModifyIORef' heard (\before -> (before + 1, ()))
-      _ -> pure ()
+    note heard reply = when (isMessage reply) (atomicModifyIORef' heard (\before -> (before + 1, ())))
+    isMessage = \case
+      Push (BulkString "message" : _) -> True
+      -- In RESP2.
+      Array (BulkString "message" : _) -> True
+      _ -> False
     waitFor heard count latest = do
       got <- readIORef heard
       now <- monotonic
