@@ -137,7 +137,7 @@ spec = describe "the program" $ do
       parseEither (withObject "run" (\fields -> fields .: "spec" >>= (.: "protocol"))) run `shouldBe` Right (2 :: Int)
 
     it "counts what subscribers hear in the older protocol, too" $ do
-      (code, _) <- measured (["bench", "--test", "publish", "--resp2"] <> brief)
+      (code, _) <- measured (["bench", "--test", "publish", "--resp2", "-n", "2", "--batch", "8"] <> brief)
       code `shouldBe` ExitSuccess
 
     it "measures a private cluster with every kind of command, waiting for each reply" $ do
