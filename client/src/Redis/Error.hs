@@ -259,7 +259,7 @@ data Refusal
     -- share (SELECT, AUTH, MULTI, WATCH …); use a dedicated connection.
     NeedsDedicatedConnection ByteString
   | -- | A server does not answer the command (its name) by one reply, but by none, by several or by a
-    -- stream, or it keeps later replies back (SUBSCRIBE and its kin, CLIENT REPLY OFF and SKIP, MONITOR,
+    -- stream, or it keeps later replies back (the commands SUBSCRIBE and UNSUBSCRIBE of every kind, CLIENT REPLY OFF and SKIP, MONITOR,
     -- SYNC, PSYNC, REPLCONF ACK and GETACK); use "Redis.Wire", also instead of a dedicated connection.
     -- To listen to channels, use "Redis.Subscription".
     NeedsWire ByteString

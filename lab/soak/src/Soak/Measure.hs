@@ -77,6 +77,6 @@ grown before after =
     more = fromIntegral (max 0 (heldConnections after - heldConnections before))
     -- The buffers for sending and for receiving.
     perConnection = 7e5
-    -- Two clients of the cluster and one that reads from replicas, six nodes, two capabilities; two
-    -- clients of the server; and one control connection to each.
-    mostConnections = 2 * 6 * 2 + 6 * 2 * 2 + 2 * 2 + 20
+    -- Four clients of the cluster and one that reads from replicas, six nodes, two capabilities; four
+    -- clients of the server; and one control connection of each client to each node.
+    mostConnections = 4 * 6 * 2 + 6 * 2 * 2 + 4 * 2 + (5 * 6 + 4)
