@@ -6,16 +6,14 @@ module Tool.Chart
     lineChart,
     barChart,
     figure,
-    standalone,
     styleSheet,
   )
 where
 
-import Data.ByteString.Lazy qualified as Lazy
 import Data.Text (Text)
 import Tool.Chart.Draw
 import Tool.Chart.Types
-import Tool.Markup (Markup, element, raw, render, text, (.=))
+import Tool.Markup (Markup, element, raw, text, (.=))
 
 -- | Curves over two axes. Takes title and explanation.
 lineChart :: Text -> Text -> (Axis, Axis) -> [Line] -> Chart
@@ -35,13 +33,9 @@ figure chart =
     [ element "figcaption" [] $
         element "strong" [] [text (chartTitle chart)] :
           [element "span" [] [text (" " <> chartAbout chart)] | chartAbout chart /= ""],
-      element "div" ["class" .= "wide"] [svg [] False wide chart],
-      element "div" ["class" .= "narrow"] [svg [] False narrow chart]
+      element "div" ["class" .= "wide"] [svg wide chart],
+      element "div" ["class" .= "narrow"] [svg narrow chart]
     ]
-
--- | A chart as a file of its own, which includes its title and colours.
-standalone :: Chart -> Lazy.ByteString
-standalone chart = render (svg [element "style" [] [chartStyle]] True wide chart) <> "\n"
 
 -- | The style sheet of all charts of a page.
 styleSheet :: Markup
@@ -56,8 +50,8 @@ wide, narrow :: (Double, Bool)
 wide = (760, False)
 narrow = (360, True)
 
-svg :: [Markup] -> Bool -> (Double, Bool) -> Chart -> Markup
-svg extra titled size chart =
+svg :: (Double, Bool) -> Chart -> Markup
+svg size chart =
   element
     "svg"
     [ "xmlns" .= "http://www.w3.org/2000/svg",
@@ -66,6 +60,6 @@ svg extra titled size chart =
       "aria-label" .= chartTitle chart,
       "viewBox" .= ("0 0 " <> px (fst size) <> " " <> px height)
     ]
-    (extra <> [label "title" "start" 0 16 (chartTitle chart) | titled] <> content)
+    content
   where
-    (height, content) = draw size (if titled then 26 else 0) (chartPlot chart)
+    (height, content) = draw size (chartPlot chart)

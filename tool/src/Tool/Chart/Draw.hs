@@ -2,7 +2,6 @@
 -- their colours, for a light and for a dark page.
 module Tool.Chart.Draw
   ( draw,
-    label,
     px,
     chartStyle,
   )
@@ -28,15 +27,15 @@ right, bottom :: Area -> Double
 right area = areaLeft area + areaWidth area
 bottom area = areaTop area + areaHeight area
 
--- | Draws in a picture of this width, below this top; the flag says whether it is for a phone.
+-- | Draws in a picture of this width; the flag says whether it is for a phone.
 -- Returns the height, too.
-draw :: (Double, Bool) -> Double -> Plot -> (Double, [Markup])
-draw size top plot = (bottom area + 42, content)
+draw :: (Double, Bool) -> Plot -> (Double, [Markup])
+draw size plot = (bottom area + 42, content)
   where
     (area, content) = case plot of
-      LinePlot curves -> drawLines size top curves
-      BarPlot bars -> drawBars size top bars
-      HeatPlot heats -> drawHeats size top heats
+      LinePlot curves -> drawLines size curves
+      BarPlot bars -> drawBars size bars
+      HeatPlot heats -> drawHeats size heats
 
 -- From a place on a scale to a coordinate, kept inside the area.
 atX, atY :: Area -> Double -> Double
@@ -131,7 +130,7 @@ px value = fromMaybe written (Text.stripSuffix ".0" written)
 textWidth :: Text -> Double
 textWidth = (7.1 *) . fromIntegral . Text.length
 
--- | Text of a class, anchored at its start, middle or end.
+-- Text of a class, anchored at its start, middle or end.
 label :: Text -> Text -> Double -> Double -> Text -> Markup
 label class' anchor x y written =
   element "text" [classes [class'], "x" .= px x, "y" .= px y, "text-anchor" .= anchor] [text written]
@@ -162,8 +161,8 @@ classes names = "class" .= Text.unwords names
 -- * Curves
 
 -- Draws the legend, the grid, bands, ribbons and lines.
-drawLines :: (Double, Bool) -> Double -> Lines -> (Area, [Markup])
-drawLines (width, narrow) top chart =
+drawLines :: (Double, Bool) -> Lines -> (Area, [Markup])
+drawLines (width, narrow) chart =
   ( area,
     marks
       <> bands area scaleX (linesBands chart)
@@ -175,7 +174,7 @@ drawLines (width, narrow) top chart =
     numbered =
       [(fromMaybe place (lineColour one), one) | (place, one) <- zip [0 ..] (linesAll chart)]
     named = [(filled number, lineName one) | (number, one) <- numbered, lineName one /= ""]
-    (legendHeight, marks) = legend width top (named <> bandMarks (linesBands chart))
+    (legendHeight, marks) = legend width 0 (named <> bandMarks (linesBands chart))
     good one = [(x, y) | (x, y) <- linePoints one, usable (linesX chart) x, usable (linesY chart) y]
     goodRibbon one =
       [ ends
@@ -192,12 +191,12 @@ drawLines (width, narrow) top chart =
       scaleOf 6 (linesY chart) $
         map snd everything
           <> concat [[low, high] | one <- linesAll chart, (_, low, high) <- goodRibbon one]
-    area = areaFor width (top + legendHeight) (if narrow then 200 else 240) scaleY
+    area = areaFor width legendHeight (if narrow then 200 else 240) scaleY
     place' (x, y) = (atX area (scalePlace scaleX x), atY area (scalePlace scaleY y))
 
     ribbon :: (Int, Line) -> [Markup]
     ribbon (number, one) =
-      [ path [seriesClass number, "ribbon"] (way False (map place' (upper <> reverse lower)) <> "Z")
+      [ path [seriesClass number, "ribbon"] (way (map place' (upper <> reverse lower)) <> "Z")
         | let ends = goodRibbon one
               upper = [(x, high) | (x, _, high) <- ends]
               lower = [(x, low) | (x, low, _) <- ends],
@@ -208,15 +207,14 @@ drawLines (width, narrow) top chart =
     curve (number, one) =
       [ path
           (seriesClass number : "line" : ["dashed" | lineStyle one == Dashed])
-          (way (lineStyle one == Steps) (map place' points))
-        | lineStyle one /= Dots,
-          not (null points)
+          (way (map place' points))
+        | not (null points)
       ]
         <> [ element
                "circle"
                [classes [seriesClass number, "dot"], "cx" .= px x, "cy" .= px y, "r" .= "3"]
                [tip (said one point)]
-             | lineStyle one == Dots || length points <= 40,
+             | length points <= 40,
                point <- points,
                let (x, y) = place' point
            ]
@@ -231,26 +229,22 @@ drawLines (width, narrow) top chart =
                else format (axisUnit (linesX chart)) x
            )
 
--- A straight line from point to point, or, for steps, horizontal and then vertical.
-way :: Bool -> [(Double, Double)] -> Text
-way steps = \case
-  [] -> ""
-  (x, y) : rest -> "M" <> px x <> " " <> px y <> Text.concat (map onward rest)
+-- A straight line from point to point.
+way :: [(Double, Double)] -> Text
+way = Text.concat . zipWith onward ("M" : repeat "L")
   where
-    onward (x, y)
-      | steps = "H" <> px x <> "V" <> px y
-      | otherwise = "L" <> px x <> " " <> px y
+    onward command (x, y) = command <> px x <> " " <> px y
 
 -- * Bars
 
 -- Draws the legend, the grid, and the groups, one below the other. The names of the groups stand
 -- beside them, or above them if there is little room.
-drawBars :: (Double, Bool) -> Double -> Bars -> (Area, [Markup])
-drawBars (width, narrow) top chart =
+drawBars :: (Double, Bool) -> Bars -> (Area, [Markup])
+drawBars (width, narrow) chart =
   (area, marks <> [lines'] <> concat (zipWith group starts (barsGroups chart)))
   where
     named = zip (map filled [0 ..]) (barsSeries chart)
-    (legendHeight, marks) = legend width top (if length named > 1 then named else [])
+    (legendHeight, marks) = legend width 0 (if length named > 1 then named else [])
     bars = [held | each <- barsGroups chart, Just held <- groupBars each]
     ends (low, high) = [low, high]
     scale =
@@ -272,7 +266,7 @@ drawBars (width, narrow) top chart =
     area =
       Area
         { areaLeft = left,
-          areaTop = top + legendHeight + 4,
+          areaTop = legendHeight + 4,
           areaWidth = width - left - after,
           areaHeight = sum heights + 4
         }
@@ -321,8 +315,8 @@ drawBars (width, narrow) top chart =
 
 -- Draws the legend, the rectangles and the grid. There is one path for each of nine strengths,
 -- because a thousand elements would be large.
-drawHeats :: (Double, Bool) -> Double -> Heats -> (Area, [Markup])
-drawHeats (width, narrow) top chart =
+drawHeats :: (Double, Bool) -> Heats -> (Area, [Markup])
+drawHeats (width, narrow) chart =
   ( area,
     marks
       <> strengths
@@ -331,20 +325,20 @@ drawHeats (width, narrow) top chart =
       <> [grid area (heatsX chart, scaleX) (heatsY chart, scaleY)]
   )
   where
-    (legendHeight, marks) = legend width (top + 20) (bandMarks (heatsBands chart))
+    (legendHeight, marks) = legend width 20 (bandMarks (heatsBands chart))
     wide = width - 130
     strengths =
-      [ label "tick" "end" (wide - 6) (top + 13) "few",
-        label "tick" "start" (wide + 96) (top + 13) "many"
+      [ label "tick" "end" (wide - 6) 13 "few",
+        label "tick" "start" (wide + 96) 13 "many"
       ]
-        <> [ rectangle (heatClasses strength) (wide + fromIntegral strength * 10) (top + 3) (10, 12) []
+        <> [ rectangle (heatClasses strength) (wide + fromIntegral strength * 10) 3 (10, 12) []
              | strength <- [0 .. levels]
            ]
     held = filter ((> 0) . heatCount) (heatsCells chart)
     ends side = concat [[from, to] | (from, to) <- map side held]
     scaleX = scaleOf (if narrow then 4 else 8) (heatsX chart) (ends heatX)
     scaleY = scaleOf 6 (heatsY chart) (ends heatY)
-    area = areaFor width (top + 20 + legendHeight) (if narrow then 220 else 260) scaleY
+    area = areaFor width (20 + legendHeight) (if narrow then 220 else 260) scaleY
     most = List.foldl' max 1 (map heatCount held)
     -- On a logarithmic scale, because readers look for a tail of a few.
     level :: Double -> Int

@@ -24,7 +24,6 @@ module Tool.Chart.Types
     Tick (..),
     scaleOf,
     format,
-    nines,
   )
 where
 
@@ -74,10 +73,6 @@ data Line = Line
 data LineStyle
   = Solid
   | Dashed
-  | -- | Each value holds until the next.
-    Steps
-  | -- | The points are not joined.
-    Dots
   deriving stock (Eq, Show)
 
 line :: Text -> [(Double, Double)] -> Line
@@ -157,7 +152,7 @@ data Kind
   = Linear
   | -- | Numbers above 0.
     Logarithmic
-  | -- | The 'nines' of a percentile.
+  | -- | 1 over the share that is left above a percentile.
     Nines
   deriving stock (Eq, Show)
 
@@ -173,10 +168,6 @@ data Unit
   | -- | From 0 to 1; written as a percentage.
     Share
   deriving stock (Eq, Show)
-
--- | The value of a quantile (0 to 1) on an axis of 'Nines'.
-nines :: Double -> Double
-nines quantile = 1 / (1 - min 0.999999999 (max 0 quantile))
 
 -- | Whether an axis has a place for this value.
 usable :: Axis -> Double -> Bool
