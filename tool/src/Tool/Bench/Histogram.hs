@@ -30,10 +30,13 @@ import Data.Primitive.PrimArray
 
 -- | Counts of values, with the exact extremes and the exact sum.
 data Histogram = Histogram
-  { histogramCount :: Int,
-    histogramSum :: Integer,
+  { -- | The number of values.
+    count :: Int,
+    -- | The exact sum.
+    total :: Integer,
     histogramMinimum :: Int,
-    histogramMaximum :: Int,
+    -- | The largest value, exactly; 0 if there is none.
+    maximumValue :: Int,
     -- | Bucket, count, bucket, count …: ascending, without empty buckets. A run keeps a histogram
     -- for each command and second, so they are kept small.
     histogramCells :: PrimArray Int
@@ -119,45 +122,33 @@ merged one other
       | otherwise = indexPrimArray array place
     countAt array place = indexPrimArray array (place + 1)
 
--- | The number of values. \(O(1)\).
-count :: Histogram -> Int
-count = histogramCount
-
 -- | The smallest value, exactly; 0 if there is none. \(O(1)\).
 minimumValue :: Histogram -> Int
 minimumValue histogram
-  | histogramCount histogram == 0 = 0
+  | count histogram == 0 = 0
   | otherwise = histogramMinimum histogram
-
--- | The largest value, exactly; 0 if there is none. \(O(1)\).
-maximumValue :: Histogram -> Int
-maximumValue = histogramMaximum
-
--- | The exact sum. \(O(1)\).
-total :: Histogram -> Integer
-total = histogramSum
 
 -- | The exact mean; 0 if there is no value. \(O(1)\).
 mean :: Histogram -> Double
 mean histogram
-  | histogramCount histogram == 0 = 0
-  | otherwise = fromInteger (histogramSum histogram) / fromIntegral (histogramCount histogram)
+  | count histogram == 0 = 0
+  | otherwise = fromInteger (total histogram) / fromIntegral (count histogram)
 
 -- | The value that this percentage of all values does not exceed (nearest rank): within 1/1024 of
 -- the value of that rank, and never outside the extremes. 0 if there is no value. \(O(n)\) in the
 -- number of buckets.
 percentile :: Double -> Histogram -> Int
 percentile percent histogram
-  | histogramCount histogram == 0 = 0
-  | rank >= histogramCount histogram = histogramMaximum histogram
+  | count histogram == 0 = 0
+  | rank >= count histogram = maximumValue histogram
   | otherwise = walk 0 (buckets histogram)
   where
-    rank = max 1 (ceiling (percent * fromIntegral (histogramCount histogram) / 100 - 1e-9))
-    walk _ [] = histogramMaximum histogram
+    rank = max 1 (ceiling (percent * fromIntegral (count histogram) / 100 - 1e-9))
+    walk _ [] = maximumValue histogram
     walk seen ((bucket, held) : rest)
       | seen + held >= rank = clamp (bucketMiddle bucket)
       | otherwise = walk (seen + held) rest
-    clamp = max (histogramMinimum histogram) . min (histogramMaximum histogram)
+    clamp = max (histogramMinimum histogram) . min (maximumValue histogram)
 
 -- Note [Bucket numbers]
 -- With v >= 1024 the exponent e = floor (log2 v) - 9 is at least 1 and v >> e

@@ -91,7 +91,7 @@ decode bytes = do
   (payloadSize, r1) <- int32 r0
   (_, r2) <- int32 r1
   (digits, r3) <- int32 r2
-  (smallest, r4) <- int64 r3
+  (smallest, r4) <- bigEndian 8 r3
   when (ByteString.length r4 < 16) $ Left cutOff
   let payload = ByteString.drop 16 r4
   when (digits < 0 || digits > 5 || smallest < 1) $ Left impossible
@@ -185,9 +185,6 @@ unZigZag = go 0 0
 
 int32 :: ByteString -> Either String (Int64, ByteString)
 int32 = bigEndian 4
-
-int64 :: ByteString -> Either String (Int64, ByteString)
-int64 = bigEndian 8
 
 bigEndian :: Int -> ByteString -> Either String (Int64, ByteString)
 bigEndian size bytes

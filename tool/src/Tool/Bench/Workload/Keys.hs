@@ -2,7 +2,6 @@
 -- slice: a table of ready slices would cost further cache misses for each command.
 module Tool.Bench.Workload.Keys
   ( Keys,
-    keyCount,
     keyOf,
     longestKey,
     KeyTemplate (..),
@@ -39,18 +38,11 @@ data Keys = Keys
     -- | The size of every key; 0 if they are not equally long: then a place begins with the key's
     -- size, in four bytes. A separate table of where keys begin would cost one more cache miss.
     keysSize :: Int,
-    keysCount :: Int,
-    keysLongest :: Int
+    -- | The size of the longest key in bytes.
+    longestKey :: Int
   }
 
-keyCount :: Keys -> Int
-keyCount = keysCount
-
--- | The size of the longest key in bytes.
-longestKey :: Keys -> Int
-longestKey = keysLongest
-
--- | The key with a number below 'keyCount'. \(O(1)\), copies nothing.
+-- | The key with a number below that of all keys. \(O(1)\), copies nothing.
 keyOf :: Keys -> Int -> ByteString
 keyOf keys number
   | keysSize keys /= 0 = Unsafe.unsafeTake (keysSize keys) place
@@ -179,8 +171,7 @@ newKeys seed (KeyTemplate parts) count =
     { keysPlaces = ByteString.concat (if alike then names else concatMap placed names),
       keysPlace = if alike then longest else sizeBytes + longest,
       keysSize = if alike then longest else 0,
-      keysCount = count,
-      keysLongest = longest
+      longestKey = longest
     }
   where
     names = map name [0 .. count - 1]
