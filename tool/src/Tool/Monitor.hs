@@ -19,11 +19,10 @@ module Tool.Monitor
 where
 
 import Control.Monad (when)
-import Data.Bits (shiftL, (.|.))
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.Char (isDigit, toLower)
+import Data.Char (digitToInt, isDigit, isHexDigit, toLower)
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
@@ -115,22 +114,14 @@ parseLine line = do
       Just (letter, others)
         | Just byte <- lookup letter escapes -> Right (byte, others)
       Just ('x', others)
-        | Just (high, afterHigh) <- ByteString.uncons others,
-          Just (low, afterLow) <- ByteString.uncons afterHigh,
-          Just one <- hexDigit high,
-          Just two <- hexDigit low ->
-          Right (one `shiftL` 4 .|. two, afterLow)
+        | Just (high, afterHigh) <- Char8.uncons others,
+          Just (low, afterLow) <- Char8.uncons afterHigh,
+          isHexDigit high && isHexDigit low ->
+          Right (fromIntegral (16 * digitToInt high + digitToInt low), afterLow)
       _ -> problem rest "an escape"
 
 escapes :: [(Char, Word8)]
 escapes = [('n', 10), ('r', 13), ('t', 9), ('a', 7), ('b', 8), ('"', 34), ('\\', 92)]
-
-hexDigit :: Word8 -> Maybe Word8
-hexDigit byte
-  | byte >= 48 && byte <= 57 = Just (byte - 48)
-  | byte >= 97 && byte <= 102 = Just (byte - 87)
-  | byte >= 65 && byte <= 70 = Just (byte - 55)
-  | otherwise = Nothing
 
 -- | Why a command of a recording is not replayed.
 data Obstacle
