@@ -69,7 +69,6 @@ manifest = do
   clock <- textOf "/sys/devices/system/clocksource/clocksource0/current_clocksource"
   processors <- getNumProcessors
   capabilities <- getNumCapabilities
-  virtual <- isVirtualMachine
   arguments <- getArgs
   whole <- getFullArgs
   started <- wallClock
@@ -87,7 +86,8 @@ manifest = do
         manifestCpu = stripped <$> field "model name" cpuInfo,
         manifestProcessors = processors,
         manifestMemory = (* 1024) . fst <$> (field "MemTotal" memoryInfo >>= Char8.readInt),
-        manifestVirtual = virtual,
+        -- Waking a sleeping core is expensive there.
+        manifestVirtual = maybe False (elem "hypervisor" . Char8.words) (field "flags" cpuInfo),
         manifestClockSource = clock,
         manifestCompiler = Text.pack (compilerName <> "-" <> showVersion fullCompilerVersion),
         manifestCapabilities = capabilities,
@@ -139,11 +139,6 @@ withoutPassword argument = case Text.breakOn "://" (Text.pack argument) of
       not (Text.null credentials) ->
       Text.unpack (scheme <> "://" <> Text.takeWhile (/= ':') credentials <> ":***@" <> host)
   _ -> argument
-
--- Whether the processor reports that it is virtual: waking a sleeping core is expensive there.
-isVirtualMachine :: IO Bool
-isVirtualMachine =
-  maybe False (elem "hypervisor" . Char8.words) . field "flags" <$> contents "/proc/cpuinfo"
 
 -- | The most memory that this process has needed, after a major collection, which gives live memory.
 memory :: IO Memory
