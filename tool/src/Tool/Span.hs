@@ -2,7 +2,8 @@
 -- calls count them. This is the only module, of this program and of those that share its modules,
 -- that converts units of time.
 module Tool.Span
-  ( parseSpan,
+  ( numberAndUnit,
+    parseSpan,
     renderSpan,
     roughly,
     sinceEpoch,
@@ -23,24 +24,24 @@ import Data.Time.Format (defaultTimeLocale, formatTime)
 import Text.Read (readMaybe)
 import Tool.Text (fixedShort)
 
+-- | The number at the begin of a text, if it can be read, and what follows it. @.5@ is a half.
+numberAndUnit :: String -> (Maybe Double, String)
+numberAndUnit text = case span (\character -> isDigit character || character == '.') text of
+  ('.' : fraction, unit) -> (readMaybe ("0." <> fraction), unit)
+  (digits, unit) -> (readMaybe digits, unit)
+
 -- | Reads seconds from a number and a unit: @us@, @ms@, @s@, @m@ or @h@. Without a unit they are
 -- seconds. 'Left' says what is wrong.
 parseSpan :: String -> Either String Double
-parseSpan text = case (readMaybe (leadingZero number), lookup unit units) of
+parseSpan text = case (number, lookup unit units) of
   (Just value, Just factor)
-    | not (null number) ->
-      if value * factor > longest
-        then Left ("a span of time can be " <> renderSpan longest <> " at most, not " <> text)
-        else Right (value * factor)
-  (Just _, Nothing)
-    | not (null number) ->
-      Left ("no unit of time is called " <> show unit <> ": us, ms, s, m or h")
+    | value * factor > longest ->
+      Left ("a span of time can be " <> renderSpan longest <> " at most, not " <> text)
+    | otherwise -> Right (value * factor)
+  (Just _, Nothing) -> Left ("no unit of time is called " <> show unit <> ": us, ms, s, m or h")
   _ -> Left ("not a span of time such as 500us, 0.124ms, 30s, 5m or 2h: " <> show text)
   where
-    (number, unit) = span (\character -> isDigit character || character == '.') text
-    leadingZero = \case
-      '.' : rest -> "0." <> rest
-      digits -> digits
+    (number, unit) = numberAndUnit text
     -- Four months: in microseconds this still fits a number.
     longest = 1e7
     units :: [(String, Double)]

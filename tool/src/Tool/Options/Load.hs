@@ -18,7 +18,7 @@ module Tool.Options.Load
 where
 
 import Control.Monad (mfilter)
-import Data.Char (isDigit, toLower)
+import Data.Char (toLower)
 import Data.Foldable (asum)
 import Data.Function ((&))
 import Data.Time.Clock.POSIX (utcTimeToPOSIXSeconds)
@@ -27,7 +27,7 @@ import Options.Applicative
 import Text.Read (readMaybe)
 import Tool.Bench.Arrivals (Arrivals (..), describeRate)
 import Tool.Options.Common
-import Tool.Span (nanosIn, sinceEpoch)
+import Tool.Span (nanosIn, numberAndUnit, sinceEpoch)
 import Tool.Text (fixed)
 
 -- | Everything about the load except its commands.
@@ -247,10 +247,9 @@ readRate = mfilter (\number -> number > 0 && number <= 1e9) . readNumber
 
 -- Reads a number with an optional k or M.
 readNumber :: String -> Maybe Double
-readNumber text = case span (\letter -> isDigit letter || letter `elem` ("." :: String)) text of
-  (digits, unit) -> (*) <$> lookup unit [("", 1), ("k", 1e3), ("M", 1e6)] <*> readMaybe (padded digits)
+readNumber text = (*) <$> lookup unit [("", 1), ("k", 1e3), ("M", 1e6)] <*> number
   where
-    padded digits = if take 1 digits == "." then '0' : digits else digits
+    (number, unit) = numberAndUnit text
 
 readRamp :: ReadM (Double, Double)
 readRamp = eitherReader $ \text -> case break (== '/') text of
