@@ -2,12 +2,10 @@
 -- the smallest sum of squared distances from the phases' means plus a penalty for each cut
 -- (optimal partitioning; Jackson et al., 2005): three times the noise's variance times the
 -- logarithm of the length. A running median of five first removes what lasts one or two slices,
--- and phases that differ by less than a given share of their level are joined again. To cut in
--- two again and again misses a short phase in a long one.
+-- and phases that differ by less than a tenth of the larger level are joined again. To cut in two
+-- again and again misses a short phase in a long one.
 module Tool.ChangePoint
-  ( Sensitivity (..),
-    defaultSensitivity,
-    Phase (..),
+  ( Phase (..),
     phases,
   )
 where
@@ -16,19 +14,6 @@ import Data.List (sort)
 import Data.List qualified as List
 import Data.Primitive.PrimArray (PrimArray, indexPrimArray, primArrayFromList, sizeofPrimArray)
 import Tool.Statistics (mean, median)
-
--- | What counts as a change of level.
-data Sensitivity = Sensitivity
-  { -- | The least difference between neighbouring phases, as a share of the larger level: 0.1 is
-    -- ten percent.
-    sensitivityShift :: Double,
-    -- | The least length of a phase, in points of the series.
-    sensitivityLength :: Int
-  }
-
--- | A tenth of the level, for at least five points.
-defaultSensitivity :: Sensitivity
-defaultSensitivity = Sensitivity {sensitivityShift = 0.1, sensitivityLength = 5}
 
 -- | A stretch of the series at one level.
 data Phase = Phase
@@ -41,12 +26,12 @@ data Phase = Phase
   }
   deriving stock (Eq, Show)
 
--- | The phases of a series of equidistant values, in order. Together they are the whole series. A
--- single phase means that the level does not change; an empty series has none. \(O(n + m^2)\) where
+-- | The phases of a series of equidistant values, in order, each of five values or more. Together
+-- they are the whole series. A single phase means that the level does not change; an empty series has none. \(O(n + m^2)\) where
 -- \(m\) is the length, but at most 2048: in a longer series neighbours are put together first,
 -- which makes the cuts coarser by that factor.
-phases :: Sensitivity -> [Double] -> [Phase]
-phases sensitivity series = map summary (spans (join (cuts shortest noise smooth)))
+phases :: [Double] -> [Phase]
+phases series = map summary (spans (join (cuts shortest noise smooth)))
   where
     total = length series
     factor = max 1 ((total + 2047) `div` 2048)
@@ -54,11 +39,11 @@ phases sensitivity series = map summary (spans (join (cuts shortest noise smooth
     -- From the series before smoothing, because smoothing makes neighbours alike.
     noise = noiseVariance coarse
     smooth = primArrayFromList (runningMedian coarse)
-    shortest = max 1 (max 1 (sensitivityLength sensitivity) `div` factor)
+    shortest = max 1 (5 `div` factor)
     values = primArrayFromList series :: PrimArray Double
     -- The begin and the end of each phase, in points of the whole series.
     spans starts = zip starts (drop 1 starts <> [total])
-    join = joinSimilar (sensitivityShift sensitivity) values . map (* factor)
+    join = joinSimilar values . map (* factor)
     summary (from, to) =
       let part = slice values from to in Phase from (to - from) (mean part) (median part)
 
@@ -101,12 +86,12 @@ cuts shortest noise values
       | otherwise = let begin = indexPrimArray begins end in begin : back begin
 
 -- Joins the two neighbours that differ least, until all differ enough.
-joinSimilar :: Double -> PrimArray Double -> [Int] -> [Int]
-joinSimilar shift values = go
+joinSimilar :: PrimArray Double -> [Int] -> [Int]
+joinSimilar values = go
   where
     size = sizeofPrimArray values
     go starts = case List.sortOn fst (differences starts) of
-      (least, begin) : _ | least < shift -> go (filter (/= begin) starts)
+      (least, begin) : _ | least < 0.1 -> go (filter (/= begin) starts)
       _ -> starts
     -- Each difference, with the begin of the later phase.
     differences starts =

@@ -14,7 +14,7 @@ errors :: Double -> Int -> Double
 errors reach points = 6 * reach / sqrt (fromIntegral points)
 
 found :: [Double] -> [Phase]
-found = phases defaultSensitivity
+found = phases
 
 spec :: Spec
 spec = describe "Tool.ChangePoint" $ do

@@ -71,23 +71,21 @@ rateAt plan time = case plan of
     | time >= seconds -> to
     | otherwise -> from + (to - from) * time / seconds
 
--- | How many commands arrive between two times in seconds; of a Poisson process the mean. \(O(1)\).
-expected :: Arrivals -> Double -> Double -> Double
-expected plan from to = cumulated to - cumulated from
-  where
-    cumulated time = case plan of
-      Ramp first second seconds
-        | time > seconds -> (first + second) / 2 * seconds + second * (time - seconds)
-        | otherwise -> first * time + (second - first) * time * time / (2 * seconds)
-      _ -> rateAt plan 0 * time
+-- | How many commands arrive in this number of seconds; of a Poisson process the mean. \(O(1)\).
+expected :: Arrivals -> Double -> Double
+expected plan time = case plan of
+  Ramp first second seconds
+    | time > seconds -> (first + second) / 2 * seconds + second * (time - seconds)
+    | otherwise -> first * time + (second - first) * time * time / (2 * seconds)
+  _ -> rateAt plan 0 * time
 
 -- | How many arrive at least; of a Poisson process five standard deviations fewer than the mean.
-expectedAtLeast :: Arrivals -> Double -> Double -> Double
-expectedAtLeast plan from to = case plan of
+expectedAtLeast :: Arrivals -> Double -> Double
+expectedAtLeast plan time = case plan of
   Poisson _ -> max 0 (mean - 5 * sqrt mean)
   _ -> mean - 1
   where
-    mean = expected plan from to
+    mean = expected plan time
 
 -- | Seconds over which this number of commands is due; of a Poisson process the mean. \(O(1)\).
 secondsFor :: Arrivals -> Int -> Double

@@ -117,7 +117,7 @@ assemble assembly = (iteration, notes)
     fullSlice = secondsIn (driveSlice found)
     -- The plan of a ramp begins with the window. The other plans have the same rate everywhere.
     due plan =
-      expectedAtLeast plan 0 (maybe id (min . secondsFor plan) (assemblyRequests assembly) seconds)
+      expectedAtLeast plan (maybe id (min . secondsFor plan) (assemblyRequests assembly) seconds)
     leniency = assemblyLeniency assembly
     iteration =
       Iteration

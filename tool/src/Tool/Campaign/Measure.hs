@@ -165,7 +165,7 @@ phaseEvents series = zipWith change found (drop 1 found)
 seriesPhases :: [Slice] -> [Phase]
 seriesPhases series
   | length series < 10 = []
-  | otherwise = phases defaultSensitivity (map sliceRate series)
+  | otherwise = phases (map sliceRate series)
 
 -- A server that does not start gives the reason in some line, not always in the first.
 oneLine :: String -> String

@@ -30,7 +30,7 @@ spec = describe "arrivals" $ do
   prop "are as many as the rate says, to within what chance allows" $ \(Plan plan) seed ->
     let seconds = 4000 / rateAt plan 0
         count = length (takeWhile (< round (seconds * 1e9)) (arrivals plan seed 1 0))
-        wanted = expected plan 0 seconds
+        wanted = expected plan seconds
      in counterexample (show (count, wanted)) $
           abs (fromIntegral count - wanted) <= case plan of
             -- Five standard deviations.
@@ -69,7 +69,7 @@ spec = describe "arrivals" $ do
   it "of a ramp become as frequent as they should" $ do
     let plan = Ramp 100 1100 10
     rateAt plan 5 `shouldBe` 600
-    expected plan 0 10 `shouldBe` 6000
+    expected plan 10 `shouldBe` 6000
     length (takeWhile (< 10000000000) (arrivals plan 0 1 0)) `shouldSatisfy` (\count -> abs (count - 6000) <= 1)
     length (takeWhile (< 11000000000) (arrivals plan 0 1 0)) `shouldSatisfy` (\count -> abs (count - 7100) <= 1)
   where
