@@ -10,8 +10,9 @@ module Tool.Campaign.Workload
   )
 where
 
+import Data.Foldable (fold)
 import Data.List (find)
-import Tool.Bench.Workload.Named (namedTests)
+import Tool.Bench.Workload.Named (namedTests, testGroups)
 import Tool.Bench.Workload.Template (Task (TaskNamed))
 import Tool.Options.Effect (carriesValues, namesKeys)
 
@@ -30,18 +31,13 @@ data Workload = Workload
 -- which are what @redis-benchmark@ sends by default.
 workloads :: [Workload]
 workloads =
-  [ Workload name (carriesValues (TaskNamed name)) Nothing ["--test", name] (find (== name) ofRedisBenchmark)
+  [ Workload name (carriesValues (TaskNamed name)) Nothing ["--test", name] (find (== name) (fold (lookup "all" testGroups)))
     | (name, _) <- namedTests
   ]
     <> [ Workload "mixed" True Nothing ["--operation", "mixed"] Nothing,
          Workload "set-one-key" True (Just 1) ["--test", "set"] (Just "set"),
          Workload "get-one-key" True (Just 1) ["--test", "get"] (Just "get")
        ]
-
-ofRedisBenchmark :: [String]
-ofRedisBenchmark =
-  words "ping_inline ping_mbulk set get incr lpush rpush lpop rpop sadd hset spop"
-    <> words "zadd zpopmin lrange_100 lrange_300 lrange_500 lrange_600 mset xadd"
 
 -- | The workloads that are measured if the user names none. The first is the baseline's.
 usualWorkloads :: [String]

@@ -19,6 +19,7 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (isJust)
 import Redis.Config (ReadFrom (ReadPrimary))
 import Tool.Bench.Workload.Keys (templateCount)
+import Tool.Bench.Workload.Named (lranges)
 import Tool.Bench.Workload.Template
 import Tool.Options.Common (refused)
 import Tool.Options.Connection (ConnectionOptions, connectionIsCluster, connectionReadFrom)
@@ -142,9 +143,6 @@ reads' :: Task -> Bool
 reads' = \case
   TaskNamed name -> name `elem` (["get", "mget", "ping_inline", "ping_mbulk"] <> lranges)
   TaskCommand _ _ -> True
-
-lranges :: [String]
-lranges = ["lrange_100", "lrange_300", "lrange_500", "lrange_600"]
 
 pieces :: Template -> [Piece]
 pieces (Template found) = concat [parts | OneWord parts <- found]

@@ -6,6 +6,7 @@ module Tool.Bench.Workload.Named
     allKeys,
     namedTests,
     testGroups,
+    lranges,
     setScript,
     setScriptDigest,
     channel,
@@ -23,7 +24,7 @@ import Data.List.NonEmpty (NonEmpty (..))
 import Data.Maybe (fromMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
-import Redis (Config)
+import Redis (Client, Config)
 import Redis qualified
 import Redis.Command (Command, decodedBy)
 import Redis.Command.Build qualified as Build
@@ -50,17 +51,18 @@ named dataset name = ($ dataset) <$> lookup name [(known, kind) | (known, _, kin
 namedTests :: [(String, String)]
 namedTests = [(name, what) | (name, what, _) <- table]
 
--- | Names that stand for several tests.
+-- | Names that stand for several tests. Those of redis-benchmark are @all@.
 testGroups :: [(String, [String])]
 testGroups =
   [ ("ping", ["ping_inline", "ping_mbulk"]),
-    ("lrange", ["lrange_100", "lrange_300", "lrange_500", "lrange_600"]),
-    ( "all",
-      ["ping_inline", "ping_mbulk", "set", "get", "incr", "lpush", "rpush", "lpop", "rpop"]
-        <> ["sadd", "hset", "spop", "zadd", "zpopmin"]
-        <> ["lrange_100", "lrange_300", "lrange_500", "lrange_600", "mset", "xadd"]
-    )
+    ("lrange", lranges),
+    ("all", words "ping_inline ping_mbulk set get incr lpush rpush lpop rpop" <> others)
   ]
+  where
+    others = words "sadd hset spop zadd zpopmin" <> lranges <> ["mset", "xadd"]
+
+lranges :: [String]
+lranges = ["lrange_100", "lrange_300", "lrange_500", "lrange_600"]
 
 table :: [(String, String, Dataset -> Kind)]
 table =
@@ -389,27 +391,27 @@ publishKind dataset = plainKind "publish" "publish" [] $ \stream -> do
 channel :: ByteString
 channel = "redis-client:bench"
 
+-- A kind whose operations are more than one command. The server counts each of these once.
+aloneKind :: Text -> [Text] -> (Stream -> IO (Client -> IO (Either Error Outcome))) -> Kind
+aloneKind name commands make =
+  (sharedKind name name [] (\kind stream -> DrawnAlone kind <$> make stream))
+    { kindStats = Just [(command, 1) | command <- commands]
+    }
+
 -- A pop that blocks on the server until something is pushed. The operation sends the pop, then
 -- the push on another connection, and ends when the pop has returned the pushed value. Each
 -- operation has a list of its own, so that it pops no value of another.
 blpopKind :: Dataset -> Kind
-blpopKind dataset =
-  Kind
-    { kindName = "blpop",
-      kindStats = Just [("blpop", 1), ("rpush", 1)],
-      kindMake = \kind stream -> do
-        number <- drawKey dataset stream
-        list <- step stream
-        let key = "queue:" <> Char8.pack (show list)
-            value = valueOf (datasetValues dataset) number
-        pure . DrawnAlone kind $ \client -> do
-          popping <- Redis.submit client (Commands.blpop (key :| []) (Just (Duration.seconds 10)))
-          pushed <- Redis.tryRun client (Commands.rpush key (value :| []))
-          popped <- Redis.tryAwaitReply popping
-          pure (verdict value <$> (pushed *> popped)),
-      kindSteps = [],
-      kindDeletes = False
-    }
+blpopKind dataset = aloneKind "blpop" ["blpop", "rpush"] $ \stream -> do
+  number <- drawKey dataset stream
+  list <- step stream
+  let key = "queue:" <> Char8.pack (show list)
+      value = valueOf (datasetValues dataset) number
+  pure $ \client -> do
+    popping <- Redis.submit client (Commands.blpop (key :| []) (Just (Duration.seconds 10)))
+    pushed <- Redis.tryRun client (Commands.rpush key (value :| []))
+    popped <- Redis.tryAwaitReply popping
+    pure (verdict value <$> (pushed *> popped))
   where
     verdict value = \case
       Just (_, found)
@@ -420,27 +422,18 @@ blpopKind dataset =
 -- Sets a key and reads it back in one transaction: four commands, one after the other, on a
 -- connection that no other thread uses meanwhile.
 transactionKind :: Dataset -> Kind
-transactionKind dataset =
-  Kind
-    { kindName = "transaction",
-      kindStats = Just [("multi", 1), ("set", 1), ("get", 1), ("exec", 1)],
-      kindMake = \kind stream -> do
-        number <- drawKey dataset stream
-        let key = keyOf (datasetKeys dataset) number
-            value = valueOf (datasetValues dataset) number
-        pure . DrawnAlone kind $ \client ->
-          try @Error
-            ( Redis.withDedicated client (Redis.AtKey key) $ \connection -> do
-                -- An error here throws, and that closes the connection.
-                let part arguments decoder = Redis.runOn connection (raw arguments `decodedBy` decoder)
-                part ["MULTI"] (is "OK")
-                part ["SET", key, value] (is "QUEUED")
-                part ["GET", key] (is "QUEUED")
-                part ["EXEC"] (executed value)
-            ),
-      kindSteps = [],
-      kindDeletes = False
-    }
+transactionKind dataset = aloneKind "transaction" ["multi", "set", "get", "exec"] $ \stream -> do
+  number <- drawKey dataset stream
+  let key = keyOf (datasetKeys dataset) number
+      value = valueOf (datasetValues dataset) number
+  pure $ \client ->
+    try @Error $ Redis.withDedicated client (Redis.AtKey key) $ \connection -> do
+      -- An error here throws, and that closes the connection.
+      let part arguments decoder = Redis.runOn connection (raw arguments `decodedBy` decoder)
+      part ["MULTI"] (is "OK")
+      part ["SET", key, value] (is "QUEUED")
+      part ["GET", key] (is "QUEUED")
+      part ["EXEC"] (executed value)
   where
     executed value = \case
       Array [SimpleString "OK", BulkString found]
