@@ -46,7 +46,7 @@ report document =
         bullets "bad" [runName run <> ": " <> problem | run <- runs, problem <- runProblems run],
         if length runs > 1 then map figure (throughputs runs <> loadCurve runs <> overlay) else [],
         [contents runs | length runs > 3],
-        concat (zipWith section [1 ..] runs),
+        zipWith section [1 ..] runs,
         [manifestSection "Where it was measured" (documentManifest document)],
         [ titled
             ("Merged: " <> originName origin)
@@ -179,37 +179,33 @@ folded title content = element "details" [] [element "summary" [] [text title], 
 anchor :: Int -> Text
 anchor place = "run-" <> shown place
 
-section :: Int -> Run -> [Markup]
+section :: Int -> Run -> Markup
 section place run =
-  [ element
-      "section"
-      ["id" .= anchor place]
-      ( element "h2" [] [text (runName run)] :
-        paragraph "note" (describe run) :
-        map (paragraph "note") (runNotes run)
-          <> map figure (runCharts run <> spectra "Latency spectrum" [(runName run, run)])
-          <> [ element "h3" [] [text "By command"],
-               tableOf commandHeading (concatMap commandRows (Map.toList (runCommands run)))
-             ]
-          <> (if null (runNodes run) then [] else byNode)
-          <> (if length (runIterations run) > 1 then byIteration else [])
-          <> [ folded "Everything else that is known of this run" $
-                 factsOf (specFacts run <> trustFacts run <> serverFacts run)
-             ]
-      )
-  ]
+  element
+    "section"
+    ["id" .= anchor place]
+    ( element "h2" [] [text (runName run)] :
+      paragraph "note" (describe run) :
+      map (paragraph "note") (runNotes run)
+        <> map figure (runCharts run <> spectra "Latency spectrum" [(runName run, run)])
+        <> table "By command" commandHeading (concatMap commandRows (Map.toList (runCommands run)))
+        <> (if null (runNodes run) then [] else byNode)
+        <> (if length (runIterations run) > 1 then byIteration else [])
+        <> [ folded "Everything else that is known of this run" $
+               factsOf (specFacts run <> trustFacts run <> serverFacts run)
+           ]
+    )
   where
     byIteration =
-      [ element "h3" [] [text "By iteration"],
-        tableOf
-          ["window", "commands/s", "p50", "p99", "p99.9", "max"]
-          [ map text $
-              shown number :
-              grouped (round (iterationRate iteration)) :
-              map (`latency` iterationLatencies iteration) [50, 99, 99.9, 100]
-            | (number, iteration) <- zip [1 :: Int ..] (runIterations run)
-          ]
-      ]
+      table
+        "By iteration"
+        ["window", "commands/s", "p50", "p99", "p99.9", "max"]
+        [ shown number :
+          grouped (round (iterationRate iteration)) :
+          map (`latency` iterationLatencies iteration) [50, 99, 99.9, 100]
+          | (number, iteration) <- zip [1 :: Int ..] (runIterations run)
+        ]
+    table title heading cells = [element "h3" [] [text title], tableOf heading (map (map text) cells)]
     commandHeading =
       Text.words "command answered mean p50 p90 p99 p99.9 p99.99 max hits misses errors"
     commandRows (name, stats) =
@@ -218,24 +214,21 @@ section place run =
           | Just response <- [commandResponse stats]
         ]
     commandRow name stats histogram =
-      map text $
-        name :
-        grouped (Histogram.count histogram) :
-        format Nanoseconds (Histogram.mean histogram) :
-        map (`latency` histogram) [50, 90, 99, 99.9, 99.99, 100]
-          <> map grouped [commandHits stats, commandMisses stats, sum (commandErrors stats)]
+      name :
+      grouped (Histogram.count histogram) :
+      format Nanoseconds (Histogram.mean histogram) :
+      map (`latency` histogram) [50, 90, 99, 99.9, 99.99, 100]
+        <> map grouped [commandHits stats, commandMisses stats, sum (commandErrors stats)]
     byNode =
-      [ element "h3" [] [text "By node"],
-        tableOf
-          ["node", "answered", "p50", "p99", "p99.9", "max", "errors"]
-          [ map text $
-              name :
-              grouped (Histogram.count (nodeService node)) :
-              map (`latency` nodeService node) [50, 99, 99.9, 100]
-                <> [grouped (sum (nodeErrors node))]
-            | (name, node) <- Map.toList (runNodes run)
-          ]
-      ]
+      table
+        "By node"
+        ["node", "answered", "p50", "p99", "p99.9", "max", "errors"]
+        [ name :
+          grouped (Histogram.count (nodeService node)) :
+          map (`latency` nodeService node) [50, 99, 99.9, 100]
+            <> [grouped (sum (nodeErrors node))]
+          | (name, node) <- Map.toList (runNodes run)
+        ]
 
 -- A percentile in words.
 latency :: Double -> Histogram -> Text

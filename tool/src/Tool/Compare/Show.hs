@@ -102,7 +102,7 @@ comparisonPage failures before after comparison =
         ],
         bullets "note" (comparisonNotes comparison <> missing comparison),
         map figure (overview cells),
-        concatMap section cells,
+        map section cells,
         [ manifestSection "Before: where it was measured" (documentManifest before),
           manifestSection "After: where it was measured" (documentManifest after)
         ]
@@ -147,12 +147,11 @@ overview cells =
             Just (Bar (changeAfter change) (after >>= summaryInterval) (changeText change))
           ]
 
-section :: Cell -> [Markup]
+section :: Cell -> Markup
 section cell =
-  [ titled (cellName cell) $
-      bullets "note" (cellNotes cell)
-        <> map figure (spectra "Latency spectrum" (sidesOf cell) <> overTime)
-  ]
+  titled (cellName cell) $
+    bullets "note" (cellNotes cell)
+      <> map figure (spectra "Latency spectrum" (sidesOf cell) <> overTime)
   where
     series = [(name, concatMap snd (seriesOf run)) | (name, run) <- sidesOf cell]
     overTime =
