@@ -52,11 +52,11 @@ campaign options = do
     then pure ExitSuccess
     else do
       delaying <- delayer
-      store <- openStore (campaignResume options) (settings options axes delaying) (campaignOut options)
+      openStore (campaignResume options) (settings options axes delaying) (campaignOut options)
       -- Before the load: it has the time and the load of the machine at the start.
       about <- manifest
-      failures <- measureAll store delaying (campaignMeasuring options) planned
-      conclude store options (about, delaying) planned failures
+      failures <- measureAll (campaignOut options) delaying (campaignMeasuring options) planned
+      conclude options (about, delaying) planned failures
 
 axesOf :: CampaignOptions -> IO Axes
 axesOf options = do
@@ -133,10 +133,10 @@ settings options axes delaying =
     listed = Text.pack . intercalate ","
 
 -- Measures what is missing. Returns the measurements that failed, by the names of their steps.
-measureAll :: Store -> Delayer -> Measuring -> Plan -> IO [(FilePath, String)]
-measureAll store delaying measuring planned = do
+measureAll :: FilePath -> Delayer -> Measuring -> Plan -> IO [(FilePath, String)]
+measureAll folder delaying measuring planned = do
   -- A broken file is found now, and not after hours of measuring the others.
-  found <- traverse (\step -> (,) step <$> recall store (stepName step)) (steps planned)
+  found <- traverse (\step -> (,) step <$> recall folder (stepName step)) (steps planned)
   for_ found $ \(step, kept) ->
     for_ (take 1 (concatMap (concatMap runProblems . documentRuns) kept)) $ \problem ->
       say (stepName step <> ": INVALID: " <> Text.unpack problem)
@@ -158,7 +158,7 @@ measureAll store delaying measuring planned = do
       case outcome of
         Left problem -> Just (stepName step, problem) <$ report ("FAILED: " <> problem)
         Right document -> do
-          keep store (stepName step) document
+          keep folder (stepName step) document
           let runs = documentRuns document
               rates = map (thousands . round . iterationRate) (concatMap runIterations runs)
               invalid = map Text.unpack (concatMap runProblems runs)
@@ -170,9 +170,8 @@ say = hPutStrLn stderr
 
 -- Makes the document of the whole campaign, the report, and the exit code. Takes what was known at
 -- the start.
-conclude ::
-  Store -> CampaignOptions -> (Manifest, Delayer) -> Plan -> [(FilePath, String)] -> IO ExitCode
-conclude store options (start, delaying) planned failures = do
+conclude :: CampaignOptions -> (Manifest, Delayer) -> Plan -> [(FilePath, String)] -> IO ExitCode
+conclude options (start, delaying) planned failures = do
   disks <- traverse (\(Named label path) -> fmap ((,) label) <$> probeDisk path) places
   let about = described (catMaybes disks) start
   cells <- traverse (together . iterationsOf . snd) (planCells planned)
@@ -180,7 +179,7 @@ conclude store options (start, delaying) planned failures = do
   let document =
         (documentOf about (catMaybes cells <> map soaked (catMaybes soaks))) {documentNotes = notes}
   when (null (documentRuns document)) $ invalidRun "nothing could be measured"
-  writeReport (storeFolder store) planned document >>= mapM_ (putStrLn . ("written: " <>))
+  writeReport (campaignOut options) planned document >>= mapM_ (putStrLn . ("written: " <>))
   pure $
     if null failures && all runValid (documentRuns document) then ExitSuccess else ExitFailure exitInvalid
   where
@@ -199,7 +198,7 @@ conclude store options (start, delaying) planned failures = do
       )
     took share = Text.pack . duration . Histogram.percentile share . diskFsync
     together names = do
-      found <- catMaybes <$> traverse (recall store . stepName) names
+      found <- catMaybes <$> traverse (recall (campaignOut options) . stepName) names
       let runs = concatMap documentRuns found
       pure $
         listToMaybe runs <&> \first ->

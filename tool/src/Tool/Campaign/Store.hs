@@ -6,9 +6,7 @@
 -- A file gets its name when it is complete. So a campaign that was interrupted goes on with the
 -- measurements that have no file, if the settings are the same.
 module Tool.Campaign.Store
-  ( Store,
-    storeFolder,
-    openStore,
+  ( openStore,
     keep,
     recall,
   )
@@ -30,17 +28,11 @@ import Tool.Bench.Document.Json (checked, decodeWritten, documentValue)
 import Tool.Bench.Sink (writeWhole)
 import Tool.Failure (invalidRun)
 
--- | A directory with settings.
-newtype Store = Store
-  { -- | Its path.
-    storeFolder :: FilePath
-  }
-
 -- | Opens a directory for a campaign with these settings, and creates it if it is missing. The flag
 -- says whether the directory may have a campaign already. Throws 'Tool.Failure.Failure' with one
 -- line if it has one that must not be continued, if the settings differ or are missing, and if the
 -- directory cannot be written.
-openStore :: Bool -> Map Text Text -> FilePath -> IO Store
+openStore :: Bool -> Map Text Text -> FilePath -> IO ()
 openStore resume settings folder = do
   try (createDirectoryIfMissing True (folder </> "runs")) >>= either unwritable pure
   exists <- doesFileExist file
@@ -60,7 +52,6 @@ openStore resume settings folder = do
           \name another directory"
       written <- try (writeWhole file (encode settings))
       either (\problem -> if isFullError problem then ioError problem else unwritable problem) pure written
-  pure Store {storeFolder = folder}
   where
     file = folder </> "settings.json"
     refuse why = invalidRun ("--out " <> folder <> ": " <> why)
@@ -76,22 +67,24 @@ openStore resume settings folder = do
             Map.lookup name before /= Map.lookup name settings
         ]
 
-fileOf :: Store -> FilePath -> FilePath
-fileOf store name = storeFolder store </> "runs" </> name <.> "json"
+-- The file of a measurement in a directory.
+fileOf :: FilePath -> FilePath -> FilePath
+fileOf folder name = folder </> "runs" </> name <.> "json"
 
-keep :: Store -> FilePath -> Document -> IO ()
-keep store name document = do
-  createDirectoryIfMissing True (takeDirectory (fileOf store name))
-  writeWhole (fileOf store name) (encode (documentValue document :: Value))
+-- | Writes a measurement of that name into a directory that was opened.
+keep :: FilePath -> FilePath -> Document -> IO ()
+keep folder name document = do
+  createDirectoryIfMissing True (takeDirectory (fileOf folder name))
+  writeWhole (fileOf folder name) (encode (documentValue document :: Value))
 
--- | The measurement of that name, if there is one. It has a problem if its numbers contradict each
+-- | The directory's measurement of that name, if there is one. It has a problem if its numbers contradict each
 -- other. Throws 'Tool.Failure.Failure' if its file cannot be read.
-recall :: Store -> FilePath -> IO (Maybe Document)
-recall store name = do
+recall :: FilePath -> FilePath -> IO (Maybe Document)
+recall folder name = do
   exists <- doesFileExist file
   if exists
     then ByteString.readFile file >>= either bad (pure . Just . uncurry checked) . decodeWritten
     else pure Nothing
   where
-    file = fileOf store name
+    file = fileOf folder name
     bad problem = invalidRun (file <> ": " <> problem)
