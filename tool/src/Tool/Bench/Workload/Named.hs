@@ -427,13 +427,14 @@ transactionKind dataset = aloneKind "transaction" ["multi", "set", "get", "exec"
   let key = keyOf (datasetKeys dataset) number
       value = valueOf (datasetValues dataset) number
   pure $ \client ->
-    try @Error $ Redis.withDedicated client (Redis.AtKey key) $ \connection -> do
-      -- An error here throws, and that closes the connection.
-      let part arguments decoder = Redis.runOn connection (raw arguments `decodedBy` decoder)
-      part ["MULTI"] (is "OK")
-      part ["SET", key, value] (is "QUEUED")
-      part ["GET", key] (is "QUEUED")
-      part ["EXEC"] (executed value)
+    try @Error $
+      Redis.withDedicated client (Redis.AtKey key) $ \connection -> do
+        -- An error here throws, and that closes the connection.
+        let part arguments decoder = Redis.runOn connection (raw arguments `decodedBy` decoder)
+        part ["MULTI"] (is "OK")
+        part ["SET", key, value] (is "QUEUED")
+        part ["GET", key] (is "QUEUED")
+        part ["EXEC"] (executed value)
   where
     executed value = \case
       Array [SimpleString "OK", BulkString found]
