@@ -93,19 +93,11 @@ spec = describe "a sleeping connection" $ do
     abortMultiplexer mux
 
   it "that has not asked does so at the next tick, and not at a later one" . within 20 $ do
-    (fake, mux) <- withoutThreads polling
-    void (forkIO (readerLoop mux))
-    eventually ((== AsleepUnwatched) <$> readerOf mux)
-    withLock mux (transition mux Ticked) >>= wake mux
-    eventually ((== 1) <$> readTVarIO (fakeWatches fake))
+    (_, mux) <- tickedWhileUnwatched
     abortMultiplexer mux
 
   it "polls for a reply after the socket has once woken it, too, and asks for nothing" . within 20 $ do
-    (fake, mux) <- withoutThreads polling
-    void (forkIO (readerLoop mux))
-    eventually ((== AsleepUnwatched) <$> readerOf mux)
-    withLock mux (transition mux Ticked) >>= wake mux
-    eventually ((== 1) <$> readTVarIO (fakeWatches fake))
+    (fake, mux) <- tickedWhileUnwatched
     polled <- forM [1 .. 20] $ \n -> do
       attempts <- readTVarIO (fakeAttempts fake)
       slot <- usually submitCommandAsync mux (tokenRequest n)
@@ -191,6 +183,14 @@ spec = describe "a sleeping connection" $ do
     withoutThreads settings = do
       fake <- newFake goodManners 1
       mux <- newOrderCounts >>= newMuxState settings (fakeTransport fake)
+      pure (fake, mux)
+    -- A reader that slept unwatched, and has asked to be woken since a tick.
+    tickedWhileUnwatched = do
+      (fake, mux) <- withoutThreads polling
+      void (forkIO (readerLoop mux))
+      eventually ((== AsleepUnwatched) <$> readerOf mux)
+      withLock mux (transition mux Ticked) >>= wake mux
+      eventually ((== 1) <$> readTVarIO (fakeWatches fake))
       pure (fake, mux)
     -- So long that no machine is too slow for it.
     polling = plainSettings {muxPolling = PollUpTo (microseconds 1000000)}

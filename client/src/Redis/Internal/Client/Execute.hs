@@ -57,7 +57,6 @@ import Redis.Internal.Hooks
 import Redis.Internal.Network.Handshake (ConnectionRole (ForReplica))
 import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.MultiplexPool
-import Redis.Internal.Network.Multiplexer (MuxGauges (..))
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.CommandTable.Aggregation (Aggregation (AggFirstFound), oneIsEnough)
 import Redis.Internal.Protocol.Encode (requestExceeds, requestIsOne, requestSize, requestWhole)
@@ -436,20 +435,15 @@ startTogether core began given nodeSet conclude =
     parts <- forM members $ \(endpoint, route) -> do
       let part = given {commandRoute = route, commandDecode = Right}
       pool <- destinationOf (coreCluster core) part >>= filterM isConnected . maybe [] (pure . destinationPool)
-      gauges <- concat <$> traverse poolGauges pool
-      pure . (,) (all hasRoom gauges) $
+      roomy <- and <$> traverse (`isRoomy` requestSize (commandRequest given)) pool
+      pure . (,) roomy $
         (,) endpoint
           <$> if null pool
             then inBackground (untraced core) (\behalf -> executeFrom behalf began part)
             else startFrom (untraced core) began part
-    let (roomy, full) = List.partition fst parts
-    started <- traverse snd (roomy <> full)
+    let (first', later) = List.partition fst parts
+    started <- traverse snd (first' <> later)
     pure . resultOf $ conclude <$> traverse (traverse awaitStarted) started
-  where
-    limits = configLimits (coreConfig core)
-    hasRoom MuxGauges {gaugeInFlight, gaugeQueuedBytes, gaugeWaiting} =
-      gaugeWaiting == 0 && gaugeInFlight < limitInFlight limits
-        && (gaugeQueuedBytes == 0 || gaugeQueuedBytes + requestSize (commandRequest given) <= limitQueuedBytes limits)
 
 -- | The nodes in any order. Drawn when the command starts, so that all callers that wait see the same
 -- order.

@@ -23,6 +23,7 @@ module Redis.Internal.Network.MultiplexPool
     submitRunToNode,
     connectNode,
     isConnected,
+    isRoomy,
     usualDeadline,
 
     -- * Connections
@@ -398,6 +399,11 @@ lost pool life = do
   after <- afterLoss (poolSetup pool) life
   modifyMVar_ (poolState pool) $ \state -> pure state {stateReconnect = after (stateReconnect state)}
   unless (lifetimeEnd life == ClosedLocally) (poolOnFailure pool (lifetimeEnd life))
+
+-- | Whether a command of at most so many bytes would wait for room on no open connection. Takes the lock of each for a
+-- moment.
+isRoomy :: MultiplexPool -> Int -> IO Bool
+isRoomy pool bytes = and <$> (liveMuxes pool >>= filterM isOpen >>= mapM (`hasRoomFor` bytes))
 
 -- | The gauges of the open connections. Takes the lock of each for a moment.
 poolGauges :: MultiplexPool -> IO [MuxGauges]

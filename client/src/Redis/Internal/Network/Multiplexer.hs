@@ -32,6 +32,7 @@ module Redis.Internal.Network.Multiplexer
     muxEndpoint,
     muxOrder,
     isOpen,
+    hasRoomFor,
     MuxGauges (..),
     muxGauges,
     isGone,
@@ -324,6 +325,13 @@ muxEndpoint = transportEndpoint . muxTransport
 isOpen :: Multiplexer -> IO Bool
 isOpen mux = (== Open) <$> lifeOf mux
 {-# INLINE isOpen #-}
+
+-- | Whether a command of at most so many bytes would not have to wait for room. Takes the lock for a moment. May be
+-- out of date when it returns.
+hasRoomFor :: Multiplexer -> Int -> IO Bool
+hasRoomFor mux bytes = withLock mux $ do
+  waiting <- waitingForCapacity (muxAdmission mux)
+  if waiting == 0 then hasCapacity mux 1 bytes else pure False
 
 -- | The sizes of one connection's queues.
 data MuxGauges = MuxGauges
