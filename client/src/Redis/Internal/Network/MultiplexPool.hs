@@ -257,10 +257,13 @@ homeOf :: MultiplexPool -> Submitter -> IO (Int, OrderKey)
 homeOf pool submitter = do
   thread <- myThreadId
   (capability, _) <- threadCapability thread
-  let key = case submitter of
+  -- Strict: two thunks would be allocated for every command.
+  let !key = case submitter of
         GoesOnFor other -> other
         _ -> orderKeyOf thread
-  pure (homeCell pool capability key, key)
+      !mine = homeCell pool capability key
+  pure (mine, key)
+{-# INLINE homeOf #-}
 
 -- | The cell of a thread on this capability. A capability has every n-th cell, for n capabilities; if those are several,
 -- its threads share them by their numbers, which may be n apart: programs place threads on the capabilities by turns. \(O(1)\).
