@@ -358,12 +358,13 @@ waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGat
     poll since waitsFor input = do
       yield
       flushQueued mux
-      case since of
+      busy <- inFlight mux
+      since' <- since `orNowIf` (busy > 0)
+      case since' of
         Just began | budget > 0 -> do
           now <- preciseNanos
-          busy <- inFlight mux
-          if not (enoughWork mux busy) && now - began < budget then again poll since input else gather since waitsFor input
-        _ -> gather since waitsFor input
+          if not (enoughWork mux busy) && now - began < budget then again poll since' input else gather since' waitsFor input
+        _ -> gather since' waitsFor input
 
     -- Once per wait. After that the reader sleeps until more comes.
     gather since waitsFor input = do
@@ -390,10 +391,7 @@ waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGat
           busy <- withLock mux $ do
             busy <- (> 0) <$> inFlight mux
             busy <$ transition mux (Woken busy)
-          -- If nothing was in flight, the wait for a reply, which may be worth polling for, begins now.
-          since' <- case since of
-            Nothing | woken && busy -> Just <$> preciseNanos
-            _ -> pure since
+          since' <- since `orNowIf` (woken && busy)
           if
               | not woken -> flushQueued mux *> again sleep since' input
               | polls && busy -> flushQueued mux *> again poll since' input
@@ -403,6 +401,11 @@ waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGat
           yield
           flushQueued mux
           again sleep since input
+
+    -- If nothing was in flight before, the wait for a reply, which may be worth polling for, begins now.
+    orNowIf since begins = case since of
+      Nothing | begins -> Just <$> preciseNanos
+      _ -> pure since
 
     -- What a server said before it hung up can still be read.
     lastWords since input cause
