@@ -38,7 +38,8 @@
 -- >              R10 unwatched, in flight                                    GoOn
 -- >              R11 unwatched, Resting or watch       watch                 GoOn
 -- >              otherwise                             Asleep…               Sleep
--- > Woken                                              Awake                 Leave
+-- > Woken        in flight                             Awake, no watch       Leave
+-- >              otherwise                             Awake                 Leave
 -- > Judged                                             polls                 Leave
 -- > Ticked       R12 AsleepUnwatched                   watch, reader Awake   Leave   reader
 -- >              otherwise                                                   Leave
@@ -50,7 +51,7 @@
 -- > WouldEnd     Idle                                  Closed                Finish
 -- >              R16 otherwise                         AwaitsSender          Sleep
 --
--- (*) if it sleeps unwatched, or would poll for the reply.
+-- (*) if it sleeps unwatched, or would poll for the reply. A reader that is woken is Awake from then on, and a watchdog Ticking.
 --
 -- No timer is needed to send. One helps in one case only: a reader that sleeps unwatched sees a push, or
 -- the peer's end, at the watchdog's next tick (R12), so the watchdog does not rest meanwhile (R11, R13).
