@@ -51,7 +51,8 @@
 -- > WouldEnd     Idle                                  Closed                Finish
 -- >              R16 otherwise                         AwaitsSender          Sleep
 --
--- (*) if it sleeps unwatched, or would poll for the reply. A reader that is woken is Awake from then on, and a watchdog Ticking.
+-- (*) if it sleeps unwatched, or would poll for the reply. A reader that is woken counts as Awake from then
+-- on, and a watchdog as Ticking.
 --
 -- No timer is needed to send. One helps in one case only: a reader that sleeps unwatched sees a push, or
 -- the peer's end, at the watchdog's next tick (R12), so the watchdog does not rest meanwhile (R11, R13).
