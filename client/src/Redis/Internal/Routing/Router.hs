@@ -1,7 +1,9 @@
 -- | Decides which node a command goes to.
 --
--- The look-up that every command makes ('destinationOf') reads snapshots and never waits. Only if
--- it finds no node does 'destinationEventually' wait for news of the cluster, up to a given time.
+-- The look-up that every command makes ('destinationOf') reads snapshots and never waits. A command for
+-- which it finds no node goes to the retry engine. Leases, walks, and commands for several nodes or a
+-- named one have no place there until a node is known. They wait for news of the cluster here, up to a
+-- given time (the functions whose names end in "Eventually", and 'hasNode').
 module Redis.Internal.Routing.Router
   ( destinationTakenFor,
     destinationOf,
