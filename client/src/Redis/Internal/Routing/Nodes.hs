@@ -1,8 +1,9 @@
 -- | The nodes a client talks to, each with connections of its own, so that a dead or slow
 -- node does not delay the commands for other nodes.
 --
--- A node exists from when a slot map, a redirect or a seed first names it until a slot map
--- no longer has it. Looking one up is one read of an immutable map.
+-- A node exists from when a slot map or a redirect first names it until a new slot map does not have
+-- it. A client of a standalone server keeps every server that it was ever redirected to. Looking a node
+-- up is one read of an immutable map.
 --
 -- A node's health is judged by how its last commands ended. Several timeouts in a row mean a node that
 -- hangs while its connection stays up: they ask for a refresh as a lost connection does. A node counts as
