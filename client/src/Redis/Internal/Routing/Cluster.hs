@@ -4,8 +4,8 @@
 -- Commands read one immutable snapshot. What they learn on the way (a MOVED, a lost connection) they put
 -- into a mailbox.
 --
--- The map of a standalone server has one shard and is published at once; there is no thread. Only a
--- redirect puts another server into it ('fixedStep').
+-- The map of a standalone server has one shard and is published at once; there is no thread. A
+-- redirect puts another server into it, and the loss of that server puts the configured one back ('fixedStep').
 module Redis.Internal.Routing.Cluster
   ( ClusterClient (..),
     newClusterClient,
