@@ -5,8 +5,8 @@
 -- and go, their counts stay.
 --
 -- Counts are words that any thread adds to with one atomic step. Times go into a histogram of a
--- fixed size. It has a lane for each capability, so that readers on different capabilities do not
--- write to the same words.
+-- fixed size. It has lanes, and each capability writes to one of them. While there are enough lanes,
+-- readers on different capabilities do not write to the same words.
 --
 -- A histogram has eight buckets for each doubling, from a microsecond to a minute. So a duration is
 -- known to within an eighth.
