@@ -1,5 +1,6 @@
--- | The notes about one command's attempts, for observers. For a command whose first attempt succeeds,
--- they are taken only if it is traced.
+-- | The notes about the attempts of one command, or of all commands of a pipeline, for the user's hook.
+-- They are taken only if there is such a hook. Of a first attempt that succeeds they have the node, and the
+-- time at which the command stood in a queue.
 module Redis.Internal.Client.TraceNotes
   ( TraceNotes,
     newTraceNotes,
