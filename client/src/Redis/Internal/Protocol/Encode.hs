@@ -1,7 +1,7 @@
 {-# LANGUAGE MagicHash #-}
 {-# LANGUAGE UnliftedFFITypes #-}
 
--- | Encodes commands: what a client sends is always an array of bulk strings.
+-- | Encodes commands: a client sends an array of bulk strings, or one line if its user gave a line.
 --
 -- A 'Request' is the words of a command: its name and its arguments. It knows its size and writes itself to
 -- memory that has that much room. So a connection reserves once, and every argument is copied once. A
