@@ -29,8 +29,8 @@
 -- answered question was sent on the pub/sub connection. At the time of the last bytes, messages published
 -- by then may have been on their way still. That is why a pub/sub connection is probed even while
 -- messages come. Nodes of a cluster forward messages to each other, so there the gap begins a while
--- before that. A topic that is moved because of the map owes more: its old node may have been the wrong
--- one for as long as the map in use may be old, the horizon.
+-- before that. A topic that is moved because of the map owes more, and so does a shard channel that its
+-- node ends: that node may have been the wrong one for as long as the map in use may be old, the horizon.
 module Redis.Internal.Client.Subscribing
   ( -- * Steps
     State (..),
