@@ -27,7 +27,7 @@
 -- was not kept takes the kept one away.
 --
 -- Every step takes at most \(O(\log n)\) in what is kept, except that 'invalidate' visits
--- each entry of the key. A part is dropped as a whole. A slot that moves leaves a
+-- each entry of the key, and 'oldest' each part. A part is dropped as a whole. A slot that moves leaves a
 -- /minimal version/: entries of the slot with lower versions count as gone, and their room is freed
 -- when their turn to be evicted comes.
 --
