@@ -332,7 +332,7 @@ positionFromText text = do
   where
     filled cursor = if ByteString.null cursor then Nothing else Just cursor
 
-    -- Carries along the node of the leg that the records belong to.
+    -- Carries along the node of the scan that the records belong to.
     walkRecord (walk, current) = \case
       ["c", first, final] -> (\slots -> (walk {walkCovered = walkCovered walk <> slots}, current)) <$> range first final
       ["h", slot, halfSource, halfTarget, halfIdentity, stamp, both] -> do
