@@ -7,8 +7,9 @@
 -- connections.
 --
 -- A server that answers MOVED or ASK has not run the command, so INCR follows a redirect as GET
--- does. The number of attempts and the time that is left bound redirects. The first is followed at once,
--- further ones after a jittered delay, so that two nodes that point at each other cannot keep a core busy.
+-- does. The number of attempts and the time that is left bound redirects. A command is sent again at once
+-- the first time that it is sent elsewhere, for a redirect or another reason, and later after a jittered
+-- delay, so that two nodes that point at each other cannot keep a core busy.
 module Redis.Internal.Routing.RetryPolicy
   ( RetryPolicy (..),
     FailedAttempt (..),
