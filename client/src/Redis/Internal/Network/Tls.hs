@@ -1,6 +1,6 @@
 -- | TLS as a 'Transport'.
 --
--- OpenSSL's own library does the work, through a dozen functions in @cbits/redis_client_tls.c@
+-- OpenSSL's own library does the work, through ten functions in @cbits/redis_client_tls.c@
 -- (docs/adr/0003-tls-library.md). An attempt is one unsafe foreign call that reads or writes as many TLS
 -- records as it can; the thread that reads and the one that writes exclude each other for the time of an
 -- attempt, and never while one of them waits.
