@@ -7,7 +7,8 @@
 --
 -- A node's health is judged by how its last commands ended. Several timeouts in a row mean a node that
 -- hangs while its connection stays up: they ask for a refresh as a lost connection does. A node counts as
--- down after several failures in a row: reads then prefer other nodes. No command is refused because of
+-- down after several failures in a row: reads then prefer other nodes. Each attempt counts, so one connection
+-- that is lost with several commands in flight is several failures. No command is refused because of
 -- it: the next answer makes the node healthy.
 module Redis.Internal.Routing.Nodes
   ( Node (..),
