@@ -195,7 +195,7 @@ makeClusterClient clusterSetup clusterSentinelSetup clusterOnMap = fixIO $ \clus
         clusterMoving
       }
 
--- | The most events that may wait. More would tell the driver nothing new.
+-- | The most events that may wait. The refresh that they begin finds what a dropped one told.
 mailboxSize :: Num n => n
 mailboxSize = 4096
 
