@@ -163,7 +163,7 @@ mergeIterations windows =
         iterationCommands = Map.unionsWith (<>) (map iterationCommands iterations),
         iterationErrors = Map.unionsWith (+) (map iterationErrors iterations),
         iterationSeries =
-          mergeSeries [(begin - from, iterationSeries one) | (begin, one) <- NonEmpty.toList placed],
+          mergeSeries (secondsIn (to - from)) [(begin - from, iterationSeries one) | (begin, one) <- NonEmpty.toList placed],
         iterationNodes = Map.unionsWith (<>) (map iterationNodes iterations),
         iterationSamples = foldMap samplesOf observer,
         iterationEvents = foldMap eventsOf observer,
@@ -204,12 +204,14 @@ mergeIterations windows =
           | otherwise = max 0 (min high (at + long) - max low at) / long :: Double
 
 -- A slice is not divided: all of it counts at the place of the common grid that has its middle.
-mergeSeries :: [(Int, [Slice])] -> [Slice]
-mergeSeries series
+-- Takes the seconds of the whole, which may end within a place.
+mergeSeries :: Double -> [(Int, [Slice])] -> [Slice]
+mergeSeries seconds series
   | width <= 0 = []
   | otherwise =
-    [ Slice {sliceAt = fromIntegral place * width, sliceSpan = width, sliceCommands = commands}
-      | (place, commands) <- Map.toAscList gathered
+    [ Slice {sliceAt = at, sliceSpan = min width (seconds - at), sliceCommands = commands}
+      | (place, commands) <- Map.toAscList gathered,
+        let at = fromIntegral place * width
     ]
   where
     width = List.foldl' max 0 [sliceSpan slice | (_, slices) <- series, slice <- slices]

@@ -133,6 +133,15 @@ spec = describe "Tool.Merge" $ do
       map (fmap commonSeconds . iterationCommon) (runIterations run) `shouldBe` [Just 3.5]
       runRate run `shouldBe` 200
 
+  it "leaves the rest of a slice at the end of all windows as short as it is" $ do
+    let begun at =
+          let each = Histogram.fromValues (replicate 100 1000)
+              slices = [Slice place long (Map.fromList [("set", SliceStats each Nothing 0)]) | (place, long) <- [(0, 1), (1, 1), (2, 0.5)]]
+           in running at 2.5 (each <> each <> each) slices
+    only (merging [("a", begun 0), ("b", begun (second `div` 8))]) $ \_ run -> do
+      map (map sliceSpan . iterationSeries) (runIterations run) `shouldBe` [[1, 1, 0.625]]
+      map (map sliceOps . iterationSeries) (runIterations run) `shouldBe` [[200, 200, 200]]
+
   it "puts the windows on one clock, and says what it took it for" $ do
     -- The second one's clock is two seconds ahead: they began together.
     only (merging [("a", ahead 100 (steady 0 5 100)), ("b", ahead (100 + 2 * second) (steady (2 * second) 5 100))]) $ \document run -> do
