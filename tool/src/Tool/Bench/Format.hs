@@ -123,8 +123,8 @@ memtierJson document = (<> "\n") . encode . object $ case documentRuns document 
       object
         [ "Count" .= count,
           "Ops/sec" .= shareOfRate run count,
-          "Hits/sec" .= rate (maybe (runHits run) commandHits one),
-          "Misses/sec" .= rate (maybe (runMisses run) commandMisses one),
+          "Hits/sec" .= shareOfRate run (maybe (runHits run) commandHits one),
+          "Misses/sec" .= shareOfRate run (maybe (runMisses run) commandMisses one),
           "Latency" .= inMillis (Histogram.mean latencies),
           "Average Latency" .= inMillis (Histogram.mean latencies),
           "Min Latency" .= millisOf Histogram.minimumValue latencies,
@@ -138,9 +138,6 @@ memtierJson document = (<> "\n") . encode . object $ case documentRuns document 
                   ]
               )
         ]
-      where
-        rate :: Int -> Double
-        rate found = if runSeconds run <= 0 then 0 else fromIntegral found / runSeconds run
 
 -- | A log of intervals in the format of HdrHistogram (version 1.3), which its tools merge and cut:
 -- nanoseconds, with a line for each slice of each iteration, command, and kind of time. An

@@ -71,6 +71,11 @@ spec = describe "the forms of results" $ do
       let open = decode (memtierJson (sampleDocument [waiting])) >>= field "ALL STATS"
       (open >>= field "Gets" >>= field "Percentile Latencies" >>= field "p99.00") `shouldBe` Just (Number 5)
       (open >>= field "Gets" >>= field "Ops/sec") `shouldBe` Just (Number 400)
+      -- Merged windows: also of the time that all have in common.
+      let merged = sample {runIterations = [one {iterationCommon = Just (Common 1 900)} | one <- runIterations sample]}
+          rates = decode (memtierJson (sampleDocument [merged])) >>= field "ALL STATS" >>= field "Gets"
+          found' = [rates >>= field name | name <- ["Ops/sec", "Hits/sec"]]
+      found' `shouldBe` replicate 2 (Just (Number 720))
 
   describe "HDR logs" $ do
     modifyMaxSuccess (const 30) . prop "give back every count that went in" $
