@@ -63,6 +63,7 @@ spec = describe "Tool.Bench.Report" $ do
     missing [] ["get", "HGET h f", "lpop"] `shouldBe` one
     missing [("hit_ratio", "0")] ["get", "mget"] `shouldBe` one
     missing [] ["lrange_100", "spop"] `shouldBe` one
+    missing [] ["get __key__", "GET foo:__rand_int__"] `shouldBe` one
     missing [] ["lrange_100", "lpop", "zpopmin", "HGET h f"] `shouldBe` []
     missing [("misses", "keys expire")] ["get"] `shouldBe` []
 
