@@ -323,6 +323,7 @@ spec = describe "Tool.Options" $ do
             ("bench --test sadd --compress-ratio 0.5", "--compress-ratio: sadd"),
             ("bench --operation get --expiry 60", "--expiry is for the tests set, setex and getex"),
             ("bench --operation set --hit-ratio 1", "--hit-ratio is for the test get"),
+            ("bench --operation get --keys 1 --key-template k --hit-ratio 0.5", "--hit-ratio"),
             ("bench --test get,set --subscribers 10", "--subscribers is for the test publish, not get and set"),
             ("bench -h s -c --operation set --read-replicas", "set reads nothing"),
             ("bench -c --read-replicas", "--read-replicas needs --host"),

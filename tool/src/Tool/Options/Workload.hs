@@ -18,6 +18,7 @@ import Control.Monad (when)
 import Data.List (intercalate)
 import Data.List.NonEmpty (NonEmpty (..))
 import Data.List.NonEmpty qualified as NonEmpty
+import Data.Maybe (isJust)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Options.Applicative
@@ -172,8 +173,10 @@ workloadProblem keys options =
   between "--subscribers" 0 10000 (workloadSubscribers options)
     <|> refused (needsTable law && keys > mostInTable) (unwords possible)
     <|> (workloadTemplate options >>= templateProblem keys)
+    <|> refused (isJust (workloadHitRatio options) && maybe False (not . tellsApart) (workloadTemplate options)) noOther
   where
     law = workloadDistribution options
+    noOther = "--hit-ratio needs keys that are not there: --key-template needs {n}, {uuid} or {hex:16}"
     possible =
       ["--distribution", describeDistribution law, "is possible for", show mostInTable, "keys at most"]
 
