@@ -282,7 +282,7 @@ spec = describe "Tool.Options" $ do
             ("bench --seed -1", "not below 0"),
             ("bench --keys 1.5", "not a whole number"),
             ("bench -h s --db 18446744073709551617", "a database is"),
-            ("bench --rate 0", "not a rate above 0"),
+            ("bench --rate 0", "not a rate from 0.001"),
             ("bench --rate 10 --ramp-to 99999999999/1", "a ramp is"),
             ("bench --rate 1k --batch 1", "--batch belongs to the closed loop"),
             ("bench --rate 1k --poisson --ramp-to 2k/1", "--ramp-to and an option before it exclude each other"),

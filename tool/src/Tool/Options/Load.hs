@@ -235,15 +235,19 @@ readWarmup = eitherReader $ \case
 readCount :: ReadM Int
 readCount =
   readWith ("not a number of commands: " <>) $
-    fmap round . mfilter (\number -> number >= 1 && number <= 1e15) . readNumber
+    fmap round . mfilter (\number -> number >= 1 && number <= 1e15 && whole number) . readNumber
+  where
+    -- 1.001k is not quite.
+    whole number = abs (number - fromIntegral (round number :: Int)) < 1e-6 * number
 
 positive :: String -> ReadM Double
 positive what =
-  readWith (("not " <> what <> " above 0 and at most 1000000000: ") <>) readRate
+  readWith (("not " <> what <> " from 0.001 to 1000000000: ") <>) readRate
 
--- At most one command per nanosecond, the resolution of the times.
+-- At most one command per nanosecond, the resolution of the times, which have room for some thousand
+-- million seconds.
 readRate :: String -> Maybe Double
-readRate = mfilter (\number -> number > 0 && number <= 1e9) . readNumber
+readRate = mfilter (\number -> number >= 0.001 && number <= 1e9) . readNumber
 
 -- Reads a number with an optional k or M.
 readNumber :: String -> Maybe Double

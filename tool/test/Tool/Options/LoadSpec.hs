@@ -31,7 +31,7 @@ spec = describe "the options of a load" $ do
     fmap planSample (planOf ["--no-sampling"]) `shouldBe` Right Nothing
 
   it "name a count" $
-    fmap planRequests (planOf ["--requests", "20k"]) `shouldBe` Right (Just 20000)
+    map (fmap planRequests . planOf . (\count -> ["--requests", count])) ["20k", "1.001k"] `shouldBe` map (Right . Just) [20000, 1001]
 
   it "name a moment, by the calendar or in seconds" $ do
     fmap planStartAt (planOf ["--start-at", "2026-01-31T12:00:00Z"]) `shouldBe` Right (Just 1769860800000000000)
@@ -44,6 +44,7 @@ spec = describe "the options of a load" $ do
     mapM_
       (\(arguments, word) -> either words (const []) (planOf arguments) `shouldContain` [word])
       [ (["--rate", "0"], "rate"),
+        (["--rate", "0.0000000001"], "0.001"),
         (["--rate", "1000", "--batch", "8"], "--batch"),
         (["--rate", "1000", "--sweep", "5"], "--sweep"),
         (["--sweep", "5,3"], "sweep"),
@@ -54,6 +55,7 @@ spec = describe "the options of a load" $ do
         (["--sweep", "5", "--requests", "2"], "--requests"),
         (["--requests", "2", "--sweep", "5"], "--sweep"),
         (["--requests", "0"], "commands:"),
+        (["--requests", "1.4"], "commands:"),
         (["--iterations", "0"], "--iterations"),
         (["--slice", "0.001"], "--slice"),
         (["--start-at", "soon"], "time"),
