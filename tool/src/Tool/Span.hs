@@ -18,17 +18,20 @@ module Tool.Span
   )
 where
 
+import Control.Monad (guard)
 import Data.Char (isDigit)
+import Data.List (isSuffixOf)
 import Data.Time.Clock.POSIX (POSIXTime, posixSecondsToUTCTime)
 import Data.Time.Format (defaultTimeLocale, formatTime)
 import Text.Read (readMaybe)
 import Tool.Text (fixedShort)
 
--- | The number at the begin of a text, if it can be read, and what follows it. @.5@ is a half.
+-- | The number at the begin of a text, if it can be read, and what follows it. @.5@ is a half, and
+-- @5.@ is five.
 numberAndUnit :: String -> (Maybe Double, String)
-numberAndUnit text = case span (\character -> isDigit character || character == '.') text of
-  ('.' : fraction, unit) -> (readMaybe ("0." <> fraction), unit)
-  (digits, unit) -> (readMaybe digits, unit)
+numberAndUnit text = (guard (any isDigit digits) *> readMaybe ('0' : digits <> ['0' | "." `isSuffixOf` digits]), unit)
+  where
+    (digits, unit) = span (\character -> isDigit character || character == '.') text
 
 -- | Reads seconds from a number and a unit: @us@, @ms@, @s@, @m@ or @h@. Without a unit they are
 -- seconds. 'Left' says what is wrong.

@@ -9,10 +9,10 @@ import Tool.Span
 
 spec :: Spec
 spec = describe "Tool.Span" $ do
-  for_ [("30", 30), ("2h", 7200), ("5m", 300), ("1.5s", 1.5), (".5s", 0.5), ("250ms", 0.25)] $ \(text, seconds) ->
+  for_ [("30", 30), ("2h", 7200), ("5m", 300), ("1.5s", 1.5), (".5s", 0.5), ("5.s", 5), ("007", 7), ("250ms", 0.25)] $ \(text, seconds) ->
     it ("reads " <> text) $ parseSpan text `shouldBe` Right seconds
 
-  for_ [("", "not a span"), ("h", "not a span"), ("1d", "\"d\""), ("1.2.3s", "not a span"), ("-3s", "not a span")] $ \(text, part) ->
+  for_ [("", "not a span"), (".", "not a span"), (".s", "not a span"), ("h", "not a span"), ("1d", "\"d\""), ("1.2.3s", "not a span"), ("-3s", "not a span")] $ \(text, part) ->
     it ("refuses " <> show text) $
       either (`shouldSatisfy` (part `isInfixOf`)) (expectationFailure . show) (parseSpan text)
 

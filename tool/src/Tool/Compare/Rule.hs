@@ -8,12 +8,12 @@ module Tool.Compare.Rule
 where
 
 import Control.Monad (unless)
-import Data.Char (isDigit, isSpace)
+import Data.Char (isSpace)
 import Data.Text (Text)
 import Data.Text qualified as Text
-import Text.Read (readMaybe)
 import Tool.Chart (format)
 import Tool.Compare
+import Tool.Span (numberAndUnit)
 import Tool.Text (fixed)
 
 -- | A rule. The comparison fails if it holds.
@@ -62,28 +62,23 @@ parseRule written = do
     at :: Int -> String -> Either String a
     at place problem =
       Left ("--fail-if " <> show text <> ", character " <> show place <> ": " <> problem)
-    number metric place shown = case readMaybe (completed digits) of
+    number metric place shown = case found of
       Nothing ->
         at place ("a number is missing" <> (if shown == "" then "" else ", not " <> show shown))
       Just value -> case unit of
         "%" -> Right (Relative (signed value))
         _ | Just factor <- lookup unit (units metric) -> Right (Absolute (signed value * factor))
         _ ->
-          at (place + length sign + length digits) $
+          at (place + length shown - length unit) $
             "no unit of " <> Text.unpack (metricName metric) <> ": " <> show unit
       where
         (sign, unsigned) = if take 1 shown `elem` ["+", "-"] then splitAt 1 shown else ("", shown)
-        (digits, unit) = span (\char -> isDigit char || char == '.') unsigned
+        (found, unit) = numberAndUnit unsigned
         signed value = if sign == "-" then negate value else value :: Double
     -- No metric is below zero, or falls by more than all of it.
     possible = \case
       Relative change -> change > -100
       Absolute least -> least > 0
-    -- Haskell needs digits on both sides of the point.
-    completed digits = case break (== '.') digits of
-      (front, "") -> front
-      (front, point : back) ->
-        (if null front then "0" else front) <> [point] <> (if null back then "0" else back)
     units = \case
       Throughput -> [("", 1), ("k", 1e3), ("M", 1e6)]
       MemoryPeak -> [("", 1), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9)]
