@@ -1,12 +1,14 @@
 module Tool.Bench.SweepSpec (spec) where
 
+import Data.Map.Strict qualified as Map
 import Data.Text qualified as Text
 import Sample (sample, sampleDocument)
 import System.Exit (ExitCode (..))
 import Test.Hspec
 import Tool.Bench.Arrivals (Arrivals (..))
 import Tool.Bench.Document hiding (Spec)
-import Tool.Bench.Document.Totals (Step (..), iterationOps, knee, stepOf)
+import Tool.Bench.Document.Totals (Step (..), iterationOps, kept, knee, stepOf)
+import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Html.Charts (loadCurve)
 import Tool.Bench.Progress (silent)
 import Tool.Bench.Reports (exitOf)
@@ -35,6 +37,13 @@ spec = describe "a sweep" $ do
     knee [step 100 100 22900000, step 200 200 900000, step 300 300 1000000, step 400 400 1100000, step 500 500 108000000]
       `shouldBe` Just (step 400 400 1100000)
     knee [step 100 100 22900000, step 200 200 900000] `shouldBe` Just (step 200 200 900000)
+
+  it "takes a command that the window's edge cuts off for none that is too much" $ do
+    -- At 7.5 a second 22 or 23 are due in three seconds.
+    let held = Histogram.fromValues . flip replicate 1000
+        window answered = (\one -> one {iterationSeconds = 3, iterationCommands = Map.singleton "get" (CommandStats answered 0 Map.empty (held answered) (Just (held answered)))}) <$> runIterations sample
+        at answered = stepOf sample {runSpec = (runSpec sample) {specLoop = OpenConstant 7.5}, runIterations = window answered}
+    map (kept . at) [23, 22, 20] `shouldBe` [True, True, False]
 
   it "may have none" $
     knee [step 100 50 20000] `shouldBe` Nothing

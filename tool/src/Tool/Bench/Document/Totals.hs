@@ -282,10 +282,13 @@ limitOf steps = case List.sort [stepP99 step | step <- take (slowerHalf steps) s
 slowerHalf :: [Step] -> Int
 slowerHalf steps = (length steps + 1) `div` 2
 
--- | The step of a run in an open loop.
+-- | The step of a run in an open loop. A command that an edge of the window cuts off is none that
+-- was not answered.
 stepOf :: Run -> Step
-stepOf run = Step offered (runRate run) (Histogram.percentile 99 (fold (runResponse run)))
+stepOf run = Step offered (max answered (min offered (answered + cut))) (Histogram.percentile 99 (fold (runResponse run)))
   where
+    answered = runRate run
+    cut = perSecond (fromIntegral (length (runIterations run)), runSeconds run)
     offered = case specLoop (runSpec run) of
       OpenConstant rate -> rate
       OpenPoisson rate -> rate
