@@ -164,17 +164,19 @@ cached cache@Cache {cacheClient, cacheKeeping, cacheToken, cacheCalls} key compu
   let token = cacheToken <> "." <> Char8.pack (show call)
       -- Its reply is not waited for: if it fails, the lease ends by itself.
       giveBack = void (submit cacheClient (givingBack cacheKeeping key token))
-      lead lease = leading cache key lease (restore compute)
+      decoded = restore . evaluate . unpack cacheKeeping
+      lead lease = leading cache key lease restore compute
       look unreadable pause = do
         early <- earliness (keepingEarly cacheKeeping)
         tryRun cacheClient (looking cacheKeeping key token (unreadable, early)) `onException` giveBack >>= \case
           Left failure -> do
             when (errorDelivery failure == MaybeExecuted) giveBack
             if keepingWithoutServer cacheKeeping then restore compute else throwIO failure
-          Right (Here bytes) -> maybe (look bytes pause) pure (unpack cacheKeeping bytes)
-          Right (HereAndYours bytes lease) -> case unpack cacheKeeping bytes of
-            Nothing -> lead lease
-            Just value -> lead lease `catch` \failure -> if isAsynchronous failure then throwIO failure else pure value
+          Right (Here bytes) -> decoded bytes >>= maybe (look bytes pause) pure
+          Right (HereAndYours bytes lease) ->
+            (decoded bytes `onException` giveBack) >>= \case
+              Nothing -> lead lease
+              Just value -> lead lease `catch` \failure -> if isAsynchronous failure then throwIO failure else pure value
           Right (Yours lease) -> lead lease
           Right (Others lease left)
             | cacheToken `ByteString.isPrefixOf` lease ->
@@ -203,17 +205,20 @@ joining Cache {cacheFlights} lease left = do
   maybe (pure Nothing) (waitFor (max (milliseconds 1) left) . readTMVar) found
 
 -- | Computes the value, hands it to the callers that wait, and stores it. Runs masked, except for
--- the computation.
-leading :: Cache a -> ByteString -> ByteString -> IO (Maybe a) -> IO (Maybe a)
-leading Cache {cacheClient, cacheKeeping, cacheFlights} key lease compute = do
+-- the computation and the encoding: a lazy value does its work only there.
+leading :: Cache a -> ByteString -> ByteString -> (forall b. IO b -> IO b) -> IO (Maybe a) -> IO (Maybe a)
+leading Cache {cacheClient, cacheKeeping, cacheFlights} key lease restore compute = do
   landing <- newEmptyTMVarIO
   atomically (modifyTVar' cacheFlights (Map.insert lease landing))
   let land how = atomically (putTMVar landing how)
       gone = atomically (modifyTVar' cacheFlights (Map.delete lease))
       giveBack = void (submit cacheClient (givingBack cacheKeeping key lease))
+      store value cost kept = do
+        bytes <- restore (evaluate (pack cacheKeeping value))
+        tryRun cacheClient (storing cacheKeeping key lease bytes (kept, cost))
   flip finally gone $ do
     began <- instantNow
-    try (compute >>= evaluate) >>= \case
+    try (restore (compute >>= evaluate)) >>= \case
       Left failure -> do
         land (if isAsynchronous failure then Vanished else Crashed failure)
         giveBack
@@ -224,9 +229,7 @@ leading Cache {cacheClient, cacheKeeping, cacheFlights} key lease compute = do
         time <- timeOf cacheKeeping value
         -- If it is unknown whether the value was stored, either is right. If it was not stored,
         -- others need not wait for the end of the lease.
-        stored <-
-          traverse (\kept -> tryRun cacheClient (storing cacheKeeping key lease (pack cacheKeeping value) (kept, cost))) time
-            `onException` giveBack
+        stored <- traverse (store value cost) time `onException` giveBack
         unless (any isRight stored) giveBack
         pure value
 

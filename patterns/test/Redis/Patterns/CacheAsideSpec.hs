@@ -3,7 +3,7 @@ module Redis.Patterns.CacheAsideSpec (spec) where
 import Control.Concurrent (yield)
 import Control.Concurrent.Async
 import Control.Concurrent.STM
-import Control.Exception (ErrorCall (..), evaluate, throwIO, try)
+import Control.Exception (ErrorCall (..), evaluate, getMaskingState, throwIO, try)
 import Control.Monad (forM_, replicateM, unless, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
@@ -19,6 +19,7 @@ import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Scripted (awaitMet, heardBy, inOrder, onAny, replies, scriptedPort, withScripted)
 import Redis.TestKit.Server (freeze, kill9, serverAddress, thaw)
 import Redis.TestKit.Wait
+import System.IO.Unsafe (unsafePerformIO)
 import Test.Hspec
 
 spec :: Spec
@@ -142,6 +143,19 @@ spec = do
         cache <- newCache client plain
         (cached cache "k" (pure (error "broken")) >>= evaluate) `shouldThrow` errorCall "broken"
         within 5 (cached cache "k" (pure (Just "whole"))) `shouldReturn` Just "whole"
+
+    it "can be interrupted while its result is worked out, encoded or decoded" $
+      withRedisAndClient $ \_ client -> do
+        let stateNow = Char8.pack . show <$> getMaskingState
+            encoding = (keeping "encoded" Codec {encodeWith = const (unsafePerformIO stateNow), decodeWith = Just}) {keepingEarly = 0}
+        cache <- newCache client plain
+        cached cache "k" (pure (unsafePerformIO (Just <$> stateNow))) `shouldReturn` Just "Unmasked"
+        encoded <- newCache client encoding
+        void (cached encoded "k" (pure (Just "value")))
+        cached encoded "k" (pure Nothing) `shouldReturn` Just "Unmasked"
+        forM_ [0, 1e9] $ \early -> do
+          decoded <- newCache client (keeping "encoded" plainBytes {decodeWith = const (unsafePerformIO (Just <$> stateNow))}) {keepingEarly = early}
+          cached decoded "k" (throwIO (ErrorCall "broken")) `shouldReturn` Just "Unmasked"
 
     it "that is interrupted leaves it to those who wait" $
       withRedisAndClient $ \_ client -> do
