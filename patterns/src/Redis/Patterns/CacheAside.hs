@@ -13,7 +13,7 @@
 -- not stored. So first write to the source of the value, then call 'invalidate'.
 --
 -- __One computes.__ Of the callers that miss together, one computes the value and the others wait
--- for it: within one process, and for up to 'keepingWait' also across processes.
+-- for it: within one process until it ends, and for up to 'keepingWait' also across processes.
 --
 -- __Early.__ Shortly before a value expires, one caller computes it anew while the others still get
 -- the old one (at random, and the sooner the longer the computation took). Values that are stored
@@ -180,7 +180,7 @@ cached cache@Cache {cacheClient, cacheKeeping, cacheToken, cacheCalls} key compu
           Right (Yours lease) -> lead lease
           Right (Others lease left)
             | cacheToken `ByteString.isPrefixOf` lease ->
-              joining cache lease left >>= \case
+              joining cache lease >>= \case
                 Just (Landed value) -> pure value
                 Just (Crashed failure) -> throwIO failure
                 Just Vanished -> look unreadable pause
@@ -197,12 +197,12 @@ cached cache@Cache {cacheClient, cacheKeeping, cacheToken, cacheCalls} key compu
             look unreadable (min (milliseconds 50) (pause <> pause))
   look "" (milliseconds 2)
 
--- | Waits for a computation of this process. It may not be registered yet, or no longer; then the
+-- | Waits for a computation of this process, also beyond its lease: who waited no longer would compute, too, and
+-- all of them at once when the source is slow. It may not be registered yet, or no longer; then the
 -- server is asked again soon.
-joining :: Cache a -> ByteString -> Duration -> IO (Maybe (Landing a))
-joining Cache {cacheFlights} lease left = do
-  found <- waitFor (milliseconds 5) (readTVar cacheFlights >>= maybe retry pure . Map.lookup lease)
-  maybe (pure Nothing) (waitFor (max (milliseconds 1) left) . readTMVar) found
+joining :: Cache a -> ByteString -> IO (Maybe (Landing a))
+joining Cache {cacheFlights} lease =
+  waitFor (milliseconds 5) (readTVar cacheFlights >>= maybe retry pure . Map.lookup lease) >>= traverse (atomically . readTMVar)
 
 -- | Computes the value, hands it to the callers that wait, and stores it. Runs masked, except for
 -- the computation and the encoding: a lazy value does its work only there.

@@ -157,6 +157,20 @@ spec = do
           decoded <- newCache client (keeping "encoded" plainBytes {decodeWith = const (unsafePerformIO (Just <$> stateNow))}) {keepingEarly = early}
           cached decoded "k" (throwIO (ErrorCall "broken")) `shouldReturn` Just "Unmasked"
 
+    it "that takes longer than its lease is waited for by who began to wait in its process" $
+      withRedisAndClient $ \_ client -> do
+        cache <- newCache client plain {keepingLease = seconds 1, keepingWait = seconds 1}
+        (entered, release, compute) <- gated (pure (Just "first"))
+        (computed, another) <- counting (pure (Just "another"))
+        withAsync (cached cache "k" compute) $ \first -> do
+          atomically (takeTMVar entered)
+          withAsync (replicateConcurrently 20 (cached cache "k" another)) $ \others -> do
+            pause 2
+            atomically (putTMVar release ())
+            within 5 (wait others) `shouldReturn` replicate 20 (Just "first")
+            wait first `shouldReturn` Just "first"
+        readIORef computed `shouldReturn` 0
+
     it "that is interrupted leaves it to those who wait" $
       withRedisAndClient $ \_ client -> do
         cache <- newCache client plain
