@@ -344,7 +344,7 @@ loadScript =
     "if redis.call('HEXISTS', KEYS[1], 'm') == 1 then return false end\n"
       <> use "{}"
       <> "return redis.call('HGETALL', KEYS[1])"
-closeScript = script ("if redis.call('EXISTS', KEYS[1]) == 0 then return {} end\n" <> over <> "return redis.call('HGETALL', KEYS[1])")
+closeScript = script (over <> "return redis.call('HGETALL', KEYS[1])")
 endScript = script ("redis.call('DEL', KEYS[1])\n" <> over <> "return 1")
 putScript =
   script $

@@ -95,6 +95,16 @@ spec = do
       both (jarOf late) client `shouldReturn` (Just "7", Nothing)
       both (jarOf cookies) client `shouldReturn` (Nothing, Nothing)
 
+  it "is rotated though its time is over meanwhile, and a request with the id from before begins no other" $
+    withRedisAndClient $ \_ client -> do
+      (_, cookies) <- visit client sessions [] (\session -> sessionPut session "cart" "7")
+      (_, login) <- visit client sessions (jarOf cookies) $ \session -> do
+        _ <- sessionGet session "cart"
+        _ <- run client (Redis.del (pure ("session:" <> idOf cookies)))
+        sessionRotate session *> sessionPut session "user" "ada"
+      visit client sessions (jarOf cookies) (\session -> sessionPut session "user" "eve") `shouldReturn` (False, [])
+      both (jarOf login) client `shouldReturn` (Nothing, Just "ada")
+
   it "ends, and a late write does not bring it back" $
     withRedisAndClient $ \_ client -> do
       (_, cookies) <- visit client sessions [] (\session -> sessionPut session "user" "ada")
