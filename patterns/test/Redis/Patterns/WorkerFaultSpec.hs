@@ -2,7 +2,7 @@ module Redis.Patterns.WorkerFaultSpec (spec) where
 
 import Control.Concurrent.Async (async, wait, withAsync)
 import Control.Concurrent.STM
-import Control.Exception (onException, try)
+import Control.Exception (SomeException, catch, onException, try)
 import Control.Monad (forM, forM_, forever)
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (sort)
@@ -11,7 +11,7 @@ import Redis
 import Redis.Commands qualified as Redis
 import Redis.Patterns.Jobs
 import Redis.Patterns.Work
-import Redis.Patterns.Worker (Entry (entryDeliveries))
+import Redis.Patterns.Worker (Entry (entryDeliveries), runWorker)
 import Redis.TestKit.Address (Address (TcpAddress))
 import Redis.TestKit.Command (CommandCalls (callsRun))
 import Redis.TestKit.Process qualified as Process
@@ -109,6 +109,22 @@ spec = do
               addNumbered client "numbers" [1]
               atomically (takeTMVar returned)
             readTVarIO interrupted `shouldReturn` 0
+            pendingCount client "numbers" "counters" `shouldReturn` 1
+    it "stops though a handler returns when it is interrupted, and the server is away" $ \server ->
+      Proxy.withProxy (TcpAddress "127.0.0.1" (serverPort server)) $ \proxy ->
+        withClient (setCommandTimeout (Just (seconds 1)) (standaloneConfig "127.0.0.1" (fromIntegral (Proxy.proxyPort proxy)))) $ \faulty ->
+          connected (serverPort server) $ \client -> do
+            addNumbered client "numbers" [1]
+            begun <- newEmptyTMVarIO
+            let handler _ =
+                  (atomically (putTMVar begun ()) >> atomically retry) `catch` \(_ :: SomeException) ->
+                    Proxy.freeze proxy Proxy.ToServer
+                settings = countingWorker {workerGrace = mempty, workerUntil = readTMVar begun}
+            working <- async (runWorker faulty settings handler)
+            ended <- upTo 20 (wait working)
+            Proxy.thaw proxy Proxy.ToServer
+            wait working
+            ended `shouldBe` Just ()
             pendingCount client "numbers" "counters" `shouldReturn` 1
     it "hands back uncounted though the connection is cut meanwhile" $ \server ->
       Proxy.withProxy (TcpAddress "127.0.0.1" (serverPort server)) $ \proxy ->

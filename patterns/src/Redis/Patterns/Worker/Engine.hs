@@ -296,7 +296,12 @@ handleEntry engine key entry =
     place = enginePlace engine
     letGo = atomically (modifyTVar' (engineHeld engine) (Map.delete key))
     -- After an error that would come again the entry stays pending, and the hand is free.
-    settle = void . try @Error . untilAnswered (tell engine)
+    settle action = void . try @Error . untilAnswered (tell engine) $ action `catch` unlessLeaving
+    -- A handler may have kept the exception that interrupts it to itself, and returned. That comes only once, and
+    -- a worker that leaves does not wait for a server that is away.
+    unlessLeaving failed = do
+      leaving <- readTVarIO (engineLeaving engine)
+      if leaving then throwIO AsyncCancelled else throwIO (failed :: Error)
 
 -- | Repeats the action, with longer and longer pauses, until the server has answered. Throws errors
 -- that would come again.
