@@ -156,6 +156,14 @@ spec = around (\test -> withServer serverDefaults (\server -> connected (serverP
     _ <- run client (Redis.xreadgroup (Redis.Consumer "workers" "deaf") (normal :| []))
     working client quick (pure . Char8.pack . show . runningAttempt) $ finally' client job JobDone
     fmap jobInfoResult <$> jobInfo client mails job `shouldReturn` Just (Just "1")
+  it "does not count such a delivery after a worker has died with the job, either" $ \(_, client) -> do
+    job <- new client jobDefaults {jobMaxAttempts = 2} ""
+    begun <- newEmptyMVar
+    working client quick {workerGrace = mempty} (\_ -> putMVar begun () >> atomically retry) $ takeMVar begun >> left client
+    entries client >>= mapM_ (run client . Redis.xclaim normal (Redis.Consumer "workers" "deaf") mempty) . NonEmpty.nonEmpty
+    left client
+    working client quick (pure . Char8.pack . show . runningAttempt) $ finally' client job JobDone
+    fmap jobInfoResult <$> jobInfo client mails job `shouldReturn` Just (Just "2")
   it "leaves a job to the worker that has it, when one that was taken for dead fails late" $ \(_, client) -> do
     job <- new client jobDefaults {jobMaxAttempts = 2} ""
     late <- newEmptyMVar

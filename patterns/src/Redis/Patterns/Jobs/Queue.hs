@@ -289,13 +289,14 @@ settling text =
 
 -- | Arguments: @… deliveries@. Returns the payload, the number of this try and the number of all
 -- tries; or nothing, if the job should not run; or only the reason, if it has failed for good by that.
--- A job that was cancelled while another worker had it ends here. Deliveries before a worker first began the
--- job (a reply that was lost, say) are no tries.
+-- A job that was cancelled while another worker had it ends here. A delivery that no worker began (its reply
+-- was lost, say) is no try. One that has the number of the last begun one is no other: this was sent twice, or the
+-- entry was handed back.
 beginScript :: Script
 beginScript =
   settling
     "if overtaken(ARGV[5]) then return false end\n\
-    \local at = redis.call('HMGET', job, 'state', 'entry', 'attempts', 'tries', 'payload', 'cancel', 'unbegun')\n\
+    \local at = redis.call('HMGET', job, 'state', 'entry', 'attempts', 'tries', 'payload', 'cancel', 'try', 'turn')\n\
     \if (at[1] ~= 'waiting' and at[1] ~= 'running') or at[2] ~= entry then\n\
     \  settle()\n\
     \  return false\n\
@@ -304,8 +305,7 @@ beginScript =
     \  if settle() then cancelled() end\n\
     \  return false\n\
     \end\n\
-    \local unbegun = tonumber(at[1] == 'waiting' and ARGV[5] - 1 or at[7])\n\
-    \local attempt = tonumber(at[3]) + tonumber(ARGV[5]) - unbegun\n\
+    \local attempt = at[1] == 'waiting' and at[3] + 1 or at[8] == ARGV[5] and tonumber(at[7]) or at[7] + 1\n\
     \if attempt > tonumber(at[4]) then\n\
     \  intact(ARGV[3])\n\
     \  if not settle() then return false end\n\
@@ -313,7 +313,7 @@ beginScript =
     \  fail(id, why)\n\
     \  return {why}\n\
     \end\n\
-    \redis.call('HSET', job, 'state', 'running', 'started', now, 'unbegun', unbegun)\n\
+    \redis.call('HSET', job, 'state', 'running', 'started', now, 'try', attempt, 'turn', ARGV[5])\n\
     \return {at[5], attempt, tonumber(at[4])}"
 
 -- | Arguments: @… result@. Returns whether this call settled the entry. What is only counted may fail: the
