@@ -51,6 +51,13 @@ spec = around (\test -> withServer serverDefaults (\server -> connected (serverP
     late `shouldSatisfy` all (>= 0)
     -- 'workerLook', and a hundred milliseconds for a busy machine's scheduling, several times over.
     late `shouldSatisfy` all (< 1)
+  it "has a delayed job due no fraction of a millisecond early" $ \(_, client) -> do
+    early <- replicateM 20 $ do
+      before' <- serverTime client
+      job <- new client jobDefaults {jobDue = DueIn (seconds 60)} ""
+      due <- (>>= jobInfoDue) <$> jobInfo client mails job
+      pure (due < Just (addUTCTime 60 before'))
+    early `shouldBe` replicate 20 False
   it "runs a job at a time" $ \(_, client) -> do
     due <- addUTCTime 0.3 <$> serverTime client
     job <- new client jobDefaults {jobDue = DueAt due} ""

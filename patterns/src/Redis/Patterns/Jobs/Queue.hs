@@ -200,7 +200,8 @@ withPrelude text =
 
 -- | Keys: the job's and, if there is one, the unique key. Arguments:
 -- @id due|delay time priority tries keep keepfailed uniquetime payload call@. Returns the id, and
--- whether this call created the job: one that is sent twice finds its own name at the job.
+-- whether this call created the job: one that is sent twice finds its own name at the job. A millisecond has
+-- begun already, so a delay ends in the one after its last.
 enqueueScript :: Script
 enqueueScript =
   withPrelude
@@ -216,7 +217,7 @@ enqueueScript =
     \redis.call('HSET', job, 'payload', ARGV[9], 'priority', ARGV[4], 'tries', ARGV[5], 'keep', ARGV[6],\n\
     \  'keepfailed', ARGV[7], 'created', now, 'attempts', 0, 'call', ARGV[10])\n\
     \local due = tonumber(ARGV[3])\n\
-    \if ARGV[2] == 'delay' then due = now + due end\n\
+    \if ARGV[2] == 'delay' and due > 0 then due = now + 1 + due end\n\
     \if due > now then delay(id, due) else ready(id, ARGV[4]) end\n\
     \return {id, 1}"
 
