@@ -76,7 +76,8 @@ permitsTaken which = evalScriptRo countScript [keyOf which] [] `decodedBy` Decod
 keyOf :: Semaphore -> ByteString
 keyOf Semaphore {semaphoreName} = "semaphore:" <> semaphoreName
 
--- The key is a sorted set: the holders' tokens, each with the end of its lease in milliseconds.
+-- The key is a sorted set: the holders' tokens, each with the end of its lease in milliseconds. The present one has
+-- begun already, so a lease ends in the one after its last.
 clock :: ByteString
 clock = "local time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\n"
 
@@ -96,7 +97,7 @@ takeScript :: Script
 takeScript =
   script $
     clock
-      <> "local last = string.format('%.0f', now + ARGV[2])\n\
+      <> "local last = string.format('%.0f', now + 1 + ARGV[2])\n\
          \redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now))\n\
          \if not redis.call('ZSCORE', KEYS[1], ARGV[1]) and redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[3]) then\n\
          \  local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]\n\
@@ -116,7 +117,7 @@ renewScript =
     clock
       <> "local last = redis.call('ZSCORE', KEYS[1], ARGV[1])\n\
          \if not last or tonumber(last) <= now then return 0 end\n\
-         \redis.call('ZADD', KEYS[1], string.format('%.0f', now + ARGV[2]), ARGV[1])\n\
+         \redis.call('ZADD', KEYS[1], string.format('%.0f', now + 1 + ARGV[2]), ARGV[1])\n\
          \local latest = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2]\n\
          \redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', tonumber(latest)))\n\
          \return 1"

@@ -5,7 +5,9 @@ import Control.Concurrent.STM
 import Control.Exception (bracket_, try)
 import Control.Monad (forM, forM_, replicateM, void)
 import Data.Maybe (catMaybes)
+import Data.Time.Clock.POSIX (POSIXTime, utcTimeToPOSIXSeconds)
 import Redis
+import Redis.Commands qualified as Redis
 import Redis.Patterns.Semaphore
 import Redis.Patterns.Surroundings
 import Redis.TestKit.Proxy qualified as Proxy
@@ -53,6 +55,15 @@ spec = do
         (,) taken <$> isHeld held
       kept `shouldBe` Just (Nothing, True)
 
+  it "a permit lasts no fraction of a millisecond less than its lease" $
+    withRedisAndClient $ \_ client -> do
+      lasting <- replicateM 20 $ do
+        began <- inMicros . utcTimeToPOSIXSeconds <$> run client Redis.time
+        withPermit client (semaphore "short" 1) {semaphoreLease = seconds 60} $ \_ -> do
+          ends <- run client (Redis.zrangeWithscores "semaphore:short" 0 (-1))
+          pure [inMicros (realToFrac end / 1000) >= began + 60000000 | (_, end) <- ends]
+      lasting `shouldBe` replicate 20 (Just [True])
+
   it "a permit ends for its holder before the next one has it, when the server was frozen" $
     withRedisAndClient $ \server client -> do
       handed <- withPermit client brief $ \held -> do
@@ -84,6 +95,7 @@ spec = do
       thaw server
       eventuallyReturns 10 0 (run client (permitsTaken (semaphore "doubt" 1)))
   where
+    inMicros = round . (* 1000000) :: POSIXTime -> Integer
     brief = (semaphore "brief" 1) {semaphoreLease = milliseconds 400}
 
 patient :: Semaphore
