@@ -56,7 +56,8 @@ import Redis.Patterns.Worker.Settings
 -- once, and the delivery does not count.
 --
 -- An exception thrown to the calling thread stops the worker without grace. Throws an 'Redis.Error'
--- that would come again: the client is closed, a key is no stream, the user lacks the permission.
+-- that would come again when it reads: the client is closed, a key is no stream, the user may not read.
+-- An entry that cannot be settled (the user may not run XACK) comes again; that is only reported ('WorkerTrouble').
 runWorker :: Client -> Worker -> (Entry -> IO ()) -> IO ()
 runWorker client settings handle =
   runEngine client settings Handling {handlingRun = \_ entry -> Acknowledged <$ handle entry}
