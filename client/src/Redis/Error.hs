@@ -45,7 +45,7 @@ import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe)
+import Data.Maybe (fromMaybe, isJust)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
 import Data.Text.Encoding.Error qualified as Text
@@ -106,9 +106,10 @@ data ServerError = ServerError
 serverErrorFromText :: ByteString -> ServerError
 serverErrorFromText text = ServerError {serverErrorCode, serverErrorMessage, serverErrorDelivery, serverErrorCommand = ""}
   where
-    (serverErrorCode, rest) = Char8.break (== ' ') (fromMaybe (inScript text) (ByteString.stripPrefix "EXECABORT Transaction discarded because of: " text))
+    discarded = ByteString.stripPrefix "EXECABORT Transaction discarded because of: " text
+    (serverErrorCode, rest) = Char8.break (== ' ') (fromMaybe (inScript text) discarded)
     serverErrorMessage = Char8.drop 1 rest
-    serverErrorDelivery = if refusesBeforeRun serverErrorCode serverErrorMessage then RefusedBeforeRun else MaybeExecuted
+    serverErrorDelivery = if isJust discarded || refusesBeforeRun serverErrorCode serverErrorMessage then RefusedBeforeRun else MaybeExecuted
 
 -- | The text of an error inside a script, in the words of servers since 7.0; any other text as it is.
 -- Older servers put the script and its line before the error:

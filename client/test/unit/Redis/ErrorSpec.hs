@@ -18,6 +18,10 @@ spec = describe "Redis.Error, said to people" $ do
       `shouldBe` ("READONLY", "You can't write against a read only replica.   script: f_12ab, on @user_script:1.", MaybeExecuted)
     said "ERR Error running script (call to f_12ab): @user_script:2: NOGROUP No such key 's'"
       `shouldBe` said "NOGROUP No such key 's' script: f_12ab, on @user_script:2."
+  it "says of a discarded transaction that it did not run, whatever the reason" $ do
+    let said why = let failed = serverErrorFromText ("EXECABORT Transaction discarded because of" <> why) in (serverErrorCode failed, serverErrorDelivery failed)
+    map said [" previous errors.", ": READONLY You can't write against a read only replica.", ": ERR wrong number of arguments for 'exec' command"]
+      `shouldBe` [("EXECABORT", RefusedBeforeRun), ("READONLY", RefusedBeforeRun), ("ERR", RefusedBeforeRun)]
   it "leaves what Lua itself says inside a script as it is" $
     [ text
       | text <-
