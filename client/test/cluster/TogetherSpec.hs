@@ -111,6 +111,20 @@ spec = describe "many commands together" $ do
             RoutingError (RoutingFailure _ MaybeExecuted (PartsFailed (FailedParts _ _ first))) -> errorDelivery first `shouldBe` NotSent
             other -> expectationFailure (show other)
 
+  it "to several nodes end with the client, as those to a slot do" $
+    limited . settled . withFakeNode $ \a -> do
+      setView a (shardsView [shard [(1, 16383)] a])
+      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+        _ <- run client (Redis.get served)
+        first <- async (tryRun client (Redis.get lacking))
+        second <- async (tryRun client Redis.dbsize)
+        threadDelay 100000
+        closeClient client
+        wait first `shouldReturn` Left ClientClosed
+        wait second `shouldReturn` Left ClientClosed
+        tryRun client Redis.dbsize `shouldReturn` Left ClientClosed
+        tryRun client (onNode (fakeEndpoint a) Redis.ping) `shouldReturn` Left ClientClosed
+
   it "hold up nobody who comes after them once they have ended" $
     answeringWhen 1 $ \answering client -> do
       ended <- submit client (timeLimit (seconds 0.2) (Redis.get lacking)) >>= tryAwaitReply

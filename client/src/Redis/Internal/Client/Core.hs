@@ -4,6 +4,7 @@ module Redis.Internal.Client.Core
     Client (..),
     Learnt (..),
     keepOpen,
+    unlessClosed,
     pauseFor,
     longestArgument,
     deadlineFor,
@@ -15,6 +16,7 @@ import Control.Monad.Primitive (touch)
 import Data.ByteString (ByteString)
 import Data.IORef
 import Data.Map.Strict (Map)
+import Redis.Error (Error (ClientClosed))
 import Redis.Internal.Client.Cache (CacheStore)
 import Redis.Internal.Client.Deadline
 import Redis.Internal.Client.EventDispatcher
@@ -63,6 +65,10 @@ newtype Client = Client Core
 keepOpen :: Core -> IO ()
 keepOpen = touch
 {-# INLINE keepOpen #-}
+
+-- | The error of a command of which nothing was sent, or that the client is closed.
+unlessClosed :: Core -> Error -> IO Error
+unlessClosed core failed = (\closed -> if closed then ClientClosed else failed) <$> readTVarIO (coreClosed core)
 
 -- | Blocks for so many seconds before another attempt. Ends at once, with 'False', when the client
 -- is closed.

@@ -404,7 +404,7 @@ runOwn core began given = do
 -- may wait on the server.
 startAfter :: Core -> Nanos -> Command a -> (Nanos -> IO (Either Error b)) -> (b -> IO (Pending c)) -> IO (Pending c)
 startAfter core began given awaited onwards =
-  awaited (deadlineAt (ownDeadline (coreTimeLimit core) (commandFacts given) began)) >>= either (pure . settled . Left) onwards
+  awaited (deadlineAt (ownDeadline (coreTimeLimit core) (commandFacts given) began)) >>= either (fmap (settled . Left) . unlessClosed core) onwards
 
 -- | A command with the facts and the route that the server gives for it. The last argument is its
 -- keys, if they are known. Blocks until the server has answered.

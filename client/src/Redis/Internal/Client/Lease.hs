@@ -16,7 +16,6 @@ module Redis.Internal.Client.Lease
   )
 where
 
-import Control.Concurrent.STM (readTVarIO)
 import Control.Exception (mask_, onException)
 import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
@@ -86,7 +85,7 @@ lease core place action =
   where
     leaseUntil deadline =
       located (deadlineAt deadline) >>= \case
-        Left failed -> Left <$> unlessClosed failed
+        Left failed -> Left <$> unlessClosed core failed
         Right found -> do
           let learn = learnFrom core found
           lent <- withLease (nodeDedicated (destinationNode found)) deadline $ \mux -> do
@@ -94,7 +93,7 @@ lease core place action =
             result <- action (Dedicated mux core (nodeEndpoint (destinationNode found)) learn loan)
             (,) result . conditionOf <$> readIORef loan
           either (learn Nothing writeFacts) (\_ -> pure ()) lent
-          either (fmap Left . unlessClosed) (pure . Right) lent
+          either (fmap Left . unlessClosed core) (pure . Right) lent
 
     config = coreConfig core
     cluster = coreCluster core
@@ -107,9 +106,6 @@ lease core place action =
         hasNode cluster deadline endpoint >>= \case
           Right True -> destinationEventually cluster deadline writeFacts (TargetNode endpoint)
           refused -> pure (refused >> Left (RefusedError (NoSuchNode endpoint)))
-
-    -- Nothing was lent, so nothing was sent.
-    unlessClosed failed = (\closed -> if closed then ClientClosed else failed) <$> readTVarIO (coreClosed core)
 
     conditionOf Loan {loanSession, loanOutstanding, loanAbandoned}
       | isAsLeft asLeft loanSession && loanOutstanding == 0 && not loanAbandoned = Clean
