@@ -60,7 +60,8 @@ spec = describe "a script that is named by its digest" $ do
         withClient (clusterOf [fakeEndpoint a]) $ \client -> do
           failed <- tryRun client one >>= expectError
           onLent <- withDedicated client (AtKey key) (`tryRunOn` one) >>= expectError
-          map errorDelivery [failed, onLent] `shouldBe` [MaybeExecuted, MaybeExecuted]
+          submitted <- withDedicated client (AtKey key) (\own -> submitOn own one >>= tryAwaitReply) >>= expectError
+          map errorDelivery [failed, onLent, submitted] `shouldBe` [MaybeExecuted, MaybeExecuted, MaybeExecuted]
           -- The slot that it named is where it was.
           run client (Redis.get "elsewhere") `shouldReturn` Just (Char8.pack (show (fakePort a)))
           mapM (countHeard b) [["EVALSHA"], ["EVAL"], ["GET"], ["ASKING"]] `shouldReturn` [0, 0, 0, 0]

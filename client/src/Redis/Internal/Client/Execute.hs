@@ -24,6 +24,8 @@ module Redis.Internal.Client.Execute
     heldOpen,
     settled,
     onConnection,
+    outcomeOf,
+    replyTo,
     traced,
     learned,
   )
@@ -63,6 +65,7 @@ import Redis.Internal.Protocol.Encode (requestExceeds, requestIsOne, requestSize
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Cluster (isClustered)
 import Redis.Internal.Routing.Nodes
+import Redis.Internal.Routing.RetryPolicy (inOwnWords)
 import Redis.Internal.Routing.Router
 import Redis.Internal.Routing.Target
 import Redis.Value
@@ -308,10 +311,17 @@ firstDeadline core given destination began = case destinationRole destination of
     {-# NOINLINE away #-}
 {-# INLINE firstDeadline #-}
 
+-- | The result of a command that is not sent again.
 outcomeOf :: Command a -> Outcome -> Either Error a
-outcomeOf given = \case
-  Reply value -> decodedFrom given (fromReply (factInfo (commandFacts given)) (commandRequest given) value)
-  Failure failed -> Left (naming given failed)
+outcomeOf given = decodedFrom given . replyTo given
+
+-- | The reply to a command that is not sent again, or the error.
+replyTo :: Command a -> Outcome -> Either Error Value
+replyTo given = \case
+  Reply value -> first (inOwnWords (slotOf (targetOf given)) info) (fromReply info (commandRequest given) value)
+  Failure failed -> Left failed
+  where
+    info = factInfo (commandFacts given)
 
 -- | Runs an action on a thread of its own, for the thread whose command it is. Its result can be awaited.
 inBackground :: Core -> (Core -> IO (Either Error a)) -> IO (Pending a)

@@ -17,15 +17,14 @@ module Redis.Internal.Client.Lease
 where
 
 import Control.Exception (mask_, onException)
-import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
-import Data.Foldable (for_, toList)
+import Data.Foldable (toList)
 import Data.IORef
 import Data.List.NonEmpty (NonEmpty ((:|)), nonEmpty)
 import Data.Maybe (fromMaybe)
 import Redis.Error
 import Redis.Internal.Client.Core
-import Redis.Internal.Client.Execute (Pending, onConnection, settled, startTraced, toItsEnd)
+import Redis.Internal.Client.Execute (Pending, onConnection, outcomeOf, replyTo, settled, startTraced, toItsEnd)
 import Redis.Internal.Client.RetryEngine (policyFor)
 import Redis.Internal.Client.Trace
 import Redis.Internal.Command
@@ -163,14 +162,18 @@ runUntracedOn dedicated given entered
       (submitOnLoan dedicated (mayWrite given) given >>= \slot -> entered *> waitSlotResult slot)
         -- The user may catch the exception and go on using the connection.
         `onException` change dedicated (\loan -> loan {loanAbandoned = True})
-    case answered of
-      Reply value -> pure (first (naming given . wordsOf given) (fromReply (factInfo (commandFacts given)) (commandRequest given) value) >>= decoded given)
+    outcomeOf given answered <$ case answered of
       -- A timeout shows nothing about the node.
-      Failure late@(TimeoutError _) -> pure (Left (naming given late))
-      Failure failure -> Left (naming given failure) <$ dedicatedLearn dedicated (slotOf (targetOf given)) (commandFacts given) failure
+      Failure failure | not (isTimeout failure) -> learnOn dedicated given failure
+      _ -> pure ()
+  where
+    isTimeout = \case
+      TimeoutError _ -> True
+      _ -> False
 
-wordsOf :: Command a -> Error -> Error
-wordsOf given = inOwnWords (slotOf (targetOf given)) (factInfo (commandFacts given))
+-- | Tells the router what the error of a command shows.
+learnOn :: Dedicated s -> Command a -> Error -> IO ()
+learnOn dedicated given = dedicatedLearn dedicated (slotOf (targetOf given)) (commandFacts given)
 
 -- | Submits a command to a dedicated connection, without waiting for its reply.
 startOn :: Dedicated s -> Command a -> IO (Pending a)
@@ -231,10 +234,13 @@ submitOnLoan dedicated writes given = mask_ $ do
     writing = fromEnum writes
     effect = effectOf (commandArguments given)
     -- Here and not where somebody awaits the reply: the replies within a transaction are awaited by nobody.
-    counted outcome = case outcome of
-      Reply value -> for_ (either Just (const Nothing) (fromReply (factInfo (commandFacts given)) whole value)) $ \reported ->
-        let failure = wordsOf given reported in failed failure *> dedicatedLearn dedicated (slotOf (targetOf given)) (commandFacts given) failure
-      Failure failure -> failed failure
+    counted outcome = case replyTo given outcome of
+      Left failure -> do
+        failed failure
+        case outcome of
+          Reply _ -> learnOn dedicated given failure
+          Failure _ -> pure ()
+      Right _ -> pure ()
     failed = countFailure (coreCluster (dedicatedCore dedicated)) (Just (dedicatedNode dedicated))
     answered outcome loan = case outcome of
       Reply value ->
