@@ -9,6 +9,7 @@ import FakeNode
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.TestKit.Command (Reply (..))
+import Redis.TestKit.Wait (eventually)
 import Support
 import Test.Hspec
 
@@ -54,3 +55,14 @@ spec = describe "a lent connection" $ do
           -- All commands use one connection.
           told <- heardOn b
           length (nub [number | (number, "INCR" : _) <- told]) `shouldBe` 1
+
+  it "that is lost has the client look for its node's successor, whether or not a command was awaited at once" $
+    forM_ [False, True] $ \atOnce ->
+      limited . settled . withFakeNode $ \a -> do
+        script' <- hangingUp 1 "INCR" quiet
+        setScript a script'
+        withClient (setRefreshInterval (seconds 60) (clusterOf [fakeEndpoint a])) $ \client -> do
+          _ <- run client (Redis.get "key")
+          asked <- countHeard a ["CLUSTER", "SHARDS"]
+          _ <- withDedicated client (AtKey "key") (\own -> if atOnce then tryRunOn own (Redis.incr "key") else submitOn own (Redis.incr "key") >>= tryAwaitReply) >>= expectError
+          eventually 3 "it has asked for the map" $ (> asked) <$> countHeard a ["CLUSTER", "SHARDS"]

@@ -18,7 +18,7 @@ where
 
 import Control.Exception (mask_, onException)
 import Data.ByteString (ByteString)
-import Data.Foldable (toList)
+import Data.Foldable (for_, toList)
 import Data.IORef
 import Data.List.NonEmpty (NonEmpty ((:|)), nonEmpty)
 import Data.Maybe (fromMaybe)
@@ -157,23 +157,11 @@ enteredOn dedicated trace = sentTo trace (dedicatedNode dedicated) *> enteredQue
 runUntracedOn :: Dedicated s -> Command a -> IO () -> IO (Either Error a)
 runUntracedOn dedicated given entered
   | Just refusal <- refusedOn dedicated given = pure (Left (RefusedError refusal))
-  | otherwise = do
-    answered <-
-      (submitOnLoan dedicated (mayWrite given) given >>= \slot -> entered *> waitSlotResult slot)
+  | otherwise =
+    outcomeOf given
+      <$> (submitOnLoan dedicated (mayWrite given) given >>= \slot -> entered *> waitSlotResult slot)
         -- The user may catch the exception and go on using the connection.
         `onException` change dedicated (\loan -> loan {loanAbandoned = True})
-    outcomeOf given answered <$ case answered of
-      -- A timeout shows nothing about the node.
-      Failure failure | not (isTimeout failure) -> learnOn dedicated given failure
-      _ -> pure ()
-  where
-    isTimeout = \case
-      TimeoutError _ -> True
-      _ -> False
-
--- | Tells the router what the error of a command shows.
-learnOn :: Dedicated s -> Command a -> Error -> IO ()
-learnOn dedicated given = dedicatedLearn dedicated (slotOf (targetOf given)) (commandFacts given)
 
 -- | Submits a command to a dedicated connection, without waiting for its reply.
 startOn :: Dedicated s -> Command a -> IO (Pending a)
@@ -234,14 +222,12 @@ submitOnLoan dedicated writes given = mask_ $ do
     writing = fromEnum writes
     effect = effectOf (commandArguments given)
     -- Here and not where somebody awaits the reply: the replies within a transaction are awaited by nobody.
-    counted outcome = case replyTo given outcome of
-      Left failure -> do
-        failed failure
-        case outcome of
-          Reply _ -> learnOn dedicated given failure
-          Failure _ -> pure ()
-      Right _ -> pure ()
-    failed = countFailure (coreCluster (dedicatedCore dedicated)) (Just (dedicatedNode dedicated))
+    counted outcome = for_ (either Just (const Nothing) (replyTo given outcome)) $ \failure -> do
+      countFailure (coreCluster (dedicatedCore dedicated)) (Just (dedicatedNode dedicated)) failure
+      case failure of
+        -- It shows nothing about the node.
+        TimeoutError _ -> pure ()
+        _ -> dedicatedLearn dedicated (slotOf (targetOf given)) (commandFacts given) failure
     answered outcome loan = case outcome of
       Reply value ->
         loan
