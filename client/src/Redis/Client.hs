@@ -286,7 +286,8 @@ submitOn :: Dedicated s -> Command a -> IO (Pending a)
 submitOn = startOn
 
 -- | The nodes of the cluster's slot map, in the order of their endpoints; a single server counts as
--- one primary. Empty while no map is known. Never blocks.
+-- one primary. Never blocks, and returns an empty list while no map is known: run a command first, or
+-- make the client by 'withCheckedClient'.
 --
 -- The hook for connection events reports changes ('NodeAdded', 'NodeRemoved', 'TopologyChanged').
 --
