@@ -8,8 +8,8 @@
 -- >   run client (Redis.set "greeting" "hello")
 -- >   run client (Redis.get "greeting") >>= print
 --
--- This module exports what a program needs to run commands, under names that do not clash with
--- others. The commands themselves are in "Redis.Commands". They have the servers' names, many of
+-- This module exports what a program needs to run commands, under names that seldom clash with
+-- others (@run@ is also a name of Warp, and @Error@ one of hedis). The commands themselves are in "Redis.Commands". They have the servers' names, many of
 -- which clash with names of other modules, so import that module qualified. Import "Redis.Value"
 -- (replies as they are) and "Redis.Command.Build" (commands of your own) qualified, too.
 --
