@@ -282,8 +282,10 @@ def headline(reports: list[Report]) -> str:
     where = ["with 1 caller", "with 16", "with 256", "in batches", "with 256 on five primaries"]
     hedis = [found.ratio for _, key in LINES if (found := standing(reports, key, is_hedis))]
     version = reports[-1].rows["hedis"]["version"]
-    pairs = [" and ".join(f"{standing(reports, key, wanted).ratio:.2f}" for wanted in (is_other, is_native)) + f" {at}" for at, (_, key) in zip(where, LINES)]
-    return f"{min(hedis):.2f} to {max(hedis):.2f} times the rate of hedis {version}. Beside the fastest client that is not in C, and beside hiredis, which is: {', '.join(pairs)}"
+    others, natives = ([f"{standing(reports, key, wanted).ratio:.2f}" for _, key in LINES] for wanted in (is_other, is_native))
+    beside_others = ", ".join(f"{ratio} {at}" for ratio, at in zip(others, where))
+    beside_natives = f"{', '.join(natives[:-1])} and {natives[-1]}"
+    return f"{min(hedis):.2f} to {max(hedis):.2f} times the rate of hedis {version}. Beside the fastest client that is not in C: {beside_others}. Beside hiredis, in C: {beside_natives}"
 
 
 def surroundings(report: Report) -> str:
