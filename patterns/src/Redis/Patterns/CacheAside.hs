@@ -154,7 +154,7 @@ newCache client how = Cache client how <$> newToken 16 <*> newIORef 0 <*> newTVa
 -- | The stored value of a key, or the result of the action; 'Nothing' if there is no value.
 --
 -- A stored value costs one round trip; computing costs one more. Blocks while another caller
--- computes the value. If the action throws, 'cached' throws the same exception, and so do the
+-- computes the value, so the action must not ask for its own key. If the action throws, 'cached' throws the same exception, and so do the
 -- callers in this process that wait for it. An early computation is the exception: if that fails,
 -- the stored value is returned.
 cached :: Cache a -> ByteString -> IO (Maybe a) -> IO (Maybe a)

@@ -19,7 +19,7 @@ import Tool.Options.Bench
 import Tool.Options.Load
 
 step :: Double -> Double -> Int -> Step
-step rate reached p99 = Step {stepRate = rate, stepReached = reached, stepP99 = p99}
+step rate reached p99 = Step {stepRate = rate, stepReached = reached, stepCut = 0, stepP99 = p99}
 
 spec :: Spec
 spec = describe "a sweep" $ do

@@ -252,6 +252,8 @@ data Step = Step
   { stepRate :: Double,
     -- | Commands per second that were answered.
     stepReached :: Double,
+    -- | One command in each window: an edge may cut one off that was answered.
+    stepCut :: Double,
     -- | The 99th percentile of the response time.
     stepP99 :: Nanos
   }
@@ -259,7 +261,7 @@ data Step = Step
 
 -- | Whether the server answered what was sent, in time.
 kept :: Step -> Bool
-kept step = stepReached step >= 0.98 * stepRate step
+kept step = stepReached step + stepCut step >= 0.98 * stepRate step
 
 -- | The knee of a curve of latencies over rates: beyond it commands queue up, and its rate is the load
 -- that a server can take. The last step that keeps its rate and whose 99th percentile is at most
@@ -282,12 +284,10 @@ limitOf steps = case List.sort [stepP99 step | step <- take (slowerHalf steps) s
 slowerHalf :: [Step] -> Int
 slowerHalf steps = (length steps + 1) `div` 2
 
--- | The step of a run in an open loop. A command that an edge of the window cuts off is none that
--- was not answered.
+-- | The step of a run in an open loop.
 stepOf :: Run -> Step
-stepOf run = Step offered (max answered (min offered (answered + cut))) (Histogram.percentile 99 (fold (runResponse run)))
+stepOf run = Step offered (runRate run) cut (Histogram.percentile 99 (fold (runResponse run)))
   where
-    answered = runRate run
     cut = perSecond (fromIntegral (length (runIterations run)), runSeconds run)
     offered = case specLoop (runSpec run) of
       OpenConstant rate -> rate
