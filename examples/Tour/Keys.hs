@@ -2,7 +2,7 @@
 module Tour.Keys (tour) where
 
 import Data.ByteString (ByteString)
-import Data.List (sort)
+import Data.List (nub, sort)
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Duration (minutes)
@@ -28,10 +28,10 @@ tour client = fresh client ("example:{keys}" :| ["example:{keys}:new", "example:
   payload <- run client (Redis.dump "example:{keys}:new")
   mapM_ (run client . Redis.restore "example:{keys}") payload
 
-  -- A walk over all keys, node by node. It takes a while on a large server.
+  -- A walk over all keys, node by node. It takes a while on a large server, and may return a key twice.
   nodes <- clientNodes client
   found <- traverse (\node -> walk (run client . onNode (clientNodeEndpoint node))) nodes
-  print (sort (concat found))
+  print (nub (sort (concat found)))
   run client (Redis.unlink ("example:{keys}" :| ["example:{keys}:new", "example:{keys}:none"])) >>= print
 
 walk :: (Command (Redis.ScanPage ByteString) -> IO (Redis.ScanPage ByteString)) -> IO [ByteString]
