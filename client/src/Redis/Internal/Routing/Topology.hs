@@ -78,7 +78,7 @@ import Data.List.NonEmpty (NonEmpty)
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (listToMaybe, mapMaybe)
+import Data.Maybe (isJust, listToMaybe, mapMaybe)
 import Data.Ord (Down (Down))
 import Data.Set (Set)
 import Data.Set qualified as Set
@@ -302,7 +302,12 @@ learn now trigger state = case trigger of
           switched = if isNews then (leave now old new state) {stateRefresh = Nothing} else state
        in (unsettled now switched {stateWanted = True, stateNotBefore = min now (stateNotBefore state)}, [])
   SentinelsStirred -> (unsettled now state {stateWanted = True}, [])
+  -- Before the first map every command says so, and the refresh in flight is for all of them.
+  SawNobody | comesFirst -> (state, [])
+  SawUncovered _ | comesFirst -> (state, [])
   _ -> (state {stateWanted = True}, [])
+  where
+    comesFirst = isJust (stateRefresh state) && null (slotMapShards (stateMap state))
 
 -- | Puts a map in use, if it differs from the current one.
 publish :: SlotMap -> State -> (State, [Action])

@@ -59,6 +59,17 @@ atTheStart = describe "at the start" $ do
     nextWake answered `shouldBe` 0.01 + settingsGather settings
     later `shouldBe` [Publish (mapOf 4)]
 
+  it "asks once, though commands find no node meanwhile, and again for those that find none afterwards" $
+    forM_ [SawNobody, SawUncovered (slotAt 1)] $ \trigger -> do
+      let (asked, _) = step 0 Tick (begin (node 1 :| []))
+          (told, none) = step 0.01 (Triggered trigger) asked
+          (known, actions) = step 0.02 (Answered 1 (node 1) (Right (reportOf 4))) told
+          (wanting, _) = step 0.03 (Triggered trigger) known
+      none `shouldBe` []
+      actions `shouldBe` [Publish (mapOf 4)]
+      nextWake known `shouldSatisfy` (> settingsInterval settings / 2)
+      nextWake wanting `shouldSatisfy` (< 2 * settingsThrottle settings)
+
   it "does not wait for a dead seed when more than half agree" $ do
     let (asked, _) = step 0 Tick (begin (node 1 :| [node 2, node 3]))
         (first, _) = step 0.01 (Answered 1 (node 2) (Right (reportOf 4))) asked
