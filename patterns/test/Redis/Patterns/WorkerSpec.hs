@@ -178,6 +178,21 @@ spec = do
       withClient config $ \slow -> stopping slow settings handle $ do
         eventuallyReturns 20 ["(resting)"] (map Redis.pendingEntryConsumer <$> pendingEntries client)
         map Redis.pendingEntryDeliveries <$> pendingEntries client `shouldReturn` [1]
+    it "hands back nothing whose handler threw, though it stops before the server has heard of the rest" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [1]
+      failing <- newTVarIO Nothing
+      held <- newEmptyMVar
+      let unsent _ = do
+            handler <- readTVarIO failing
+            this <- myThreadId
+            when (handler == Just this) (putMVar held () >> forgetful)
+            pure (const (pure ()))
+          config = setHooks noHooks {hookCommand = Just unsent} (standaloneConfig "127.0.0.1" (fromIntegral (serverPort server)))
+          settings = countingWorker {workerBackoff = backoffDefaults {backoffFirst = seconds 60, backoffCap = seconds 60}, workerGrace = milliseconds 100}
+          handle _ = myThreadId >>= atomically . writeTVar failing . Just >> fail "not now"
+      withClient config $ \stuck -> stopping stuck settings handle (within 20 (takeMVar held))
+      -- The delivery counts.
+      map Redis.pendingEntryDeliveries <$> pendingEntries client `shouldReturn` [1]
     it "makes a dead letter though the exception's text throws itself" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [7]
       stopping client countingWorker {workerMaxAttempts = 1} (\_ -> throwIO (userError (error "no text"))) $
