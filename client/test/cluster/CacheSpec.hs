@@ -1,10 +1,11 @@
--- | The cache in a real cluster, while slots move and nodes fail over.
+-- | The cache in a cluster, while slots move and nodes fail over.
 module CacheSpec (spec) where
 
 import Control.Monad (forM_, replicateM_, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Map.Strict qualified as Map
+import FakeNode
 import Redis
 import Redis.Cache
 import Redis.CacheAudit
@@ -93,6 +94,28 @@ spec = do
         forM_ keys $ \key -> do
           there <- run client (Redis.get key)
           eventuallyReturns 5 there (cached client (Redis.get key))
+
+  -- Real servers report keys that leave or come, which would hide it if the client did not look at the map.
+  it "what was read of a cluster to be kept is read again when its slot has been elsewhere, though its node has reported nothing" $
+    limited . settled . withTwoNodes $ \a b -> do
+      let config = setRefreshInterval (seconds 0.2) . setProtocol PreferResp3 . clusterOf $ map fakeEndpoint [a, b]
+          -- Who leaves the map loses its connections, and all that was read from it is dropped.
+          lowerAt node = mapM_ (`setView` shardsView [shard [(0, 8191)] node, shard [(8192, 12287)] a, shard [(12288, 16383)] b]) [a, b]
+          key = keyIn "key" (< 8192)
+          readsOf node = countHeard node ["GET"]
+          comesFrom node client = eventuallyReturns 20 (Just (decimal (fakePort node))) (cached client (Redis.get key))
+      lowerAt a
+      withClient (setCaching (Just cachingDefaults) config) $ \client -> do
+        -- The first reads may go another way, because no map is known yet.
+        replicateM_ 5 $ comesFrom a client
+        asked <- readsOf a
+        comesFrom a client
+        readsOf a `shouldReturn` asked
+        lowerAt b
+        comesFrom b client
+        lowerAt a
+        comesFrom a client
+        readsOf a `shouldReturn` asked + 1
   where
     options = clusterDefaults {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
 
