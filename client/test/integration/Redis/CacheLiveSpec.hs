@@ -147,6 +147,18 @@ spec = around_ (within 60) . describe "what is kept" $ do
       asked <- calls server "get"
       asked `shouldSatisfy` (<= 1000 + 20)
 
+  it "is no reply that is larger than all the room, and nothing goes for its sake" $
+    withCachingClient cachingDefaults {cachingBytes = 10000} $ \server client -> do
+      let large = Char8.replicate 20000 'x'
+      run client (Redis.set "small" "s")
+      run client (Redis.set "large" large)
+      replicateM_ 3 $ do
+        cached client (Redis.get "small") `shouldReturn` Just "s"
+        cached client (Redis.get "large") `shouldReturn` Just large
+      gauges <- cacheGauges client
+      (cacheKept gauges, cacheEvicted gauges) `shouldBe` (1, 0)
+      calls server "get" `shouldReturn` 4
+
   it "is never what reads otherwise than by its key, nor a write" $
     withCachingClient cachingDefaults $ \server client -> do
       _ <- run client (Redis.sadd "s" ("a" :| ["b"]))
