@@ -125,7 +125,10 @@ spec = do
         awaitMore account 20
         -- The client listens to the new node only from some moment on, so it must report a gap.
         eventually 10 "a gap is told" $ (> gaps) <$> gapsSoFar account
+        joined <- gapsSoFar account
         migrateSlot cluster quietMigration (slotNumberOf key) home
+        -- Without a slot it is no node to listen to, and its last events may not have come.
+        eventually 10 "a gap is told" $ (> joined) <$> gapsSoFar account
         awaitMore account 20
         removeNode cluster node
 
