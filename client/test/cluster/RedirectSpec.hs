@@ -69,8 +69,8 @@ asksOf :: [FakeNode] -> IO Int
 asksOf nodes = sum <$> mapM (`countHeard` ["CLUSTER", "SHARDS"]) nodes
 
 -- The same, of a client whose first command has succeeded, once it has no more reason to ask. That
--- command found no map and asked for one, perhaps while the first question was on its way. Then
--- another follows, after the throttle.
+-- command found no map, and its driver may hear of that only after the first answer. Then another
+-- question follows, after the throttle.
 asksAtRest :: [FakeNode] -> IO Int
 asksAtRest nodes = pause 0.4 *> asksOf nodes
 

@@ -77,16 +77,14 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
   it "polls for many replies where a capability has several of its connections, and only there" . within 30 $
     withServer serverDefaults $ \server ->
       forM_ [(2, False), (4, True)] $ \(connections, polls) -> do
-        spent <- replicateM 8 . withPoolOf (setMuxCount (Just connections) . setPolling (PollUpTo (seconds 15))) server $ \pool ->
+        seen <- replicateM 8 . withPoolOf (setMuxCount (Just connections) . setPolling (PollUpTo (seconds 15))) server $ \pool ->
           onCapability 0 $ do
             connectNode pool `shouldReturn` Right ()
             bracket_ (freeze server) (thaw server) $ do
               replicateM_ 100 (usually submitToNodeAsync pool (request ["PING"]))
-              begun <- getCPUTime
-              threadDelay 200000
-              ended <- getCPUTime
-              pure (fromIntegral (ended - begun) / 1e12 :: Double)
-        (connections, spent) `shouldSatisfy` \(_, times) -> all (\time -> (time > 0.02) == polls) times
+              -- On a busy machine the polling thread waits for a processor, too.
+              spends (if polls then 10 else 1)
+        (connections, seen) `shouldBe` (connections, replicate 8 polls)
 
   it "closes what was replaced and still waits for replies, in the time that it has for that" . within 20 $
     withServer serverDefaults $ \server ->
@@ -446,6 +444,14 @@ whenCellIs key action = do
     else do
       (place, _) <- myThreadId >>= threadCapability
       onCapability place (whenCellIs key action)
+
+-- | Whether the process spends a tenth of a processor in one of so many stretches of 0.2 s.
+spends :: Int -> IO Bool
+spends looks = do
+  begun <- getCPUTime
+  threadDelay 200000
+  ended <- getCPUTime
+  if ended - begun > 20000000000 then pure True else if looks > 1 then spends (looks - 1) else pure False
 
 waitUntil :: IO Bool -> IO ()
 waitUntil condition = condition >>= \holds -> unless holds (yield >> waitUntil condition)

@@ -290,7 +290,7 @@ handleEntry engine key entry =
         letGo
       | otherwise = do
         tell engine (HandlerFailed entry failed (Just (retryDelay (workerBackoff (settings engine)) (entryDeliveries entry))))
-        -- From here on the entry is not in hand: reporting it would end its rest.
+        -- From here on the entry is not in hand: a worker that leaves would hand it back, uncounted.
         withMVar (engineSaying engine) (const letGo)
         settle (rest place entry)
     place = enginePlace engine
