@@ -363,14 +363,14 @@ lonelySpec = do
             forConcurrently_ lost $ \key -> do
               problem <- within 8 (tryRun client (Redis.incr key)) >>= expectError
               errorDelivery problem `shouldSatisfy` (/= MaybeExecuted)
-      withClient (setCommandTimeout (Just (seconds 3)) (liveConfig addresses)) $ \client -> do
+      withClient (liveConfig addresses) $ \client -> do
         forM_ lost $ \key -> run client (Redis.set key "1")
         Server.kill9 (nodeServer dead)
         eventually 20 "the others hold it to be dead" $
           and <$> sequence [any (\view -> viewId view == nodeId dead && not (viewIsAlive view)) <$> viewOf node | (node, _) <- drop 1 primaries]
         asFarAsItGoes client
         -- Also for a client that never knew the whole cluster.
-        withClient (setCommandTimeout (Just (seconds 3)) (liveConfig addresses)) asFarAsItGoes
+        withClient (liveConfig addresses) asFarAsItGoes
         Server.restart (nodeServer dead)
         awaitAgreement cluster
         forM_ lost $ \key -> eventually 10 "its slots are served again" (either (const False) (const True) <$> tryRun client (Redis.incr key))

@@ -451,7 +451,8 @@ spends looks = do
   begun <- getCPUTime
   threadDelay 200000
   ended <- getCPUTime
-  if ended - begun > 20000000000 then pure True else if looks > 1 then spends (looks - 1) else pure False
+  let spent = ended - begun > 20000000000
+  if spent || looks <= 1 then pure spent else spends (looks - 1)
 
 waitUntil :: IO Bool -> IO ()
 waitUntil condition = condition >>= \holds -> unless holds (yield >> waitUntil condition)
