@@ -4,22 +4,22 @@
 #
 #   scripts/campaign.sh              measures, into folders under compare/results that the time names
 #   scripts/campaign.sh --plan       only says what, and how long it takes
-#   ONLY=network scripts/campaign.sh measures one part: whole, participant, one-caller, network, one-key or script-load
+#   ONLY=network scripts/campaign.sh measures one part: whole, soak, participant, one-caller, network, one-key or script-load
 #   AT=2026-11-25-2010 scripts/campaign.sh    goes on with one that was interrupted
 #   BUSY=1 scripts/campaign.sh       measures although other programs keep the machine busy (scripts/quiet.sh)
 #
-# The server has core 0 and the load core 1. Six parts, a folder each: workloads, sizes, callers and
-# persistence, with a soak of half an hour for each of two kinds of persistence; a script that sets keys
-# as that series had them; one caller; round trips of 124 µs beside none; GETs of one key; scripts of each size that are loaded. Each begins once no other
-# program keeps the machine busy.
+# The server has core 0 and the load core 1. Seven parts, a folder each: workloads, sizes, callers and
+# persistence; half an hour of SETs with each of two kinds of persistence; a script that sets keys as that
+# series had them; one caller; round trips of 124 µs beside none; GETs of one key; scripts of each size
+# that are loaded. Each begins once no other program keeps the machine busy.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/cabal-env.sh
 
 case "${ONLY:-whole}" in
-whole | participant | one-caller | network | one-key | script-load) ;;
+whole | soak | participant | one-caller | network | one-key | script-load) ;;
 *)
-  echo "campaign: there is no part '$ONLY': whole, participant, one-caller, network, one-key or script-load" >&2
+  echo "campaign: there is no part '$ONLY': whole, soak, participant, one-caller, network, one-key or script-load" >&2
   exit 2
   ;;
 esac
@@ -47,7 +47,8 @@ part() { # name, flags...
 }
 
 part whole --dir "$places" --net local --persist aof-everysec,aof-always,none,rdb,aof-no --clients 50,1 --payload 3,30,300,3000 \
-  --workloads set,get,ping_mbulk,set-one-key,eval-set,script-load \
+  --workloads set,get,ping_mbulk,set-one-key,eval-set,script-load "$@"
+part soak --dir "$disk" --net local --full --persist aof-everysec,aof-always --clients 50 --payload 3 --workloads set \
   --soak set:aof-everysec:30m --soak set:aof-always:30m "$@"
 part participant --dir "$places" --net local --full --persist aof-everysec,aof-always --clients 50 --payload 30,300,3000 \
   --workloads eval-set --key-template 'participant_{uuid:10000}' "$@"
