@@ -187,7 +187,7 @@ data JobInfo = JobInfo
 
 -- | The details of a job; 'Nothing' if there is no such job, or no longer. One round trip.
 jobInfo :: Client -> Queue -> JobId -> IO (Maybe JobInfo)
-jobInfo client queue job = run client (raw ["HGETALL", jobKey queue job] `decodedBy` info)
+jobInfo client queue job = run client (readFrom ReadPrimary (raw ["HGETALL", jobKey queue job] `decodedBy` info))
 
 info :: Decoder (Maybe JobInfo)
 info reply =
@@ -269,7 +269,7 @@ data JobsState = JobsState
 -- \(O(w)\) for \(w\) workers.
 jobsState :: Client -> Queue -> IO JobsState
 jobsState client queue =
-  run client (evalScriptRo stateScript (fixedKeys queue) [jobGroup, "60000"] `decodedBy` page)
+  run client (readFrom ReadPrimary (evalScriptRo stateScript (fixedKeys queue) [jobGroup, "60000"] `decodedBy` page))
 
 page :: Decoder JobsState
 page reply = do

@@ -192,7 +192,7 @@ data LockHolder = LockHolder
 -- | Looks up the holder of the lock of this name, if there is one. One round trip, or a part of a
 -- pipeline. The holder may have changed by the time the caller reads the result.
 lockHolder :: ByteString -> Command (Maybe LockHolder)
-lockHolder name = Build.command "GET" [Build.key (lockKey name)] (Decode.nullable holder)
+lockHolder name = readFrom ReadPrimary (Build.command "GET" [Build.key (lockKey name)] (Decode.nullable holder))
   where
     holder reply =
       Decode.bytes reply >>= \held -> case Char8.readInteger (ByteString.drop 32 held) of

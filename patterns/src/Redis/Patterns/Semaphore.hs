@@ -71,7 +71,7 @@ withPermit client which action = do
 -- | The number of permits that are taken at the moment. One round trip; \(O(\log n)\); servers
 -- since 7.0.
 permitsTaken :: Semaphore -> Command Int64
-permitsTaken which = evalScriptRo countScript [keyOf which] [] `decodedBy` Decode.integer
+permitsTaken which = readFrom ReadPrimary (evalScriptRo countScript [keyOf which] [] `decodedBy` Decode.integer)
 
 keyOf :: Semaphore -> ByteString
 keyOf Semaphore {semaphoreName} = "semaphore:" <> semaphoreName

@@ -6,11 +6,14 @@ import Control.Concurrent.STM
 import Control.Exception (try)
 import Control.Monad (forM, forM_, when)
 import Data.ByteString.Char8 qualified as Char8
+import Data.Foldable (toList)
 import Data.List (sort)
 import Data.Set qualified as Set
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Patterns.Jobs
+import Redis.Patterns.Lock (lockHolder)
+import Redis.Patterns.Semaphore (permitsTaken, semaphore)
 import Redis.Patterns.Surroundings (moving)
 import Redis.Patterns.Work
 import Redis.Patterns.Worker
@@ -64,6 +67,26 @@ spec = do
         eventuallyReturns 40 0 (pendingCount client "numbers" "counters")
       readTVarIO handled `shouldReturn` Set.fromList (filter (not . isFailing) [0 .. 199])
       deadNumbers client "{numbers}:dead" `shouldReturn'` filter isFailing [0 .. 199]
+  -- A replica whose link to its primary is down answers, too, and does not know what happened since.
+  around (withCluster clusterDefaults {clusterPrimaryCount = 1, clusterReplicasPerPrimary = 1}) . describe "whose reads prefer replicas" $
+    it "what the recipes ask goes to the primary" $ \cluster -> ofCluster cluster $ \client -> do
+      run client (Redis.xgroupCreateWith Redis.xgroupCreateDefaults {Redis.xgroupCreateMkstream = True} "numbers" "counters" (Redis.GroupAfter (Redis.StreamId 0 0)))
+      addNumbered client "numbers" [7]
+      _ <- run client (Redis.xreadgroup (Redis.Consumer "counters" "gone") ("numbers" :| []))
+      ofClusterWith (setReadFrom PreferReplica) cluster $ \reader -> do
+        let queue = Queue "asked"
+        Enqueued job <- enqueue reader queue jobDefaults "payload"
+        (() <$) <$> jobInfo reader queue job `shouldReturn` Just ()
+        _ <- jobsState reader queue
+        run reader (permitsTaken (semaphore "asked" 1)) `shouldReturn` 0
+        run reader (lockHolder "asked") `shouldReturn` Nothing
+        stopping reader numbers {workerMaxAttempts = 1} (const (pure ())) $
+          eventuallyReturns 20 [7] (deadNumbers client "{numbers}:dead")
+        -- The reader does read from the replica.
+        run reader (Redis.strlen "asked") `shouldReturn` 0
+      heard <- run client (onEvery Replicas (Redis.infoOf ("commandstats" :| [])))
+      [name | stats <- toList heard, (name, _) <- stats, name `elem` ["cmdstat_" <> it | it <- ["strlen", "get", "hgetall", "eval_ro", "evalsha_ro", "xpending", "xrange"]]]
+        `shouldBe` ["cmdstat_strlen"]
   where
     numbers = countingWorker {workerMaxAttempts = 5}
     shouldReturn' action expected = sort <$> action `shouldReturn` expected
@@ -75,10 +98,13 @@ spec = do
         Present job -> failure (show job)
 
 ofCluster :: Cluster -> (Client -> IO ()) -> IO ()
-ofCluster cluster action = do
+ofCluster = ofClusterWith id
+
+ofClusterWith :: (Config -> Config) -> Cluster -> (Client -> IO ()) -> IO ()
+ofClusterWith change cluster action = do
   addresses <- clusterAddresses cluster
   let seeds = [TcpEndpoint (Char8.pack host) (fromIntegral port) | TcpAddress host port <- addresses]
-  forM_ (nonEmpty seeds) $ \some -> withClient (clusterConfig some) action
+  forM_ (nonEmpty seeds) $ \some -> withClient (change (clusterConfig some)) action
 
 collecting :: TVar (Set.Set Int) -> Entry -> IO ()
 collecting handled entry = do

@@ -174,11 +174,12 @@ awaitNext place limit ends = void (run (placeClient place) (Redis.xreadWith opti
     options = Redis.xreadDefaults {Redis.xreadCount = Just 1, Redis.xreadBlock = Redis.WaitFor limit}
 
 -- | The pending entries that nobody has touched for this long, of each of these streams at most so many
--- from there on. One round trip.
+-- from there on. One round trip. At the primary: a replica that has lost it does not know the group, or
+-- what others have taken.
 lookAtPending :: Traversable t => Place -> Duration -> Int64 -> t (ByteString, Redis.StreamBound) -> IO (t [Redis.PendingEntry])
 lookAtPending place idle count = runPipeline (placeClient place) . traverse (pipelined . one)
   where
-    one (stream, start) = Redis.xpendingRangeWith (from start) stream (group place) count
+    one (stream, start) = readFrom ReadPrimary (Redis.xpendingRangeWith (from start) stream (group place) count)
     from start = Redis.xpendingRangeDefaults {Redis.xpendingRangeIdle = Just idle, Redis.xpendingRangeStart = start}
 
 -- | Takes over these entries, each only if nobody has touched it for its time. Returns the entries
@@ -240,10 +241,11 @@ handBack place Entry {entryStream, entryId, entryDeliveries} =
   where
     options = ["IDLE", number (inMilliseconds (workerClaimAfter (placeSettings place))), "RETRYCOUNT", number (entryDeliveries - 1)]
 
--- | The fields of an entry, if it is still in the stream.
+-- | The fields of an entry, if it is still in the stream. At the primary: what a replica does not have
+-- yet would be lost.
 readEntry :: Place -> ByteString -> StreamId -> IO (Maybe [(ByteString, ByteString)])
 readEntry place stream entry =
-  fmap streamEntryFields . listToMaybe <$> run (placeClient place) (Redis.xrange stream (Redis.IncludingId entry) (Redis.IncludingId entry))
+  fmap streamEntryFields . listToMaybe <$> run (placeClient place) (readFrom ReadPrimary (Redis.xrange stream (Redis.IncludingId entry) (Redis.IncludingId entry)))
 
 -- | An entry that becomes a dead letter, with the reason.
 data Letter = Letter
