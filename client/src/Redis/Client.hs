@@ -66,7 +66,7 @@ import Redis.Commands.Connection (ping)
 import Redis.Config (ConfigError, validateConfig)
 import Redis.Duration (Duration, inSeconds)
 import Redis.Error
-import Redis.Internal.Client.Cache (heardPush, lostConnection, newCacheStore, ownersChanged)
+import Redis.Internal.Client.Cache (heardPush, heardSlots, lostConnection, newCacheStore)
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.EventDispatcher
 import Redis.Internal.Client.Execute
@@ -124,12 +124,13 @@ newClient unchecked = do
   let setup = silent {setupOnPush = onPush, setupOnUntracked = lostConnection <$> cache}
   -- An exception between the first thread and the finaliser that ends it would leave it behind.
   mask_ $ do
-    -- Slots that have moved are dropped from the cache.
-    cluster <- newClusterClient setup (\slotMap -> for_ cache (`ownersChanged` slotMap)) >>= either throwIO pure
+    -- Slots that move are dropped from the cache.
+    cluster <- newClusterClient setup (\news -> for_ cache (`heardSlots` news)) >>= either throwIO pure
     closed <- newTVarIO False
     learnt <- newIORef Map.empty
     engine <- newRetryEngine config cluster closed
-    subscriptions <- newSubscriptions setup cluster
+    -- Nothing that a subscription's connection reads is kept.
+    subscriptions <- newSubscriptions setup {setupConfig = dispatched {configCaching = Nothing}} cluster
     spare <- newIORef ()
     let core =
           Core

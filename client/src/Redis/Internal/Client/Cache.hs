@@ -84,7 +84,7 @@ module Redis.Internal.Client.Cache
     noteUncached,
     heardPush,
     lostConnection,
-    ownersChanged,
+    heardSlots,
     CacheGauges (..),
     noCacheGauges,
     storeGauges,
@@ -583,13 +583,16 @@ heardPush store from = \case
 lostConnection :: CacheStore -> Endpoint -> IO ()
 lostConnection store from = stepping_ store (flush from)
 
--- | Drops the entries of slots that have other owners in the new slot map.
-ownersChanged :: CacheStore -> SlotMap -> IO ()
-ownersChanged store owners = do
-  before <- atomicModifyIORef' (storeOwners store) ((,) owners)
-  unless (sameOwners before owners) $ do
-    let changed = [slotNumber slot | slot <- allSlots, Just owner <- [slotOwner before slot], slotOwner owners slot /= Just owner]
-    unless (null changed) (stepping_ store (moved changed))
+-- | Drops the entries of slots that have other owners in the new slot map, or of a slot for which a command
+-- was redirected: the node that the map names does not report what is written to a key that it does not have.
+heardSlots :: CacheStore -> SlotNews -> IO ()
+heardSlots store = \case
+  SlotRedirected slot -> stepping_ store (moved [slotNumber slot])
+  MapPublished owners -> do
+    before <- atomicModifyIORef' (storeOwners store) ((,) owners)
+    unless (sameOwners before owners) $ do
+      let changed = [slotNumber slot | slot <- allSlots, Just owner <- [slotOwner before slot], slotOwner owners slot /= Just owner]
+      unless (null changed) (stepping_ store (moved changed))
 
 -- | Counts that threads add to with little contention.
 newtype CacheCounters = CacheCounters (MutableByteArray RealWorld)

@@ -228,7 +228,7 @@ primaryOnly = named "CLUSTERSCAN HSCAN SSCAN TOUCH ZSCAN"
 
 -- | Whether the reply to a read may change without an invalidation for a client that caches it: it
 -- changes with time or by chance, does not depend on the key's value, or depends on keys that the
--- command does not name.
+-- command does not name. TOUCH is sent for what it does.
 changesUntold :: CommandEntry -> Bool
 changesUntold CommandEntry {entryName} = entryName `Set.member` untold
 
@@ -236,7 +236,7 @@ untold :: Set ByteString
 untold =
   named
     "EVALSHA_RO EVAL_RO FCALL_RO HPTTL HRANDFIELD HTTL MEMORY|USAGE OBJECT|ENCODING \
-    \OBJECT|FREQ OBJECT|IDLETIME OBJECT|REFCOUNT PTTL SORT_RO SRANDMEMBER TTL VRANDMEMBER \
+    \OBJECT|FREQ OBJECT|IDLETIME OBJECT|REFCOUNT PTTL SORT_RO SRANDMEMBER TOUCH TTL VRANDMEMBER \
     \XINFO|CONSUMERS XINFO|GROUPS XINFO|STREAM XPENDING ZRANDMEMBER"
 
 -- | Whether a command, neither read nor write for servers, changes nothing, so that it may be sent again.

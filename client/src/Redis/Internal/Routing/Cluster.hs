@@ -8,6 +8,7 @@
 -- redirect puts another server into it, and the loss of that server puts the configured one back ('fixedStep').
 module Redis.Internal.Routing.Cluster
   ( ClusterClient (..),
+    SlotNews (..),
     newClusterClient,
     closeClusterClient,
     isClustered,
@@ -60,14 +61,21 @@ import System.IO (fixIO)
 import System.Random (newStdGen)
 import System.Timeout (timeout)
 
+-- | What is learnt of where slots are.
+data SlotNews
+  = -- | This map was published.
+    MapPublished SlotMap
+  | -- | A node redirected a command for this slot.
+    SlotRedirected Slot
+
 -- | A cluster, a primary with its replicas, or a standalone server.
 data ClusterClient = ClusterClient
   { -- | All nodes, each with its connections.
     clusterNodes :: Nodes,
     clusterConfig :: Config,
     clusterSetup :: ConnectionSetup,
-    -- | Called with each map that is published, unless the server is a standalone one.
-    clusterOnMap :: SlotMap -> IO (),
+    -- | Called with each 'SlotNews', unless the server is a standalone one.
+    clusterOnSlots :: SlotNews -> IO (),
     -- | How reads choose their nodes; 'Nothing' for a standalone server, which leaves no choice.
     clusterReads :: Maybe ReadFrom,
     -- | The setup of connections to sentinels.
@@ -118,11 +126,11 @@ isFollowed :: ClusterClient -> Bool
 isFollowed = isJust . clusterReads
 
 -- | Makes a client's map. Unless the server is a standalone one, starts the driver, which asks the seeds
--- at once, and calls the action with each map. 'Left' if files for TLS to the sentinels cannot be used.
-newClusterClient :: ConnectionSetup -> (SlotMap -> IO ()) -> IO (Either Error ClusterClient)
-newClusterClient setup onMap = mask_ $ case configTopology (setupConfig setup) of
+-- at once, and calls the action with each 'SlotNews'. 'Left' if files for TLS to the sentinels cannot be used.
+newClusterClient :: ConnectionSetup -> (SlotNews -> IO ()) -> IO (Either Error ClusterClient)
+newClusterClient setup onSlots = mask_ $ case configTopology (setupConfig setup) of
   Standalone endpoint -> do
-    cluster <- makeClusterClient setup setup onMap
+    cluster <- makeClusterClient setup setup onSlots
     Right cluster <$ publish cluster (groupMap endpoint [])
   topology -> do
     let firstSeed :| _ = topologySeeds topology
@@ -131,7 +139,7 @@ newClusterClient setup onMap = mask_ $ case configTopology (setupConfig setup) o
       Left cause -> pure (Left (ConnectionError (ConnectionFailure "" NotSent firstSeed cause)))
       Right connector -> do
         credentials <- newCredentialStore config
-        cluster <- makeClusterClient setup setup {setupConfig = config, setupConnector = connector, setupCredentials = credentials} onMap
+        cluster <- makeClusterClient setup setup {setupConfig = config, setupConnector = connector, setupCredentials = credentials} onSlots
         traverse_ (want (clusterProbe cluster)) (clusterReads cluster)
         random <- newStdGen
         now <- secondsNow
@@ -139,9 +147,9 @@ newClusterClient setup onMap = mask_ $ case configTopology (setupConfig setup) o
         pure (Right cluster)
 
 -- | A client without a map and without a driver, given the setup of connections to servers and to
--- sentinels, and the action for each map.
-makeClusterClient :: ConnectionSetup -> ConnectionSetup -> (SlotMap -> IO ()) -> IO ClusterClient
-makeClusterClient clusterSetup clusterSentinelSetup clusterOnMap = fixIO $ \cluster -> do
+-- sentinels, and the action for each 'SlotNews'.
+makeClusterClient :: ConnectionSetup -> ConnectionSetup -> (SlotNews -> IO ()) -> IO ClusterClient
+makeClusterClient clusterSetup clusterSentinelSetup clusterOnSlots = fixIO $ \cluster -> do
   let clusterConfig = setupConfig clusterSetup
       clusterReads = case configTopology clusterConfig of
         Standalone _ -> Nothing
@@ -180,7 +188,7 @@ makeClusterClient clusterSetup clusterSentinelSetup clusterOnMap = fixIO $ \clus
         clusterConfig,
         clusterProbe,
         clusterSetup,
-        clusterOnMap,
+        clusterOnSlots,
         clusterReads,
         clusterSentinelSetup,
         clusterHearing,
@@ -326,7 +334,7 @@ act cluster = \case
     removeNodes removalGrace (clusterNodes cluster) (Set.fromList strays)
     -- A command that was still in flight may have failed after its node was removed, and left a record.
     atomicModifyIORef' (clusterHealth cluster) (\known -> (Map.restrictKeys known (slotMapNodes slotMap), ()))
-    clusterOnMap cluster slotMap
+    clusterOnSlots cluster (MapPublished slotMap)
     observeConnection hooks (TopologyChanged (slotMapCovered slotMap))
   HearSentinels endpoints -> hear endpoints
   RefreshFailed unexplained -> do

@@ -293,8 +293,8 @@ noteFailure cluster destination = \case
   where
     seen = observeNode cluster (nodeEndpoint (destinationNode destination))
 
--- | Counts a MOVED or an ASK of a cluster, keeps reads of its slot with the primary for a while, and
--- returns whether the error is one.
+-- | Counts a MOVED or an ASK of a cluster, keeps reads of its slot with the primary for a while, tells of
+-- it before the command is sent again, and returns whether the error is one.
 countRedirect :: ClusterClient -> Destination -> Error -> IO Bool
 countRedirect cluster destination = \case
   ReplyError refused | isClustered cluster -> case parseRedirect refused of
@@ -303,7 +303,10 @@ countRedirect cluster destination = \case
     _ -> pure False
   _ -> pure False
   where
-    counted what slot = True <$ (countOne (nodeCounters (destinationNode destination)) what *> noteMoving (clusterMoving cluster) slot)
+    counted what slot = do
+      countOne (nodeCounters (destinationNode destination)) what
+      noteMoving (clusterMoving cluster) slot
+      True <$ clusterOnSlots cluster (SlotRedirected slot)
 
 -- | Counts the error that a caller gets, at the node of the last attempt.
 countFailure :: ClusterClient -> Maybe Endpoint -> Error -> IO ()
