@@ -46,6 +46,7 @@ import Redis.Decode qualified as Decode
 import Redis.Duration (seconds)
 import Redis.Internal.Command.ClientInfo
 import Redis.Internal.Command.Common
+import Redis.Internal.Command.Make (Argument (Unfit))
 import Redis.Internal.Config (Secret, revealSecret)
 
 -- | One step in making or changing a user. The server applies the steps in the order given.
@@ -119,9 +120,14 @@ aclRule = \case
 
 -- | @ACL SETUSER name rule …@: makes the user, or changes it: all rules apply, or none. In a
 -- cluster it runs on every node. \(O(n)\), [since 6.0.0](https://valkey.io/commands/acl-setuser/).
--- An error if a rule is invalid.
+-- An error if a rule is invalid; a rule within a selector that has a blank or a quote is refused unsent.
 aclSetuser :: ByteString -> [AclRule] -> Command ()
-aclSetuser user rules = command "ACL SETUSER" (arg user : map (arg . aclRule) rules) Decode.okay
+aclSetuser user rules = command "ACL SETUSER" (arg user : map ruled rules) Decode.okay
+  where
+    -- The server splits a selector into words as a shell does: one rule would become several, or all be dropped.
+    ruled = \case
+      AclSelector inner | any (Char8.any (`elem` (" \t\n\v\f\r\"'\0" :: String)) . aclRule) inner -> Unfit "a selector's rule with a blank or a quote" ""
+      rule -> arg (aclRule rule)
 
 -- | @ACL DELUSER name …@: deletes users and ends their connections; how many of them existed. In a
 -- cluster it runs on every node, and the number is that of one node. \(O(1)\),

@@ -26,6 +26,7 @@ module Redis.Commands.Replication
   )
 where
 
+import Data.ByteString qualified as ByteString
 import Redis.Decode qualified as Decode
 import Redis.Error (Host, Port)
 import Redis.Internal.Command.Common
@@ -114,8 +115,12 @@ role = command "ROLE" [] $ \reply -> do
 -- [since 5.0.0](https://valkey.io/commands/replicaof/), and since 1.0.0 by its old name,
 -- [SLAVEOF](https://valkey.io/commands/slaveof/).
 replicaof, slaveof :: Host -> Port -> Command ()
-replicaof host port = command "REPLICAOF" [arg host, int (fromIntegral port)] Decode.okay
-slaveof host port = command "SLAVEOF" [arg host, int (fromIntegral port)] Decode.okay
+replicaof host port = command "REPLICAOF" [arg host, int (fromIntegral port)] follows
+slaveof host port = command "SLAVEOF" [arg host, int (fromIntegral port)] follows
+
+-- A server that follows that primary already says so after the OK.
+follows :: Decoder ()
+follows reply = Decode.bytes reply >>= \text -> if "OK" `ByteString.isPrefixOf` text then Right () else Decode.mismatch "OK" reply
 
 -- | @REPLICAOF NO ONE@, or by its old name @SLAVEOF NO ONE@: makes the server a primary; it keeps
 -- its data. Otherwise like 'replicaof'.

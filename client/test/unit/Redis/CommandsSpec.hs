@@ -357,6 +357,8 @@ rawCommands = describe "raw" $ do
       [zadd "k" (("m", nan) :| []), zadd "k" (("a", 1) :| [("b", nan)]), onNode (UnixEndpoint "/s") (zadd "k" (("m", nan) :| []))]
       `shouldBe` replicate 3 (unfit "ZADD" "NaN")
     described (incrbyfloat "k" nan) `shouldBe` unfit "INCRBYFLOAT" "NaN"
+    map (\glob -> described (aclSetuser "alice" [AclSelector [AclKeys glob, AclCategory "read"]])) ["x +@all ~*", "it's:*"]
+      `shouldBe` replicate 2 (unfit "ACL SETUSER" "a selector's rule with a blank or a quote")
     described (lpopCount "k" (-1)) `shouldBe` unfit "LPOP" "-1, which is less than 0"
     described (lrem "k" (RemoveLast 0) "x") `shouldBe` unfit "LREM" "0, which is less than 1"
     described (onEvery AllNodes (lpopCount "k" (-1))) `shouldBe` unfit "LPOP" "-1, which is less than 0"

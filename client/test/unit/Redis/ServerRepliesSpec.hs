@@ -143,6 +143,10 @@ roles = describe "as its role" $ do
 
 others :: Spec
 others = do
+  it "may follow its primary already" $ do
+    map (decoded (replicaof "10.0.0.1" 6379)) [SimpleString "OK", SimpleString "OK Already connected to specified master"] `shouldBe` [Right (), Right ()]
+    decoded (slaveof "10.0.0.1" 6379) (SimpleString "NO") `shouldSatisfy` isLeft
+
   it "has users whose keys and channels are lists, before 7.0, and makes rules of them" $ do
     let fields = [BulkString "flags", Array [BulkString "on"], BulkString "passwords", Array [], BulkString "commands", BulkString "+@all", BulkString "keys", Array [BulkString "a*", BulkString "b*"]]
         channels = [BulkString "channels", Array [BulkString "c*", BulkString "d"]]

@@ -65,8 +65,9 @@ redacted commandArguments = case (map upper (take 2 commandArguments), commandAr
         hiding left words'
           | (secrets, others) <- splitAt left words' = map (const hidden) secrets <> afterAuth count others
 
-    -- A rule with such a mark adds or removes a password, in clear or as a digest.
+    -- A rule with such a mark adds or removes a password, in clear or as a digest. A selector's rules are in one word.
     rule word = case Char8.uncons word of
+      Just ('(', rules) -> "(" <> Char8.unwords (map rule (Char8.words rules))
       Just (mark, _) | mark `elem` (">#<!" :: String) -> Char8.singleton mark <> hidden
       _ -> word
 

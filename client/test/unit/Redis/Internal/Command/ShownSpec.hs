@@ -70,6 +70,7 @@ carrying secretWord =
     ["ACL", "SETUSER", "alice", "on", "<" <> secretWord],
     ["ACL", "SETUSER", "alice", "#" <> secretWord],
     ["ACL", "SETUSER", "alice", "!" <> secretWord],
+    ["ACL", "SETUSER", "alice", "(~* >" <> secretWord <> " +get)"],
     ["CONFIG", "SET", "requirepass", secretWord],
     ["CONFIG", "SET", "maxmemory", "1", "masterauth", secretWord],
     ["CONFIG", "SET", "primaryauth", secretWord],
