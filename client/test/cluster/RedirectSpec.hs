@@ -4,11 +4,11 @@ module RedirectSpec (spec) where
 
 import Control.Concurrent.Async (async, replicateConcurrently, replicateConcurrently_, wait)
 import Control.Concurrent.STM
-import Control.Monad (forM_, replicateM_, void, when)
+import Control.Monad (forM_, replicateM, replicateM_, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.List (isPrefixOf, nub)
+import Data.List (isInfixOf, isPrefixOf, nub, partition)
 import FakeNode
 import Redis
 import Redis.Commands qualified as Redis
@@ -397,9 +397,12 @@ notNowSpec = do
     limited . withFakeNode $ \a -> do
       setScript a (always (Failed "CLUSTERDOWN The cluster is down"))
       withClient (setMaxAttempts 1000 (setCommandTimeout (Just (seconds 0.5)) (clusterOf [fakeEndpoint a]))) $ \client -> do
-        problem <- tryRun client (Redis.incr key) >>= expectError
-        errorDelivery problem `shouldSatisfy` (/= MaybeExecuted)
-        show problem `shouldContain` "CLUSTERDOWN"
+        problems <- replicateM 4 (tryRun client (Redis.incr key) >>= expectError)
+        -- On a busy machine an attempt may be on its way at the deadline, and then nobody knows.
+        let (doubtful, told) = partition ((== MaybeExecuted) . errorDelivery) problems
+        filter (\case TimeoutError _ -> False; _ -> True) doubtful `shouldBe` []
+        filter (not . isInfixOf "CLUSTERDOWN") (map show told) `shouldBe` []
+        told `shouldSatisfy` (not . null)
 
   it "READONLY from a believed primary leads to the new one" $
     limited . withTwoNodes $ \a b -> withClient (clusterOf [fakeEndpoint a]) $ \client -> do
