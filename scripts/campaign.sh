@@ -55,5 +55,5 @@ part participant --dir "$places" --net local --full --persist aof-everysec,aof-a
 part one-caller --dir "$places" --net local --full --persist aof-everysec,aof-always --clients 1 --payload 3,3000 --workloads set "$@"
 part network --dir "$disk" --net local,rtt=124us --full --persist aof-always --clients 1,50 --payload 3,3000 --workloads set "$@"
 part one-key --dir "$disk" --net local --full --persist aof-everysec,aof-always --clients 50 --payload 3 --workloads get-one-key "$@"
-part script-load --dir "$disk" --net local --full --persist aof-always --clients 50 --payload 30,300,3000 --workloads script-load "$@"
+part script-load --dir "$disk" --net local --full --persist aof-everysec,aof-always --clients 50 --payload 3,30,300,3000 --workloads script-load "$@"
 exit "$status"

@@ -220,7 +220,7 @@ conclude options (start, delaying) planned failures = do
                     ["the server's version" | several (map (serverName . runServer) runs)],
                     ["the kernel" | several (of' manifestKernel)],
                     ["the processor" | several (of' manifestCpu)],
-                    ["the version of this program" | several (of' manifestTool)],
+                    ["the version of this program" | several (of' manifestTool) || several (of' manifestRevision)],
                     ["the compiler" | several (of' manifestCompiler)]
                   ],
           not (null differing)

@@ -35,7 +35,7 @@ import Tool.Bench.Environment (manifest, wallClock)
 import Tool.Bench.Itself (runItself, targetArguments)
 import Tool.Bench.Private (withPrivate)
 import Tool.Bench.Progress (Progress, announce)
-import Tool.Bench.RedisBenchmark (RedisBenchmark (..), runRedisBenchmark)
+import Tool.Bench.RedisBenchmark (RedisBenchmark (..), ReferenceLoad (..), runRedisBenchmark)
 import Tool.Connect (Target, countsByName, nodeCalls, nodeCpu, primaries, quiet, serverMisses, serverVersion, targetPlace, withTarget)
 import Tool.Failure (exitGateMissed, exitInvalid, unavailable)
 import Tool.Span (nanosIn, perSecond)
@@ -140,7 +140,7 @@ theirs target options test =
       redisBenchmarkPort = snd (targetPlace target),
       redisBenchmarkCluster = False,
       redisBenchmarkTls = Nothing,
-      redisBenchmarkTest = test,
+      redisBenchmarkLoad = ReferenceTest test,
       redisBenchmarkClients = differentialClients options,
       redisBenchmarkPipeline = differentialPipeline options,
       redisBenchmarkKeys = differentialKeys options,

@@ -3,6 +3,7 @@
 -- many fill the time. Its processor time is that of its whole process.
 module Tool.Bench.RedisBenchmark
   ( RedisBenchmark (..),
+    ReferenceLoad (..),
     ReferenceTls (..),
     runRedisBenchmark,
     runCounted,
@@ -16,7 +17,9 @@ import Control.Concurrent (threadDelay)
 import Control.Concurrent.Async (poll, wait, withAsync)
 import Control.Exception (IOException, try)
 import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
+import Data.Foldable (fold)
 import Data.List (find)
 import Data.Text qualified as Text
 import System.Exit (ExitCode (..))
@@ -31,8 +34,7 @@ data RedisBenchmark = RedisBenchmark
     redisBenchmarkPort :: Int,
     redisBenchmarkCluster :: Bool,
     redisBenchmarkTls :: Maybe ReferenceTls,
-    -- | The name of one of redis-benchmark's tests.
-    redisBenchmarkTest :: String,
+    redisBenchmarkLoad :: ReferenceLoad,
     redisBenchmarkClients :: Int,
     redisBenchmarkPipeline :: Int,
     redisBenchmarkKeys :: Int,
@@ -40,6 +42,10 @@ data RedisBenchmark = RedisBenchmark
     -- | Words to put before the program, such as @taskset -c 1@.
     redisBenchmarkPrefix :: [String]
   }
+
+-- | What redis-benchmark sends: its test of that name, or the command of these words.
+data ReferenceLoad = ReferenceTest String | ReferenceCommand [String]
+  deriving stock (Eq, Show)
 
 -- | How redis-benchmark uses TLS.
 data ReferenceTls = ReferenceTls
@@ -140,12 +146,13 @@ referenceArgs commands benchmark =
       ["--tls" | Just _ <- [redisBenchmarkTls benchmark]],
       concat [["--cacert", file] | Just file <- [redisBenchmarkTls benchmark >>= referenceAuthority]],
       ["--insecure" | any referenceInsecure (redisBenchmarkTls benchmark)],
-      ["-t", redisBenchmarkTest benchmark],
+      concat [["-t", test] | ReferenceTest test <- [redisBenchmarkLoad benchmark]],
       ["-c", show (redisBenchmarkClients benchmark)],
       ["-P", show (redisBenchmarkPipeline benchmark)],
       ["-r", show (redisBenchmarkKeys benchmark)],
       ["-d", show (redisBenchmarkValueSize benchmark)],
-      ["-n", show commands, "--csv"]
+      ["-n", show commands, "--csv"],
+      fold [command | ReferenceCommand command <- [redisBenchmarkLoad benchmark]]
     ]
 
 -- | Rate, p50 and p99 (ms) of the last test in the CSV output: a test that needs another one before
@@ -163,4 +170,6 @@ parseCsv output = do
   (,,) <$> number "rps" <*> number "p50_latency_ms" <*> number "p99_latency_ms"
   where
     rows = map (Char8.filter (/= '\r')) (Char8.lines output)
-    cellsOf = map (Char8.filter (/= '"')) . Char8.split ','
+    -- A command's name may have commas.
+    cellsOf line = case Char8.breakSubstring "\",\"" line of
+      (cell, rest) -> Char8.filter (/= '"') cell : [other | not (ByteString.null rest), other <- cellsOf (ByteString.drop 3 rest)]

@@ -65,7 +65,7 @@ measureStep delaying measuring step =
             durability <- survives started
             pure (Right (annotated cell started reference durability document))
     besides started workload = case workloadReference workload of
-      Just test
+      Just load
         | measuringReference measuring,
           StepCell _ _ <- step ->
           Just
@@ -76,7 +76,7 @@ measureStep delaying measuring step =
                   redisBenchmarkPort = startedPort started,
                   redisBenchmarkCluster = False,
                   redisBenchmarkTls = Nothing,
-                  redisBenchmarkTest = test,
+                  redisBenchmarkLoad = load (cellPayload cell),
                   redisBenchmarkClients = cellClients cell,
                   redisBenchmarkPipeline = 1,
                   redisBenchmarkKeys = maybe keys (min keys) (workloadKeys workload),

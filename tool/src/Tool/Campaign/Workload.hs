@@ -1,5 +1,5 @@
 -- | The workloads of a campaign: their names, the arguments of the load generator, and the
--- corresponding tests of @redis-benchmark@.
+-- corresponding load of @redis-benchmark@.
 module Tool.Campaign.Workload
   ( Workload (..),
     workloads,
@@ -10,9 +10,11 @@ module Tool.Campaign.Workload
   )
 where
 
+import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (fold)
 import Data.List (find)
-import Tool.Bench.Workload.Named (namedTests, testGroups)
+import Tool.Bench.RedisBenchmark (ReferenceLoad (..))
+import Tool.Bench.Workload.Named (loadedScript, namedTests, testGroups)
 import Tool.Bench.Workload.Template (Task (TaskNamed))
 import Tool.Options.Effect (carriesValues, namesKeys)
 
@@ -23,21 +25,29 @@ data Workload = Workload
     -- | The number of keys, if it differs from the campaign's.
     workloadKeys :: Maybe Int,
     workloadArguments :: [String],
-    -- | The test of @redis-benchmark@ that sends the same commands, if there is one.
-    workloadReference :: Maybe String
+    -- | What makes @redis-benchmark@ send the same commands, with values of this number of bytes.
+    workloadReference :: Maybe (Int -> ReferenceLoad)
   }
 
 -- | All workloads: the named tests of @bench@, its usual mixture, and SETs and GETs of a single key,
 -- which are what @redis-benchmark@ sends by default.
 workloads :: [Workload]
 workloads =
-  [ Workload name (carriesValues (TaskNamed name)) Nothing ["--test", name] (find (== name) (fold (lookup "all" testGroups)))
+  [ Workload name (carriesValues (TaskNamed name)) Nothing ["--test", name] (reference name)
     | (name, _) <- namedTests
   ]
     <> [ Workload "mixed" True Nothing ["--operation", "mixed"] Nothing,
-         Workload "set-one-key" True (Just 1) ["--test", "set"] (Just "set"),
-         Workload "get-one-key" True (Just 1) ["--test", "get"] (Just "get")
+         Workload "set-one-key" True (Just 1) ["--test", "set"] (reference "set"),
+         Workload "get-one-key" True (Just 1) ["--test", "get"] (reference "get")
        ]
+
+reference :: String -> Maybe (Int -> ReferenceLoad)
+reference = \case
+  "script-load" -> Just $ \bytes ->
+    ReferenceCommand ["script", "load", Char8.unpack (loadedScript "key:000000000000" (Char8.replicate bytes 'x'))]
+  name
+    | name `elem` fold (lookup "all" testGroups) -> Just (const (ReferenceTest name))
+    | otherwise -> Nothing
 
 -- | The workloads that are measured if the user names none. The first is the baseline's.
 usualWorkloads :: [String]

@@ -113,7 +113,7 @@ oneOf' names = \case
 namesKeys :: Task -> Bool
 namesKeys = \case
   TaskNamed name ->
-    name `elem` words "set get mset mget setex getex eval-set evalsha-set fcall-set transaction"
+    name `elem` words "set get mset mget setex getex eval-set evalsha-set fcall-set script-load transaction"
   TaskCommand _ template -> DrawnKey `elem` pieces template
 
 -- Whether a task draws the number of a key from the distribution: for a key, an element, or its
@@ -128,7 +128,7 @@ drawsKeys = \case
 carriesValues :: Task -> Bool
 carriesValues = \case
   TaskNamed name ->
-    name `notElem` words "ping_inline ping_mbulk incr sadd spop zadd zpopmin script-load"
+    name `notElem` words "ping_inline ping_mbulk incr sadd spop zadd zpopmin"
   TaskCommand _ template -> any isValue (pieces template)
   where
     isValue = \case

@@ -10,7 +10,7 @@ benchmark =
       redisBenchmarkPort = 7000,
       redisBenchmarkCluster = False,
       redisBenchmarkTls = Nothing,
-      redisBenchmarkTest = "get",
+      redisBenchmarkLoad = ReferenceTest "get",
       redisBenchmarkClients = 16,
       redisBenchmarkPipeline = 64,
       redisBenchmarkKeys = 100000,
@@ -23,6 +23,10 @@ spec = describe "Tool.Bench.RedisBenchmark" $ do
   it "asks for the same sizes" $
     unwords (referenceArgs 1000 benchmark)
       `shouldBe` "-h 127.0.0.1 -p 7000 -t get -c 16 -P 64 -r 100000 -d 512 -n 1000 --csv"
+
+  it "sends a command instead of a test" $
+    unwords (referenceArgs 7 benchmark {redisBenchmarkLoad = ReferenceCommand ["script", "load", "return 1"]})
+      `shouldBe` "-h 127.0.0.1 -p 7000 -c 16 -P 64 -r 100000 -d 512 -n 7 --csv script load return 1"
 
   it "asks for a cluster and for TLS" $
     unwords
@@ -44,6 +48,10 @@ spec = describe "Tool.Bench.RedisBenchmark" $ do
     parseCsv
       "\"test\",\"rps\",\"p50_latency_ms\",\"p99_latency_ms\"\n\"LPUSH (needed to benchmark LRANGE)\",\"90000.00\",\"0.1\",\"0.2\"\n\"LRANGE_100 (first 100 elements)\",\"40000.00\",\"0.3\",\"0.4\"\n"
       `shouldBe` Just (40000, 0.3, 0.4)
+
+  it "reads the row of a command with commas" $
+    parseCsv "\"test\",\"rps\",\"p50_latency_ms\",\"p99_latency_ms\"\n\"script load redis.call('set','a','b')\",\"50000.00\",\"0.1\",\"0.2\"\n"
+      `shouldBe` Just (50000, 0.1, 0.2)
 
   it "reads nothing from anything else" $
     map parseCsv ["", "Could not connect to Redis", "\"test\",\"rps\"\n"]

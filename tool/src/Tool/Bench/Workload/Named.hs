@@ -9,6 +9,7 @@ module Tool.Bench.Workload.Named
     lranges,
     setScript,
     setScriptDigest,
+    loadedScript,
     channel,
     withSubscribers,
   )
@@ -226,8 +227,8 @@ msetOf dataset keys =
 
 pushKind, popKind :: Text -> Build.Name -> Dataset -> Kind
 pushKind name command dataset = plainKind name name [] $ \stream -> do
-  value <- valueOf (datasetValues dataset) <$> drawKey dataset stream
-  pure $! Build.command command [Build.key "mylist", Build.arg value] (integerFrom 1)
+  number <- drawKey dataset stream
+  pure $! push command dataset number
 popKind name command dataset =
   fixedKind name name [listOf dataset (shapeKeys (datasetShape dataset))] $
     Build.command command [Build.key "mylist"] somethingOrNull
@@ -246,12 +247,10 @@ lrangeKind size' dataset =
 
 -- Fills the list with at least this many elements.
 listOf :: Dataset -> Int -> Step
-listOf dataset count =
-  byKey "mylist" "rpush" count $ \number ->
-    Build.command
-      "RPUSH"
-      [Build.key "mylist", Build.arg (valueOf (datasetValues dataset) number)]
-      (integerFrom 1)
+listOf dataset count = byKey "mylist" "rpush" count (push "RPUSH" dataset)
+
+push :: Build.Name -> Dataset -> Int -> Command Outcome
+push command dataset number = Build.command command [Build.key "mylist", Build.arg (valueOf (datasetValues dataset) number)] (integerFrom 1)
 
 saddKind, hsetKind, spopKind, zaddKind, zpopminKind, xaddKind :: Dataset -> Kind
 saddKind dataset = plainKind "sadd" "sadd" [] $ \stream -> do
@@ -323,9 +322,7 @@ evalshaKind dataset = program dataset "evalsha-set" "evalsha" [loaded] (Commands
       everywhere "script" "script|load" $
         Build.command "SCRIPT LOAD" [Build.arg setScript] digest
     digest = \case
-      BulkString found
-        | found == setScriptDigest -> Right Done
-        | otherwise -> Right (Wrong found)
+      BulkString found -> Right (if found == setScriptDigest then Done else Wrong found)
       other -> mismatch "a digest" other
 fcallKind dataset =
   program dataset "fcall-set" "fcall" [loaded] (Commands.fcall "redis_client_bench_set")
@@ -334,13 +331,18 @@ fcallKind dataset =
       everywhere "function" "function|load" $
         Done <$ Commands.functionLoadWith replacing setFunction
     replacing = Commands.functionLoadDefaults {Commands.functionLoadReplace = True}
--- The same script every time, as in the benchmark that gave scripts a bad name: the server only
--- looks up its digest.
-scriptLoadKind _ =
+scriptLoadKind dataset =
   fixedKind "script-load" "script|load" [] $
     -- A cluster loads a script on every node. Routed like a key it goes to one node, so that one
     -- operation is one command.
-    Build.command "SCRIPT LOAD" [Build.key setScript] someText
+    Build.command "SCRIPT LOAD" [Build.key (loadedScript (keyOf (datasetKeys dataset) 0) (valueOf (datasetValues dataset) 0))] someText
+
+-- | The script that @script-load@ loads, for a key and a value. It is the same every time, so the server
+-- computes its digest and finds it.
+loadedScript :: ByteString -> ByteString -> ByteString
+loadedScript key value = "redis.call('set'," <> quoted key <> "," <> quoted value <> ")"
+  where
+    quoted text = "[==[" <> text <> "]==]"
 
 everywhere :: Text -> Text -> Command Outcome -> Step
 everywhere name command what =
@@ -382,9 +384,7 @@ publishKind dataset = plainKind "publish" "publish" [] $ \stream -> do
   where
     subscribers = shapeSubscribers (datasetShape dataset)
     reached = \case
-      Integer number
-        | number == fromIntegral subscribers -> Right Done
-        | otherwise -> Right (Wrong (Char8.pack (show number <> " subscribers")))
+      Integer number -> Right (if number == fromIntegral subscribers then Done else Wrong (Char8.pack (show number <> " subscribers")))
       other -> mismatch "a number of subscribers" other
 
 -- | The channel of the test @publish@.
@@ -411,13 +411,7 @@ blpopKind dataset = aloneKind "blpop" ["blpop", "rpush"] $ \stream -> do
     popping <- Redis.submit client (Commands.blpop (key :| []) (Just (Duration.seconds 10)))
     pushed <- Redis.tryRun client (Commands.rpush key (value :| []))
     popped <- Redis.tryAwaitReply popping
-    pure (verdict value <$> (pushed *> popped))
-  where
-    verdict value = \case
-      Just (_, found)
-        | found == value -> Hit
-        | otherwise -> Wrong found
-      Nothing -> Miss
+    pure (maybe Miss (same value . snd) <$> (pushed *> popped))
 
 -- Sets a key and reads it back in one transaction: four commands, one after the other, on a
 -- connection that no other thread uses meanwhile.
@@ -437,12 +431,13 @@ transactionKind dataset = aloneKind "transaction" ["multi", "set", "get", "exec"
         part ["EXEC"] (executed value)
   where
     executed value = \case
-      Array [SimpleString "OK", BulkString found]
-        | found == value -> Right Hit
-        | otherwise -> Right (Wrong found)
+      Array [SimpleString "OK", BulkString found] -> Right (same value found)
       other -> mismatch "what SET and GET answer" other
 
 -- * Replies
+
+same :: ByteString -> ByteString -> Outcome
+same value found = if found == value then Hit else Wrong found
 
 is :: ByteString -> Decoder ()
 is wanted = \case
@@ -454,9 +449,7 @@ okay reply = Done <$ Decode.okay reply
 
 integerFrom :: Int -> Decoder Outcome
 integerFrom least = \case
-  Integer number
-    | number >= fromIntegral least -> Right Done
-    | otherwise -> Right (Wrong (Char8.pack (show number)))
+  Integer number -> Right (if number >= fromIntegral least then Done else Wrong (Char8.pack (show number)))
   other -> mismatch "an integer" other
 
 somethingOrNull :: Decoder Outcome

@@ -26,9 +26,9 @@ import Tool.Bench.Workload.Values
 valueSize :: Int
 valueSize = 37
 
--- | The bytes of a test's first operation.
-ours :: String -> IO ByteString
-ours name = do
+-- | The bytes of a test's first operation, with values of this size.
+ours :: Int -> String -> IO ByteString
+ours size name = do
   workload <- either fail pure (makeWorkload Nothing shape ((1, TaskNamed name) :| []))
   stream <- newStream workload 0
   next workload stream >>= \case
@@ -39,7 +39,7 @@ ours name = do
     wire words'
       | name == "ping_inline" = mconcat words' <> "\r\n"
       | otherwise = encodeRequest words'
-    shape = defaultShape {shapeKeys = 1000, shapeTemplate = sizedTemplate 1000 16, shapeSizes = SizeFixed valueSize}
+    shape = defaultShape {shapeKeys = 1000, shapeTemplate = sizedTemplate 1000 16, shapeSizes = SizeFixed size}
 
 -- | The bytes with all random digits and values replaced by the same text.
 neutral :: ByteString -> ByteString
@@ -74,7 +74,7 @@ spec = describe "Tool.Bench.Workload.Named" $ do
               ["-p", show port, "-t", name, "-n", "1", "-c", "1", "-r", "1000", "-d", show valueSize, "-q"]
               ""
           (code, problem) `shouldBe` (ExitSuccess, "")
-          wanted <- neutral <$> ours name
+          wanted <- neutral <$> ours valueSize name
           -- An LPUSH precedes LRANGE in every test.
           sent <- map neutral . theirs <$> said
           (name, filter (wanted `ByteString.isSuffixOf`) sent) `shouldSatisfy` (not . null . snd)
@@ -82,6 +82,11 @@ spec = describe "Tool.Bench.Workload.Named" $ do
   it "has a digest that is the script's" $ do
     (code, output, _) <- readProcessWithExitCode "sha1sum" [] (Char8.unpack setScript)
     (code, take 40 output) `shouldBe` (ExitSuccess, Char8.unpack setScriptDigest)
+
+  it "loads a script that holds a value of the size" $
+    forM_ [3, 30, 3000] $ \size -> do
+      (_, value) <- Char8.breakSubstring ",[==[" <$> ours size "script-load"
+      ByteString.length (Char8.takeWhile (/= ']') (ByteString.drop 5 value)) `shouldBe` size
 
   it "knows all tests that it names, and counts what the server will count" $
     forM_ namedTests $ \(name, _) -> do
