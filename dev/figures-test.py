@@ -3,6 +3,8 @@
 import unittest
 from pathlib import Path
 
+from figures import fewer
+from gate_page import fair, pooled
 from libraries import LINES, OURS, Key, Report, by_clock, first_cells, headline, is_native, is_other, measured, standing, title_of, waiting
 from runs import RESULTS, Run
 from services import in_one_sentence, in_services, measured_services, scenarios
@@ -98,6 +100,27 @@ class Figures(unittest.TestCase):
 
     def test_a_run_says_how_fast_one_caller_of_c_was_by_the_clock(self):
         self.assertEqual(by_clock([whole(90, 100), whole(90, 100)]), "tsc 1.0 to 1.0 k/s (two runs)")
+
+    def test_a_cell_with_fewer_clients_names_them(self):
+        rates = {OURS: [100], "redigo": [90], "hedis": [10]}
+        run = report({waiting(1): rates | {"StackExchange.Redis 1": [1], "StackExchange.Redis 2": [1]}, waiting(16): rates, waiting(256): {OURS: [100], "redigo": [90]}})
+        self.assertEqual(fewer(run, [("one", waiting(1)), ("many", waiting(256))]), "In *many* only of redigo.")
+
+    def test_runs_of_the_gate_count_once_each_and_each_turn_is_beside_the_better_form_of_hiredis(self):
+        def gate(ours, loop, others):
+            probes = {"Waiting 256": ours, "Hiredis Loop (HiredisWaiting 256)": loop, "Hiredis Async (HiredisWaiting 256)": others}
+            series = [{"probe": name, "samples": [{"ops_per_sec": rate, "cpu_ns_per_op": 1} for rate in rates]} for name, rates in probes.items()]
+            row = {"what": "GET, 256 threads waiting", "unit": "H", "must": 0.95, "measured": 1, "pairs": [[1, 1]] * 2, "interval": [1, 1], "verdict": "Reached"}
+            return {"gate": {"series": series}, "rows": [row]}
+
+        row = fair(gate([100, 100], [200, 50], [50, 200]))[0]
+        self.assertEqual((row["pairs"], row["measured"], row["verdict"]), ([(100, 200), (100, 200)], 0.5, "Missed"))
+        rows = [fair(gate([rate] * 20, [100] * 20, [1] * 20))[0] for rate in (100, 110, 121)]
+        ratio, low, high = pooled(rows)
+        self.assertAlmostEqual(ratio, 1.1)
+        # Three runs have two degrees of freedom, however many turns they have.
+        self.assertTrue(low < 0.9 and high > 1.35)
+        self.assertIsNone(pooled(rows[:2]))
 
     def test_services_are_pooled_by_their_runs(self):
         first, second = service_run("a", [(200, 9, 100, 10), (200, 9, 100, 10)]), service_run("b", [(120, 50, 100, 10), (110, 5, 100, 10)])

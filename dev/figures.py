@@ -9,11 +9,12 @@ The runs of the libraries beside today's clients are drawn together. All runs ar
 """
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import campaign_page
 import gate_page
-from libraries import DARK, LIGHT, Report, LINES, by_clock, by_run, compared, first_cells, headline, is_other, lines, measured, not_in_clusters, picture, polling, several, surroundings, title_of, versions
+from libraries import DARK, LIGHT, Key, Report, LINES, by_clock, by_run, compared, first_cells, headline, is_other, lines, measured, not_in_clusters, picture, polling, several, surroundings, title_of, versions
 from runs import FACTS, ROOT, Run, charts, every_run, pack, unpacked
 from services import autocannon_lines, in_one_sentence, in_services, service_lines
 
@@ -48,9 +49,20 @@ def fast_line(page: str, reports: list[Report]) -> str:
     return text
 
 
-def names(report: Report) -> list[str]:
-    """The libraries that were measured, each once, without ours and without C."""
-    return list(dict.fromkeys(name.removesuffix(row["version"]).rstrip() for name, row in report.rows.items() if is_other(row)))
+def names(report: Report, rows: Iterable[str] | None = None) -> list[str]:
+    """The libraries of all rows or of these, each once, without ours and without C."""
+    of = [name for name in (report.rows if rows is None else rows) if is_other(report.rows[name])]
+    return list(dict.fromkeys(name.removesuffix(report.rows[name]["version"]).rstrip() for name in of))
+
+
+def fewer(report: Report, cells: list[tuple[str, Key]]) -> str:
+    """The rows of the table in which not all libraries were measured, and which were. Neighbours have the same."""
+    found: dict[str, list[str]] = {}
+    for title, key in cells:
+        here = names(report, report.of_kind(key, is_other))
+        if len(here) < len(names(report)):
+            found.setdefault(", ".join(here), []).append(title)
+    return " ".join(f"In *{titles[0]}*{f' to *{titles[-1]}*' if titles[1:] else ''} only of {here}." for here, titles in found.items())
 
 
 def summary_block(reports: list[Report], services: list[Run], gates: list[Run]) -> str:
@@ -62,7 +74,7 @@ def summary_block(reports: list[Report], services: list[Run], gates: list[Run]) 
         *compared(reports, cells, "the client's rate"),
         "",
         f"**Bold** is of the {several(len(reports))} beside the same clients in today's versions: {', '.join(report.run.name for report in reports)}. ▼: ours was ahead in half of the turns or fewer.",
-        f"*The best client that is not C* is of {', '.join(names(newest))} ([versions](#the-libraries-alone)).",
+        f"*The best client that is not C* is of {', '.join(names(newest))} ([versions](#the-libraries-alone)). {fewer(newest, cells)}".rstrip(),
         "",
         "### In a REST service",
         "",

@@ -178,6 +178,10 @@ class Scenario:
 
     services: list[Service]
 
+    def mark(self, full: Callable[[dict], bool]) -> str:
+        """A star if the generator was full in a round of any of the runs."""
+        return next((star for service in self.services if (star := service.mark(full))), "")
+
     @property
     def newest(self) -> Service:
         return self.services[-1]
@@ -201,7 +205,8 @@ class Scenario:
         mine = statistics.median(rate(ours) for ours, _ in newest.rounds), statistics.median(cost(ours) for ours, _ in newest.rounds)
         theirs = newest.median(fastest, rate), newest.median(fastest, cost)
         shown = [f"{one / 1000:.1f} k/s, {each:.0f} µs" for one, each in (mine, theirs)]
-        columns = [newest.title, f"{shown[0]}{newest.mark(loop_full)}", f"{fastest.removeprefix('dotnet-')}: {shown[1]}", self.rates, self.tails or "–", self.costs]
+        tails = f"{self.tails}{self.mark(sender_full)}" if self.tails else "–"
+        columns = [newest.title, f"{shown[0]}{self.mark(loop_full)}", f"{fastest.removeprefix('dotnet-')}: {shown[1]}", self.rates, tails, self.costs]
         return "| " + " | ".join(map(str, columns)) + " |"
 
 
@@ -235,9 +240,10 @@ def in_one_sentence(runs: list[Run]) -> str:
     known = measured_services(runs)
     found = [scenario for place in PLACES.values() for scenario in scenarios(known, place)]
     rates = [scenario.rates.ratio for scenario in found]
-    tails = [scenario.tails.ratio for scenario in found if scenario.tails]
-    shorter = sum(ratio < 1 for ratio in tails)
+    tails = [scenario for scenario in found if scenario.tails]
+    shorter = [scenario for scenario in tails if scenario.tails.ratio < 1]
+    limited = sum(bool(scenario.mark(sender_full)) for scenario in shorter)
     return (
-        f"A REST service answers {min(rates):.2f} to {max(rates):.2f} times the requests of one in ASP.NET Core; its p99.9 is shorter in {shorter} of {len(tails)} "
-        "[scenarios](docs/speed.md#in-a-rest-service)."
+        f"A REST service answers {min(rates):.2f} to {max(rates):.2f} times the requests of one in ASP.NET Core; its p99.9 is shorter in {len(shorter)} of {len(tails)} "
+        "[scenarios](docs/speed.md#in-a-rest-service)" + (f", in {limited} of them with a generator that was busy." if limited else ".")
     )
