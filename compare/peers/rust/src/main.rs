@@ -83,27 +83,35 @@ where
 
 async fn call<C: ConnectionLike + Clone + Send + Sync>(load: Arc<Load>, tally: Arc<Tally>, mut connection: C, caller: usize) {
     let mut stream = load.stream(caller);
-    let size = if load.options.batches { load.options.batch } else { 1 };
+    // One reading of the clock for each command or batch, as in the other programs: the next one begins where the last one ended.
+    let mut begun = Instant::now();
     while !tally.is_over() {
-        let operations: Vec<Operation> = stream.by_ref().take(size).collect();
-        operations.iter().for_each(|&operation| tally.sent(operation));
-        let begun = Instant::now();
-        let replies = if !load.options.batches {
-            vec![command(&load, operations[0]).query_async(&mut connection).await.map_err(drop)]
-        } else if load.options.cluster {
-            together(&load, &operations, &connection).await
+        let failed = if load.options.batches {
+            let operations: Vec<Operation> = stream.by_ref().take(load.options.batch).collect();
+            operations.iter().for_each(|&operation| tally.sent(operation));
+            let replies =
+                if load.options.cluster { together(&load, &operations, &connection).await } else { pipeline(&load, &operations, &mut connection).await };
+            let took = since(&mut begun);
+            operations.iter().zip(&replies).for_each(|(&operation, reply)| tally.count(&load, operation, reply, took));
+            replies.iter().any(Result::is_err)
         } else {
-            pipeline(&load, &operations, &mut connection).await
+            let operation = stream.next().expect("a stream does not end");
+            tally.sent(operation);
+            let reply = command(&load, operation).query_async(&mut connection).await.map_err(drop);
+            tally.count(&load, operation, &reply, since(&mut begun));
+            reply.is_err()
         };
-        let took = begun.elapsed();
-        for (&operation, reply) in operations.iter().zip(&replies) {
-            tally.count(&load, operation, reply, took);
-        }
-        if replies.iter().any(Result::is_err) {
+        if failed {
             // A server that is gone fails commands faster than it ever answered them.
             tokio::time::sleep(Duration::from_millis(1)).await;
+            begun = Instant::now();
         }
     }
+}
+
+fn since(begun: &mut Instant) -> Duration {
+    let now = Instant::now();
+    now.duration_since(std::mem::replace(begun, now))
 }
 
 fn command(load: &Load, operation: Operation) -> Cmd {
