@@ -10,9 +10,11 @@ import Data.List qualified as List
 import Fake
 import Foreign.C.Types (CInt (..), CUInt (..))
 import Peer
+import Redis.Config (standaloneConfig)
 import Redis.Duration
 import Redis.Error
 import Redis.Internal.Network.Connection
+import Redis.Internal.Network.Handshake
 import Redis.Internal.Network.InFlight (newTellingSlot)
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.Runtime (nanosFromSeconds)
@@ -204,6 +206,29 @@ spec = describe "a multiplexer whose connection fails" $ do
     killMultiplexer mux (BrokenConnection "send: broken pipe")
     takeMVar told `shouldReturn` HandshakeRefused (serverErrorFromText "ERR max number of clients reached")
 
+  it "has no reply for a command that was not sent, whatever the peer said before it hung up" . within 10 $
+    forM_ ["+OK\r\n", "-ERR idle for too long\r\n"] $ \line -> do
+      (fake, hungUp, mux) <- openUnread
+      first <- usually submitCommandAsync mux (tokenRequest 1)
+      heard <- heardBytes fake
+      say fake (bulk (token 1))
+      void (waitSlotResult first)
+      -- Only after such a silence a sender looks at the socket.
+      threadDelay 1000
+      say fake line *> writeIORef hungUp True
+      outcome <- outcomeText <$> usually submitCommand mux (tokenRequest 2)
+      outcome `shouldBe` Left (ConnectionError (ConnectionFailure "" NotSent (muxEndpoint mux) ClosedByPeer))
+      awaitGone mux
+      heardBytes fake `shouldReturn` heard
+
+  it "whose server turns it away before its first command says so" . within 10 $ do
+    (fake, hungUp, mux) <- openUnread
+    say fake "-ERR max number of clients reached\r\n" *> writeIORef hungUp True
+    handshake (standaloneConfig "fake" 1) Nothing (SharedFor ForPrimary) Usual mux
+      `shouldReturn` Left (Refused (HandshakeRefused (serverErrorFromText "ERR max number of clients reached")))
+    awaitGone mux
+    heardBytes fake `shouldReturn` 0
+
   it "ends also when it is killed while a caller finds the socket full" . within 10 $ do
     fake <- newFake goodManners {mannersWindow = 0} 1
     mux <- openMux plainSettings fake
@@ -340,6 +365,20 @@ spec = describe "a multiplexer whose connection fails" $ do
     silent = \case
       Left (ConnectionError (ConnectionFailure _ MaybeExecuted _ (SilentPeer _))) -> True
       _ -> False
+
+-- | A connection whose reader reads nothing between the peer's end, which the test notes, and the shutdown.
+openUnread :: IO (Fake, IORef Bool, Multiplexer)
+openUnread = do
+  fake <- newFake goodManners 1
+  hungUp <- newIORef False
+  over <- newIORef False
+  let transport = fakeTransport fake
+      tryRead memory size = do
+        unread <- (&&) <$> readIORef hungUp <*> (not <$> readIORef over)
+        if unread then pure attemptWouldRead else transportTryRead transport memory size
+      shutDown = writeIORef over True *> transportShutdown transport
+  mux <- openMultiplexer plainSettings transport {transportTryRead = tryRead, transportHungUp = readIORef hungUp, transportShutdown = shutDown}
+  pure (fake, hungUp, mux)
 
 -- | Lets no Haskell thread run for this many microseconds.
 standStill :: CUInt -> IO ()

@@ -56,7 +56,7 @@ where
 import Control.Concurrent.MVar
 import Control.Concurrent.STM (TMVar, atomically, newEmptyTMVarIO, tryPutTMVar)
 import Control.Exception (SomeException, mask_, try, uninterruptibleMask_)
-import Control.Monad (void, when)
+import Control.Monad (unless, void, when)
 import Control.Monad.Primitive (RealWorld)
 import Data.Foldable (for_)
 import Data.IORef (IORef, modifyIORef', newIORef, readIORef, writeIORef)
@@ -292,7 +292,7 @@ data Word
     WordReplies
   | -- | The position of the first command that the counters count: those before are the handshake's.
     WordCountedFrom
-  | -- | The number of commands whose blocks were taken to be sent. No reply can belong to a later one.
+  | -- | The number of commands that somebody has begun to send. No reply can belong to a later one.
     WordHandedOver
   | -- | Bytes ever accepted by the kernel. Written by the holder of the right to send.
     WordSent
@@ -332,19 +332,21 @@ writeWord :: Multiplexer -> Word -> Int -> IO ()
 writeWord mux word = writeByteArray (muxWords mux) (wordIndex word)
 {-# INLINE writeWord #-}
 
--- | Notes that all commands so far are being sent. Returns whether the peer may have ended the
--- connection unnoticed: nothing that was sent is unanswered, so that the reader may sleep unwatched,
--- and nothing has come for so long. Call it under the lock, with the right to send.
-markSent :: Multiplexer -> IO Bool
+-- | Notes that all commands so far are being sent. If the peer may have ended the connection unnoticed,
+-- returns their number, which 'WordHandedOver' gets only when the sender has looked: what is not sent has no
+-- reply. That is so if nothing that was sent is unanswered, so that the reader may sleep unwatched, and
+-- nothing has come for so long. Call it under the lock, with the right to send.
+markSent :: Multiplexer -> IO (Maybe Int)
 markSent mux = do
   now <- preciseNanos
   submitted <- ringTail (muxRing mux)
   answered <- ringHead (muxRing mux)
   sent <- readWord mux WordHandedOver
-  writeWord mux WordHandedOver submitted
   addSendTime (muxSendTimes mux) submitted now
   heard <- readWord mux WordReadAt
-  pure (answered >= sent && fromIntegral now - heard > quietNanos)
+  if answered >= sent && fromIntegral now - heard > quietNanos
+    then pure (Just submitted)
+    else Nothing <$ writeWord mux WordHandedOver submitted
 {-# NOINLINE markSent #-}
 
 -- | Commands submitted and not answered.
@@ -404,13 +406,13 @@ flushQueued mux = do
         _ -> pure Nothing
     mapM_ (uncurry (sendBlock mux)) taken
 
--- | Swaps the blocks, and says whether to look at the socket first. Under the lock, with the right to send.
-takeQueued :: Multiplexer -> IO (Bool, Block)
+-- | Swaps the blocks, and says whether to look at the socket first ('markSent'). Under the lock, with the right to send.
+takeQueued :: Multiplexer -> IO (Maybe Int, Block)
 takeQueued mux = do
   for_ (muxChecks mux) (queueCheck mux)
   block <- swapBlocks (muxBuffer mux)
-  quiet <- markSent mux
-  (quiet, block) <$ admitWaiting mux
+  unlooked <- markSent mux
+  (unlooked, block) <$ admitWaiting mux
 
 -- | Ends the block that is about to be sent with a check. Without memory for it, the next check stands for both.
 queueCheck :: Multiplexer -> ReplyChecks -> IO ()
@@ -433,11 +435,11 @@ queueCheck mux checks = do
         queued
 {-# NOINLINE queueCheck #-}
 
--- | Sends a block and gives the right to send back, or starts a writer, which gets both. With the flag it looks
--- first whether the peer has ended the connection. The caller is masked. Never blocks.
-sendBlock :: Multiplexer -> Bool -> Block -> IO ()
-sendBlock mux quiet block = do
-  over <- if quiet then transportHungUp (muxTransport mux) else pure False
+-- | Sends a block and gives the right to send back, or starts a writer, which gets both. With the number from
+-- 'takeQueued' it looks first whether the peer has ended the connection. The caller is masked. Never blocks.
+sendBlock :: Multiplexer -> Maybe Int -> Block -> IO ()
+sendBlock mux unlooked block = do
+  over <- maybe (pure False) looked unlooked
   (if over then pure (Broken ClosedByPeer) else attemptAll mux block 0) >>= \case
     AllSent -> finish
     Broken cause -> do
@@ -449,6 +451,10 @@ sendBlock mux quiet block = do
       void (withLockAlways mux (transition mux Stuck))
       startWriter mux block sent waitsFor
   where
+    looked handed = do
+      over <- transportHungUp (muxTransport mux)
+      over <$ unless over (withLockAlways mux (writeWord mux WordHandedOver handed))
+
     finish = do
       releaseBlock (muxBuffer mux) block
       after <- withLockAlways mux (transition mux Sent)
@@ -500,7 +506,9 @@ startWriter mux = \block sent waitsFor ->
         after <- transition mux WriterSent
         more <- case stepAnswer after of
           -- Bytes that are still on their way out keep the reader watching.
-          Send -> Just . snd <$> takeQueued mux
+          Send -> do
+            (unlooked, block') <- takeQueued mux
+            Just block' <$ mapM_ (writeWord mux WordHandedOver) unlooked
           _ -> pure Nothing
         pure (after, more)
       wake mux after

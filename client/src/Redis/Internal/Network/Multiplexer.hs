@@ -245,9 +245,9 @@ append mux !submission = do
   after <- transition mux (Queued count (flushMark peak))
   case stepAnswer after of
     Send -> do
-      (quiet, block) <- takeQueued mux
+      (unlooked, block) <- takeQueued mux
       putMVar (muxLock mux) ()
-      sendBlock mux quiet block
+      sendBlock mux unlooked block
     _ -> putMVar (muxLock mux) ()
   wake mux after
 -- Inlined where a command comes in, so that no 'Submission' is allocated for it.
