@@ -242,6 +242,14 @@ spec = describe "a multiplexer whose connection fails" $ do
     outcome `shouldBe` Left (ConnectionError (ConnectionFailure "" NotSent (muxEndpoint mux) ClosedLocally))
     awaitGone mux
 
+  it "ends also when its writer cannot wait for the socket" . within 10 $ do
+    fake <- newFake goodManners {mannersWindow = 0} 1
+    mux <- openMultiplexer plainSettings (fakeTransport fake) {transportWaitWritable = ioError (userError "no memory")}
+    outcome <- outcomeText <$> usually submitCommand mux (tokenRequest 1)
+    outcome `shouldBe` Left (ConnectionError (ConnectionFailure "" NotSent (muxEndpoint mux) (BrokenConnection "user error (no memory)")))
+    awaitGone mux
+    closes fake >>= (`shouldBe` 1)
+
   it "that ends says so behind the last push and reply, and before any waiter is told" . within 10 $
     forM_ [1 .. 50 :: Int] $ \_ -> do
       happened <- newIORef []

@@ -492,12 +492,18 @@ startWriter mux = \block sent waitsFor ->
     await block sent waitsFor =
       lifeOf mux >>= \case
         Dead -> next block
-        _ -> awaitAttempt (muxTransport mux) waitsFor *> pushOut block sent
+        _ ->
+          try (awaitAttempt (muxTransport mux) waitsFor) >>= \case
+            -- The writer must give the right to send back: the reader waits for it before it tells anybody.
+            Left problem -> broken block (BrokenConnection (show @SomeException problem))
+            Right () -> pushOut block sent
+
+    broken block cause = killMultiplexer mux cause *> next block
 
     pushOut block sent =
       attemptAll mux block sent >>= \case
         AllSent -> next block
-        Broken cause -> killMultiplexer mux cause *> next block
+        Broken cause -> broken block cause
         Full sent' waitsFor -> await block sent' waitsFor
 
     next block = do
