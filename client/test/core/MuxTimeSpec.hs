@@ -59,6 +59,21 @@ spec = do
       eventually ((== maxBound) <$> readWord mux WordShortest)
       abortMultiplexer mux
 
+    it "has it tick often only for so long also while others with times of their own overlap" . within 10 $ do
+      unanswered <- newIORef Nothing
+      let -- Answers each command when the next has come.
+          answer fake parts = readIORef unanswered >>= mapM_ (echoing fake) >> writeIORef unanswered (Just parts)
+      withMux plainSettings goodManners answer $ \_ mux -> do
+        let overlapping n before = do
+              after' <- limitedTo 1000 submitCommandAsync mux (tokenRequest n)
+              void (waitSlotResult before)
+              shortest <- readWord mux WordShortest
+              unless (shortest >= 1000000000000) (overlapping (n + 1) after')
+        _ <- limitedTo 1000 submitCommandAsync mux (tokenRequest 1)
+        short <- limitedTo 0.02 submitCommandAsync mux (tokenRequest 2)
+        readWord mux WordShortest `shouldReturn` 20000000
+        overlapping 3 short
+
     it "outlives the time of the others" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.03)} fake

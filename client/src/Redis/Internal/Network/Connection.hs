@@ -177,6 +177,7 @@ newMuxState muxSettings muxTransport muxOrder = do
   writeWord mux WordWakeup (wakeupWord atFirst)
   writeWord mux WordEarliest maxBound
   writeWord mux WordShortest maxBound
+  writeWord mux WordShortestNext maxBound
   writeWord mux WordOverdue (-1)
   writeWord mux WordCountedFrom maxBound
   pure mux
@@ -284,6 +285,10 @@ data Word
   | WordOverdue
   | -- | The shortest time limit of a command, of those that have not the usual one or waited for room.
     WordShortest
+  | -- | The shortest of those that came since 'WordShortest' was last looked at. It becomes that once all
+    -- commands before the position in the second word, which came earlier, are answered.
+    WordShortestNext
+  | WordShortestUntil
   | -- | The longest time limit of a command, of those that have not the usual one. It counts until
     -- all commands before the position in the second word are answered.
     WordLongest

@@ -218,18 +218,26 @@ noteTimes mux deadline = do
 -- | Makes the watchdog tick more often if this limit is the shortest so far. Call it under the lock.
 noteShortest :: Multiplexer -> Nanos -> IO ()
 noteShortest mux limit = do
-  shortest <- readWord mux WordShortest
-  when (fromIntegral limit < shortest) $ do
-    writeWord mux WordShortest (fromIntegral limit)
-    wakeWatchdog mux
+  next <- readWord mux WordShortestNext
+  when (fromIntegral limit < next) $ do
+    writeWord mux WordShortestNext (fromIntegral limit)
+    shortest <- readWord mux WordShortest
+    when (fromIntegral limit < shortest) $ do
+      writeWord mux WordShortest (fromIntegral limit)
+      wakeWatchdog mux
 
--- | Lets the watchdog tick as usual once no command with a limit of its own is in flight or waits for room.
--- Call it under the lock.
+-- | Forgets the limits of commands that are answered, unless callers wait for room. In two generations,
+-- because some command with a limit of its own may be in flight at every tick. Call it under the lock.
 forgetShortest :: Multiplexer -> IO ()
 forgetShortest mux = do
-  own <- longestOwn mux
+  answered <- ringHead (muxRing mux)
+  until' <- readWord mux WordShortestUntil
   waiting <- waitingForCapacity (muxAdmission mux)
-  when (own == 0 && waiting == 0) (writeWord mux WordShortest maxBound)
+  when (answered >= until' && waiting == 0) $ do
+    readWord mux WordShortestNext >>= writeWord mux WordShortest
+    writeWord mux WordShortestNext maxBound
+    -- Behind the last command with a limit of its own.
+    readWord mux WordLongestUntil >>= writeWord mux WordShortestUntil
 
 -- | Whether commands are in flight and all of them are past their deadlines. Then no caller waits for room:
 -- a thread that submits many commands to a frozen server would wait anew for each. A late reply ends this
