@@ -238,19 +238,26 @@ spec = do
         eventually ((== AsleepUnwatched) . wakeupReader <$> withLock mux (wakeup mux))
         within 5 (abortMultiplexer mux)
 
-  describe "a handshake" $
-    it "has the time to connect, and not that of a command" . within 10 $ do
-      fake <- newFake goodManners 1
-      mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.05)} fake
-      end <- newEmptyMVar
-      void (forkIO (handshake (standaloneConfig "fake" 1) Nothing (SharedFor ForPrimary) Usual mux >>= putMVar end))
-      eventually ((> 0) . gaugeInFlight <$> muxGauges mux)
-      asked <- gaugeInFlight <$> muxGauges mux
-      -- When the time of this command is over, that of a command before it would be, too.
-      (outcomeText <$> usually submitCommand mux (tokenRequest 1)) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.05) Nothing)))
-      say fake (ByteString.concat (replicate asked "+OK\r\n"))
-      takeMVar end >>= (`shouldBe` Right ())
-      abortMultiplexer mux
+  describe "a handshake" $ do
+    let shakesHands settings meanwhile = do
+          fake <- newFake goodManners 1
+          mux <- openMux settings fake
+          end <- newEmptyMVar
+          void (forkIO (handshake (standaloneConfig "fake" 1) Nothing (SharedFor ForPrimary) Usual mux >>= putMVar end))
+          eventually ((> 0) . gaugeInFlight <$> muxGauges mux)
+          asked <- gaugeInFlight <$> muxGauges mux
+          meanwhile mux
+          say fake (ByteString.concat (replicate asked "+OK\r\n"))
+          takeMVar end >>= (`shouldBe` Right ())
+          abortMultiplexer mux
+        brief = Just (nanosFromSeconds 0.05)
+    it "has the time to connect, and not that of a command" . within 10 $
+      shakesHands plainSettings {muxCommandTimeout = brief} $ \mux ->
+        -- When the time of this command is over, that of a command before it would be, too.
+        (outcomeText <$> usually submitCommand mux (tokenRequest 1)) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 0.05) Nothing)))
+
+    it "has that time also if the peer is silent for longer than its limit" . within 10 $
+      shakesHands plainSettings {muxCommandTimeout = brief, muxSilenceLimit = brief} $ \_ -> threadDelay 300000
 
   describe "a caller that finds no memory" $
     it "is told, and leaves the connection to the others" . within 10 $

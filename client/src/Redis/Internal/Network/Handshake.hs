@@ -34,7 +34,7 @@ import Redis.Internal.Config
 import Redis.Internal.Network.Dial (Approach (..))
 import Redis.Internal.Network.InFlight
 import Redis.Internal.Network.Multiplexer
-import Redis.Internal.Network.Runtime (noDeadline)
+import Redis.Internal.Network.Runtime (coarseNanos, deadlineAfter, nanosFromSeconds)
 import Redis.Internal.Protocol.Encode (Request, request)
 import Redis.Value
 
@@ -72,11 +72,14 @@ data Importance
   | Optional
   deriving stock (Eq)
 
--- | Makes a connection ready for commands. Blocks for up to two round trips, and one after a PING; sets no limit.
+-- | Makes a connection ready for commands. Blocks for up to two round trips, and one after a PING. Who connects
+-- limits it to the connect timeout.
 handshake :: Config -> Maybe Credentials -> ConnectionUse -> Approach -> Multiplexer -> IO (Either Unready ())
-handshake config credentials use approach mux = handshakeBy config credentials use approach $ \requests ->
-  -- The command timeout may be much shorter than the time to connect.
-  submitRun mux (termsUntil noDeadline) requests >>= mapM (fmap answer . waitSlotResult)
+handshake config credentials use approach mux = handshakeBy config credentials use approach $ \requests -> do
+  -- The command timeout and the silence limit may be much shorter than the time to connect. The silence limit is
+  -- no less than half of this.
+  terms <- termsUntil . deadlineAfter (2 * nanosFromSeconds (configConnectTimeout config)) <$> coarseNanos
+  submitRun mux terms requests >>= mapM (fmap answer . waitSlotResult)
   where
     answer = \case
       Reply value -> Right value
