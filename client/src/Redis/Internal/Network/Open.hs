@@ -135,10 +135,10 @@ openConnection setup purpose@Purpose {purposeUse} settings onEnd endpoint = mask
       answer <- handshake config (issueCredentials issue) purposeUse approach mux `onException` giveUp announced mux
       case answer of
         Right () -> do
-          -- Not for a lent connection: its caller decides what is sent on it.
-          unless (purposeUse == Lent) (followCredentials (setupCredentials setup) endpoint mux issue)
           countFromHere mux
           ready <- Ready mux <$> coarseNanos <*> repliesUntilEnd mux
+          -- Last, because it may send AUTH. Not for a lent connection: its caller decides what is sent on it.
+          unless (purposeUse == Lent) (followCredentials (setupCredentials setup) endpoint mux issue)
           pure (Right (announced, ready, issue))
         Left unready -> Left unready <$ giveUp announced mux
 
