@@ -48,8 +48,6 @@ import Data.Foldable (for_, toList, traverse_)
 import Data.Function (on)
 import Data.List qualified as List
 import Data.Maybe (isNothing)
-import Data.Sequence (Seq, ViewL (EmptyL, (:<)), (|>))
-import Data.Sequence qualified as Seq
 import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Error
@@ -65,7 +63,7 @@ data DedicatedPool = DedicatedPool
   { dedicatedEndpoint :: Endpoint,
     dedicatedSetup :: ConnectionSetup,
     dedicatedLending :: TVar (Lending Caller Held),
-    -- | The number of the next connection.
+    -- | The number of the next connection or caller.
     dedicatedNumber :: TVar Int,
     -- | The dials under way. None is added once the pool is closed.
     dedicatedDials :: TVar [Dial],
@@ -75,8 +73,16 @@ data DedicatedPool = DedicatedPool
   }
 
 -- | A caller that wants a connection, and the variable for its turn.
-newtype Caller = Caller {callerTurn :: TMVar (Turn Held)}
-  deriving newtype (Eq)
+data Caller = Caller
+  { callerNumber :: Int,
+    callerTurn :: TMVar (Turn Held)
+  }
+
+instance Eq Caller where
+  (==) = (==) `on` callerNumber
+
+instance Ord Caller where
+  compare = compare `on` callerNumber
 
 -- | A connection of the pool.
 data Held = Held
@@ -204,7 +210,7 @@ withLease pool deadline action = mask $ \restore ->
 takeTurn :: DedicatedPool -> Deadline -> IO (Either Error Held)
 takeTurn pool deadline = do
   caller <- atomically $ do
-    caller <- Caller <$> newEmptyTMVar
+    caller <- Caller <$> nextNumber pool <*> newEmptyTMVar
     -- 'Asked' never closes a connection.
     caller <$ happen pool (Asked caller)
   turn <- await caller `onException` leave caller
@@ -241,11 +247,14 @@ takeTurn pool deadline = do
       opening pool deadline `onException` happened pool NotOpened >>= \case
         Right Established {establishedMux, establishedIssue} -> do
           (held, closing) <- atomically $ do
-            heldNumber <- stateTVar (dedicatedNumber pool) (\number -> (number, number + 1))
+            heldNumber <- nextNumber pool
             let held = Held {heldNumber, heldMux = establishedMux, heldIssue = establishedIssue}
             (,) held <$> happen pool (Opened held)
           if null closing then pure (Right held) else Left (closedLocally pool) <$ traverse_ (abortMultiplexer . heldMux) closing
         Left failed -> Left failed <$ happened pool NotOpened
+
+nextNumber :: DedicatedPool -> STM Int
+nextNumber pool = stateTVar (dedicatedNumber pool) (\number -> (number, number + 1))
 
 closedLocally :: DedicatedPool -> Error
 closedLocally pool = ConnectionError (ConnectionFailure "" NotSent (dedicatedEndpoint pool) ClosedLocally)
@@ -340,8 +349,8 @@ data Lending caller connection = Lending
     lendingLent :: Set connection,
     -- | The number of callers that are opening a connection.
     lendingOpening :: Int,
-    -- | Waiting callers, in the order in which they asked.
-    lendingQueue :: Seq caller,
+    -- | Waiting callers, in the order in which they asked, which is their own.
+    lendingQueue :: Set caller,
     -- | Whether no more connections are lent.
     lendingClosed :: Bool
   }
@@ -355,13 +364,13 @@ newLending limit =
       lendingIdle = [],
       lendingLent = Set.empty,
       lendingOpening = 0,
-      lendingQueue = Seq.empty,
+      lendingQueue = Set.empty,
       lendingClosed = False
     }
 
 -- | An event.
 data Event caller connection
-  = -- | A caller wants a connection.
+  = -- | A caller wants a connection. It is greater than those that wait.
     Asked caller
   | -- | A waiting caller does not want a connection any more.
     GaveUp caller
@@ -401,23 +410,23 @@ data Action caller connection
     Close connection
   deriving stock (Eq, Show)
 
--- | Takes one step. \(O(\log n)\) in the connections; linear in the waiting callers for 'GaveUp',
--- in the idle connections for 'IdleSince' and 'IdleUseless', and in both for 'Closed'.
-step :: (Eq caller, Ord connection) => Event caller connection -> Lending caller connection -> (Lending caller connection, [Action caller connection])
+-- | Takes one step. \(O(\log n)\) in the connections and the waiting callers; linear in the idle connections
+-- for 'IdleSince' and 'IdleUseless', and in these and the waiting callers for 'Closed'.
+step :: (Ord caller, Ord connection) => Event caller connection -> Lending caller connection -> (Lending caller connection, [Action caller connection])
 step event state = case event of
   Asked caller
     | lendingClosed state -> (state, [Give caller NoMore])
     | (_, connection) : idle <- lendingIdle state -> use caller connection state {lendingIdle = idle}
     | inHands < lendingLimit state -> open caller state
-    | otherwise -> (state {lendingQueue = lendingQueue state |> caller}, [])
-  GaveUp caller -> (state {lendingQueue = Seq.filter (/= caller) (lendingQueue state)}, [])
+    | otherwise -> (state {lendingQueue = Set.insert caller (lendingQueue state)}, [])
+  GaveUp caller -> (state {lendingQueue = Set.delete caller (lendingQueue state)}, [])
   Opened connection
     | lendingClosed state -> (opened, [Close connection])
     | otherwise -> (lend connection opened, [])
   NotOpened -> offer opened
   GaveBack now connection
     | lendingClosed state -> (back, [Close connection])
-    | caller :< queue <- Seq.viewl (lendingQueue state) -> use caller connection back {lendingQueue = queue}
+    | Just (caller, queue) <- Set.minView (lendingQueue state) -> use caller connection back {lendingQueue = queue}
     | otherwise -> (back {lendingIdle = (now, connection) : lendingIdle state}, [])
     where
       back = without connection
@@ -426,7 +435,7 @@ step event state = case event of
   IdleSince before -> dropping ((< before) . fst)
   IdleUseless -> dropping (const True)
   Closed ->
-    ( state {lendingIdle = [], lendingQueue = Seq.empty, lendingClosed = True},
+    ( state {lendingIdle = [], lendingQueue = Set.empty, lendingClosed = True},
       [Give caller NoMore | caller <- toList (lendingQueue state)] <> map (Close . snd) (lendingIdle state)
     )
   where
@@ -438,9 +447,9 @@ step event state = case event of
     open caller given = (given {lendingOpening = lendingOpening given + 1}, [Give caller Open])
 
     -- There is room for one more connection.
-    offer given = case Seq.viewl (lendingQueue given) of
-      caller :< queue -> open caller given {lendingQueue = queue}
-      EmptyL -> (given, [])
+    offer given = case Set.minView (lendingQueue given) of
+      Just (caller, queue) -> open caller given {lendingQueue = queue}
+      Nothing -> (given, [])
 
     dropping useless =
       let (gone, kept) = List.partition useless (lendingIdle state)
@@ -453,7 +462,7 @@ gaugesOf state =
     { gaugeLent = Set.size (lendingLent state),
       gaugeIdle = length (lendingIdle state),
       gaugeOpening = lendingOpening state,
-      gaugeLeasesWaiting = Seq.length (lendingQueue state)
+      gaugeLeasesWaiting = Set.size (lendingQueue state)
     }
 
 -- | The connections that callers have. \(O(n)\).
