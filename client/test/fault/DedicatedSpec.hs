@@ -79,6 +79,23 @@ spec = do
         deliveryOf result `shouldBe` Just MaybeExecuted
         blockedClients server `shouldReturn` 0
 
+    -- By then the end is elsewhere: what was added in between would be missed.
+    it "is in doubt, too, when it waits for new entries, and is sent again when it reads after an id" $
+      behindProxy $ \server proxy -> leavingNothing . withClient (through proxy) $ \client -> do
+        let cutWhile from = do
+              waiter <- async (tryRun client (Commands.xreadWith Commands.xreadDefaults {Commands.xreadBlock = Commands.WaitForever} (pure ("stream", from))))
+              eventuallyReturns 5 1 (blockedClients server)
+              Proxy.cut proxy Proxy.Reset
+              pure waiter
+        result <- cutWhile Commands.ReadNew >>= within 5 . Async.wait
+        deliveryOf result `shouldBe` Just MaybeExecuted
+        eventuallyReturns 5 0 (blockedClients server)
+        waiter <- cutWhile (Commands.ReadAfter (Commands.StreamId 0 0))
+        entry <- run client (raw ["XADD", "stream", "1-1", "field", "value"])
+        entry `shouldBe` BulkString "1-1"
+        again <- within 5 (Async.wait waiter)
+        fmap (map fst) again `shouldBe` Right ["stream"]
+
     it "waits for a connection no longer than its time when all are lent" $
       withServer $ \server -> leavingNothing . withClient (setMaxDedicated 2 (setCommandTimeout (Just (seconds 0.3)) (addressed server))) $ \client -> do
         waiters <- forM [1 .. 2 :: Int] $ \_ -> async (tryRun client (Commands.blpop (pure "list") Nothing))

@@ -276,7 +276,10 @@ data ReadFrom
   = -- | After this id, usually that of the last entry that was read; after 0-0 for all entries.
     ReadAfter StreamId
   | -- | @$@: the entries that are added from now on. Use it for the first read only: in each read
-    -- it means the stream's end at that time, so entries added in between would be missed.
+    -- it means the stream's end at that time, so entries added in between would be missed. So a
+    -- read that waits for them is not sent again if its connection is lost; its error is
+    -- 'Redis.Error.MaybeExecuted'. If the server turns it away (MOVED, LOADING, UNBLOCKED), it is
+    -- sent again, and misses what was added before.
     ReadNew
   | -- | @+@ (Redis since 7.4, Valkey since 8.0): the last entry.
     ReadLast

@@ -409,7 +409,7 @@ data Facts = Facts
 data CommandInfo = CommandInfo
   { -- | See 'factReadOnly'.
     infoReadOnly :: Bool,
-    -- | It changes nothing.
+    -- | It changes nothing, and says the same if it is asked again.
     infoHarmless :: Bool,
     infoBlocking :: Blocking,
     infoScope :: Scope,

@@ -331,7 +331,7 @@ rawCommands = describe "raw" $ do
     commandFacts (raw ["INCR", "k"]) `shouldBe` writeFacts
     commandFacts (raw ["EVAL", "s", "0"]) `shouldBe` untoldFacts
     commandFacts (raw ["INFO"]) `shouldBe` readFacts
-    commandFacts (raw ["XREAD", "BLOCK", "500", "STREAMS", "k", "$"]) `shouldBe` withInfo (\told -> told {infoBlocking = BlocksFor 0.5}) readFacts
+    commandFacts (raw ["XREAD", "BLOCK", "500", "STREAMS", "k", "0-0"]) `shouldBe` withInfo (\told -> told {infoBlocking = BlocksFor 0.5}) readFacts
     commandFacts (raw ["BLPOP", "k", "0"]) `shouldBe` withInfo (\told -> told {infoBlocking = BlocksForever}) writeFacts
     commandFacts (raw ["MULTI"]) `shouldBe` withInfo (\told -> told {infoScope = ConnectionState}) writeFacts
     commandFacts (raw ["CLIENT", "REPLY", "OFF"]) `shouldBe` withInfo (\told -> told {infoScope = ConnectionState}) writeFacts

@@ -228,7 +228,7 @@ factsFromEntry entry commandWords' =
       factOptions = noOptions
     }
   where
-    harmless = entryReadOnly entry || changesNothing entry
+    harmless = (entryReadOnly entry || changesNothing entry) && not (tellsOnce entry commandWords')
     scope
       -- Old servers tell no categories, so the effect on the connection is unknown.
       | changesConnection entry = maybe OwnConnection (const ConnectionState) (entryCategories entry)

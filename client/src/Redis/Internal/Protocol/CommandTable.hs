@@ -25,6 +25,7 @@ module Redis.Internal.Protocol.CommandTable
     changesConnection,
     answersApart,
     changesNothing,
+    tellsOnce,
     staysWithPrimary,
     overtakes,
     holdsUp,
@@ -51,7 +52,7 @@ import Data.Foldable (find)
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe, listToMaybe, mapMaybe)
+import Data.Maybe (fromMaybe, isJust, listToMaybe, mapMaybe)
 import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Decode (Decoder)
@@ -259,6 +260,19 @@ questions =
     \MEMORY|STATS MODULE|LIST PING PUBSUB|CHANNELS PUBSUB|NUMPAT PUBSUB|NUMSUB \
     \PUBSUB|SHARDCHANNELS PUBSUB|SHARDNUMSUB ROLE SCRIPT|EXISTS SCRIPT|SHOW SLOWLOG|GET \
     \SLOWLOG|LEN TIME"
+
+-- | Whether a command, given its words, changes nothing and still must not be sent again without need: it
+-- waits for what comes after the end, and the end is elsewhere by then, so the caller would miss what came in
+-- between. A key of such a name only costs a retry. \(O(n)\) in the number of words.
+tellsOnce :: CommandEntry -> [ByteString] -> Bool
+tellsOnce entry@CommandEntry {entryName} commandArguments =
+  any (`elem` commandArguments) ends && isJust (entryBlocks entry commandArguments)
+  where
+    ends = case entryName of
+      "XREAD" -> ["$"]
+      -- From the last sample on: it may wait for more of them.
+      "TS.READ" -> ["$", "+"]
+      _ -> []
 
 -- | For how many seconds a command can keep its caller waiting: 'Nothing' if the command does not
 -- wait, and @Just Nothing@ if it waits until something happens.

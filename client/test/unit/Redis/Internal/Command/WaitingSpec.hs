@@ -1,6 +1,7 @@
 -- | The rest of a blocking command's time.
 module Redis.Internal.Command.WaitingSpec (spec) where
 
+import Data.ByteString.Char8 qualified as Char8
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis.Commands
 import Redis.Duration (seconds)
@@ -32,6 +33,10 @@ spec = describe "Redis.Internal.Command.Make, what is left of a time" $ do
     wire (withRemaining 4 (get "a")) `shouldBe` naiveRequest ["GET", "a"]
     blocking (withRemaining 4 (get "a")) `shouldBe` NonBlocking
 
+  it "is not asked for again after what waits for new entries was lost: the end of the stream is elsewhere by then" $
+    [line | line <- readings, factIdempotent (commandFacts (raw (Char8.words line)))]
+      `shouldBe` ["XREAD BLOCK 0 STREAMS a 0-0", "XREAD BLOCK 0 STREAMS a +", "XREAD STREAMS a $"]
+
   prop "changes nothing but the time, and never makes it longer" $
     forAll ((/ 1000) . fromIntegral <$> choose (2 :: Int, 1000000)) $ \limit -> forAll (choose (0, 1000)) $ \passed -> do
       let whole = blpop ("a" :| ["b"]) (Just (seconds limit))
@@ -45,3 +50,10 @@ spec = describe "Redis.Internal.Command.Make, what is left of a time" $ do
   where
     wire = requestBytes . commandRequest
     blocking = factBlocking . commandFacts
+    readings =
+      [ "XREAD BLOCK 0 STREAMS a 0-0",
+        "XREAD BLOCK 0 STREAMS a +",
+        "XREAD STREAMS a $",
+        "XREAD BLOCK 0 STREAMS a $",
+        "xread count 1 block 500 streams a b 0-0 $"
+      ]
