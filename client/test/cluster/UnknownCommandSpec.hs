@@ -173,6 +173,19 @@ spec = describe "a command that only the server knows" $ do
         countHeard a ["X.ADD"] `shouldReturn` 1
 
   describe "with a subcommand" $ do
+    it "that moves a cursor is asked of the primary, and once, though the server calls it a read" $
+      limited . withTwoNodes $ \a b -> do
+        forM_ [a, b] $ \node -> do
+          setView node (replicated a b)
+          setScript node $ \connection -> \case
+            "FT.CURSOR" : _ -> pure (Just HangUp)
+            other -> describedAs (container "ft.cursor" [subcommand "ft.cursor|read" "readonly" "@read" 2]) connection other
+        withClient (preferringReplicas [fakeEndpoint a]) $ \client -> do
+          problem <- tryRun client (raw ["FT.CURSOR", "READ", high, "7"]) >>= expectError
+          errorDelivery problem `shouldBe` MaybeExecuted
+        countHeard a ["FT.CURSOR"] `shouldReturn` 1
+        countHeard b ["FT.CURSOR"] `shouldReturn` 0
+
     it "is what its subcommand is, and goes where that one's keys are" $
       limited . withTwoNodes $ \a b -> do
         forM_ [a, b] $ \node -> do

@@ -261,18 +261,23 @@ questions =
     \PUBSUB|SHARDCHANNELS PUBSUB|SHARDNUMSUB ROLE SCRIPT|EXISTS SCRIPT|SHOW SLOWLOG|GET \
     \SLOWLOG|LEN TIME"
 
--- | Whether a command, given its words, changes nothing and still must not be sent again without need: it
--- waits for what comes after the end, and the end is elsewhere by then, so the caller would miss what came in
--- between. A key of such a name only costs a retry. \(O(n)\) in the number of words.
+-- | Whether a command, given its words, is called a read and still must not be sent again after its reply was
+-- lost, because the caller would miss what that said. Either it moves a cursor, or it waits for what comes
+-- after the end, and the end is elsewhere by then. A key of such a name only costs a retry. \(O(n)\) in the
+-- number of words.
 tellsOnce :: CommandEntry -> [ByteString] -> Bool
 tellsOnce entry@CommandEntry {entryName} commandArguments =
-  any (`elem` commandArguments) ends && isJust (entryBlocks entry commandArguments)
+  entryName `Set.member` consuming || any (`elem` commandArguments) ends && isJust (entryBlocks entry commandArguments)
   where
     ends = case entryName of
       "XREAD" -> ["$"]
       -- From the last sample on: it may wait for more of them.
       "TS.READ" -> ["$", "+"]
       _ -> []
+
+-- | Commands that move a cursor, which only the node knows that made it.
+consuming :: Set ByteString
+consuming = named "FT.CURSOR FT.CURSOR|DEL FT.CURSOR|READ"
 
 -- | For how many seconds a command can keep its caller waiting: 'Nothing' if the command does not
 -- wait, and @Just Nothing@ if it waits until something happens.
@@ -430,7 +435,11 @@ named = Set.fromList . Char8.words
 -- older, each with the reason why the server's own description of it is not enough.
 aheadOfTable :: [(ByteString, String)]
 aheadOfTable =
-  [("TS.READ", "Redis 8.10 calls it a read and not blocking, but with BLOCK it waits, and the connection with it")]
+  [ ("FT.CURSOR", "old servers describe no subcommands, and call it a read, but each batch comes once, from one node"),
+    ("FT.CURSOR|DEL", "servers call it a read, but it ends a cursor, which one node has"),
+    ("FT.CURSOR|READ", "servers call it a read, but each batch comes once, from one node"),
+    ("TS.READ", "Redis 8.10 calls it a read and not blocking, but with BLOCK it waits, and the connection with it")
+  ]
 
 -- | Every list that is written by hand, with what it says of its commands.
 handLists :: [(String, Set ByteString)]
@@ -442,6 +451,7 @@ handLists =
     ("holds up its connection", waitingUntold),
     ("stays with the primary", primaryOnly),
     ("changes nothing", questions),
+    ("tells once", consuming),
     ("changes untold", untold),
     ("the same everywhere", sameEverywhere),
     ("keeps an order", inOrder),

@@ -113,6 +113,7 @@ spec = describe "Redis.Internal.Protocol.CommandTable" $ do
                    "holds up its connection",
                    "stays with the primary",
                    "changes nothing",
+                   "tells once",
                    "changes untold",
                    "the same everywhere",
                    "keeps an order",
