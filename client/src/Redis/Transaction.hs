@@ -200,7 +200,7 @@ watchingWith WatchOptions {watchAttempts} (Client core) names@(key :| others) lo
             -- Whatever becomes of it, nothing was done; and the connection goes if it is still
             -- watching.
             Right Abandon -> Ended Abandoned <$ tryRunOn connection (raw ["UNWATCH"] :: Command Value)
-            Right (Commit transaction) -> tryTransactionOn connection transaction >>= either (unlessWrites connection) (pure . maybe Changed (Ended . Committed))
+            Right (Commit transaction) -> tryTransactionOn connection names transaction >>= either (unlessWrites connection) (pure . maybe Changed (Ended . Committed))
 
     -- Has 'watching' begin again, unless a write of the action may have run: it would run twice.
     unlessWrites :: Dedicated s -> Error -> IO (Attempt a)
@@ -316,17 +316,17 @@ startConcluding core began transaction final
     conclude = final . transactionResult transaction
 
 boundsOf :: Core -> Bounds
-boundsOf core = Bounds {boundsSeveralNodes = isClustered (coreCluster core), boundsArgument = longestArgument core}
+boundsOf core = Bounds {boundsSeveralNodes = isClustered (coreCluster core), boundsWatched = [], boundsArgument = longestArgument core}
 
--- | Runs a transaction on a dedicated connection, after the WATCHes there. 'Nothing' if a watched
--- key had changed; then nothing was done.
-tryTransactionOn :: Dedicated s -> Transaction a -> IO (Either Error (Maybe a))
-tryTransactionOn dedicated transaction =
+-- | Runs a transaction on a dedicated connection, after the WATCHes of these keys there. 'Nothing' if a
+-- watched key had changed; then nothing was done.
+tryTransactionOn :: Dedicated s -> NonEmpty ByteString -> Transaction a -> IO (Either Error (Maybe a))
+tryTransactionOn dedicated watched transaction =
   tracedOn dedicated (transactionOf (map commandArguments (transactionCommands transaction))) $ \entered -> case transactionRefusal bounds transaction of
     Just refusal -> pure (Left (RefusedError refusal))
     Nothing -> startRunOn dedicated (multi :| transactionCommands transaction) >>= either (pure . Left . whole) (toEnd entered)
   where
-    bounds = Bounds {boundsSeveralNodes = False, boundsArgument = longestArgument (dedicatedCore dedicated)}
+    bounds = (boundsOf (dedicatedCore dedicated)) {boundsWatched = toList watched}
     whole = relabelled (transactionLabel transaction)
     toEnd entered (begun :| queue) = do
       ended <- startUntracedOn dedicated (transactionExec transaction) entered

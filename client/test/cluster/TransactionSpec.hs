@@ -146,6 +146,17 @@ spec = describe "a transaction" $ do
         $ \(command, name) -> refusalOf (queued command) `shouldReturn` RefusedError (NotInTransaction name)
       countHeard node ["MULTI"] `shouldReturn` 0
 
+  it "behind WATCH is refused like any other, and if its keys have another slot than the watched ones" $
+    limited . settled . withNode $ \node client -> do
+      let watched transaction = try (watching client (key :| []) (\_ -> pure (Commit transaction))) >>= expectError
+      watched (queued (Redis.get "other")) `shouldReturn` RefusedError (CrossSlot "MULTI")
+      watched (queued (Redis.get key) *> queued (Redis.get "other")) `shouldReturn` RefusedError (CrossSlot "MULTI")
+      forM_ ["DBSIZE", "FLUSHALL", "INFO"] $ \name ->
+        watched (queued (raw [name])) `shouldReturn` RefusedError (NotInTransaction name)
+      countHeard node ["WATCH"] `shouldReturn` 5
+      countHeard node ["MULTI"] `shouldReturn` 0
+      watching client (key :| []) (\_ -> pure (Commit visit)) `shouldReturn` Committed (1, Just "v")
+
   describe "under conditions" $ do
     it "has them compared by EXEC, tells whether they held, and asks the server once whether it knows them" $
       limited . settled . withNode $ \node client -> do

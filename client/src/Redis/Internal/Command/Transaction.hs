@@ -87,6 +87,8 @@ data Queued = Queued
 data Bounds = Bounds
   { -- | Whether keys decide where it goes, because there are several nodes.
     boundsSeveralNodes :: Bool,
+    -- | The keys that are watched, whose slot it must share then.
+    boundsWatched :: [ByteString],
     -- | The most bytes that an argument may have.
     boundsArgument :: Int
   }
@@ -212,7 +214,7 @@ transactionRefusal bounds transaction@(Transaction conditions queue _) =
       | commandRequest (transactionExec transaction) `requestExceeds` boundsArgument bounds = Just (ArgumentTooLong "EXEC")
       | otherwise = Nothing
     crossing
-      | boundsSeveralNodes bounds, not (sameSlot (transactionKeys transaction)) = Just (CrossSlot "MULTI")
+      | boundsSeveralNodes bounds, not (sameSlot (boundsWatched bounds <> transactionKeys transaction)) = Just (CrossSlot "MULTI")
       | otherwise = Nothing
     sameSlot keys = and (zipWith (==) slots (drop 1 slots))
       where
