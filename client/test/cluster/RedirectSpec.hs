@@ -424,16 +424,23 @@ notNowSpec = do
       mapM_ (`setView` shardsView [shard allSlots b]) [a, b]
       run client (Redis.blpop (pure key) (Just (seconds 2))) `shouldReturn` Just (key, "element")
 
-  forM_ ["LOADING Redis is loading the dataset in memory", "MASTERDOWN Link with MASTER is down"] $ \text ->
-    it (Char8.unpack (Char8.takeWhile (/= ' ') text) <> " from a replica: the primary answers") $
-      limited . withTwoNodes $ \a b -> do
-        mapM_ (`setView` replicated a b) [a, b]
-        setScript b (always (Failed text))
-        withClient (preferringReplicas [fakeEndpoint a]) $ \client -> do
-          run client (Redis.get key) `shouldReturn` servedBy a
-          countHeard b ["GET"] `shouldReturn` 1
-          countHeard b ["READONLY"] `shouldReturn` 1
-          countHeard a ["READONLY"] `shouldReturn` 0
+  forM_
+    [ "LOADING Redis is loading the dataset in memory",
+      "MASTERDOWN Link with MASTER is down",
+      "CLUSTERDOWN The cluster is down",
+      "BUSY Redis is busy running a script.",
+      "NOSCRIPT No matching script"
+    ]
+    $ \text ->
+      it (Char8.unpack (Char8.takeWhile (/= ' ') text) <> " from a replica: the primary answers") $
+        limited . withTwoNodes $ \a b -> do
+          mapM_ (`setView` replicated a b) [a, b]
+          setScript b (always (Failed text))
+          withClient (preferringReplicas [fakeEndpoint a]) $ \client -> do
+            run client (Redis.get key) `shouldReturn` servedBy a
+            countHeard b ["GET"] `shouldReturn` 1
+            countHeard b ["READONLY"] `shouldReturn` 1
+            countHeard a ["READONLY"] `shouldReturn` 0
 
   forM_
     [ "OOM command not allowed when used memory > 'maxmemory'.",

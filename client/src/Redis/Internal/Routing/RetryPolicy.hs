@@ -224,7 +224,11 @@ isFollowing policy = policyFollowed policy && not (isNamed (policyTarget policy)
 -- | The table: the effects and the advice for a failure.
 adviseOn :: RetryPolicy -> AttemptsSoFar -> FailedAttempt -> ([Effect], Advice)
 adviseOn policy soFar failure = case failedError failure of
-  ReplyError serverError -> maybe ([], HandOver) (adviseOnReply policy soFar failure) (parseRedirect serverError)
+  ReplyError serverError
+    | Just redirect <- parseRedirect serverError -> adviseOnReply policy soFar failure redirect
+    -- It runs a script of its own, or lacks the one that is asked for.
+    | clustered, failedRole failure == Replica, serverErrorCode serverError `elem` ["BUSY", "NOSCRIPT"] -> ([], atThePrimary)
+    | otherwise -> ([], HandOver)
   ConnectionError (ConnectionFailure _ _ node cause) -> adviseOnConnection policy failure node cause
   RoutingError RoutingFailure {routingCause = cause} -> case cause of
     UncoveredSlot number
@@ -234,13 +238,14 @@ adviseOn policy soFar failure = case failedError failure of
       | clustered -> ([], Later (policyTarget policy))
     _ -> ([], HandOver)
   -- A replica is given only a part of the command's time, so there is time left.
-  TimeoutError _ | clustered, failedRole failure == Replica -> ([], Elsewhere (atPrimary (policyTarget policy)))
+  TimeoutError _ | clustered, failedRole failure == Replica -> ([], atThePrimary)
   -- The deadline is over, so nobody waits for another attempt. A command that was not even
   -- sent ends with the errors of the nodes that it was waiting for.
   TimeoutError (TimeoutFailure _ NotSent _ _) -> ([], Conclude)
   _ -> ([], HandOver)
   where
     clustered = isFollowing policy
+    atThePrimary = Elsewhere (atPrimary (policyTarget policy))
 
 adviseOnReply :: RetryPolicy -> AttemptsSoFar -> FailedAttempt -> Redirect -> ([Effect], Advice)
 adviseOnReply policy soFar FailedAttempt {failedNode, failedRole} redirect = case redirect of
@@ -278,7 +283,7 @@ adviseOnReply policy soFar FailedAttempt {failedNode, failedRole} redirect = cas
   -- Not all keys have arrived at the target of a migration. Only the source knows when they
   -- have, and the map still names the source.
   TryAgain -> ([], later)
-  ClusterDown -> ([Tell SawClusterDown], later)
+  ClusterDown -> ([Tell SawClusterDown], if replica then elsewhere else later)
   MasterDown -> (aboutNode SawMasterDown, if replica then elsewhere else later)
   ReadOnly | replica -> ([], elsewhere)
   ReadOnly -> (aboutNode SawReadOnly, later)

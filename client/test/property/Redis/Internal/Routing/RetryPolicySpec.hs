@@ -81,6 +81,11 @@ spec = describe "Redis.Internal.Routing.RetryPolicy" $ do
     (decisionNext outcome, decisionEffects outcome)
       `shouldBe` (GiveUp (reply "REDIRECT 10.0.0.2:6379"), [Tell (LearntRedirect (node 1) (node 2))])
 
+  it "leaves a read with a replica that was named, whatever that says" $
+    forM_ ["CLUSTERDOWN The cluster is down", "BUSY Redis is busy running a script.", "NOSCRIPT No matching script"] $ \said ->
+      decisionNext (decide cluster {policyTarget = TargetNode (node 1)} readFacts noAttempts (failure (reply said)) {failedRole = Replica})
+        `shouldBe` GiveUp (reply said)
+
   it "gives the plain error when one attempt is all there may be" $
     decisionNext (decide cluster {policyMaxAttempts = 1} writeFacts noAttempts (failure (reply "TRYAGAIN Multiple keys")))
       `shouldBe` GiveUp (reply "TRYAGAIN Multiple keys")
@@ -243,6 +248,9 @@ readsAtReplica =
     (reply "LOADING Redis is loading", RetryNow slotsPrimary, []),
     (reply "MASTERDOWN Link with MASTER is down", RetryNow slotsPrimary, [Tell (SawMasterDown (node 1))]),
     (reply "READONLY You can't write", RetryNow slotsPrimary, []),
+    (reply "CLUSTERDOWN The cluster is down", RetryNow slotsPrimary, [Tell SawClusterDown]),
+    (reply "BUSY Redis is busy running a script.", RetryNow slotsPrimary, []),
+    (reply "NOSCRIPT No matching script", RetryNow slotsPrimary, []),
     (lost NotSent (ConnectFailed "refused"), RetryNow slotsPrimary, [Tell (LostNode (node 1))]),
     (lost MaybeExecuted ClosedByPeer, RetryNow slotsPrimary, [Tell (LostNode (node 1))]),
     -- The primary may accept the same credentials, and have another certificate.
@@ -253,11 +261,13 @@ readsAtReplica =
     (TimeoutError (TimeoutFailure "" NotSent (seconds 5) Nothing), RetryNow slotsPrimary, []),
     (TimeoutError (TimeoutFailure "" MaybeExecuted (seconds 5) Nothing), RetryNow slotsPrimary, [])
   ]
-    <> [handedOver failed | failed <- alwaysHandedOver, not (isTimeout failed)]
+    <> [handedOver failed | failed <- alwaysHandedOver, not (isReplicasOwn failed)]
 
-isTimeout :: Error -> Bool
-isTimeout = \case
+-- | Whether the primary may answer a read after it all the same.
+isReplicasOwn :: Error -> Bool
+isReplicasOwn = \case
   TimeoutError _ -> True
+  ReplyError failed -> serverErrorCode failed `elem` ["BUSY", "NOSCRIPT"]
   _ -> False
 
 readsAtPrimary :: [Row]
