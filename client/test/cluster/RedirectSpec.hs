@@ -561,7 +561,23 @@ noAuthSpec = do
         forget
         asked' `shouldReturn` Left (ReplyError (serverErrorFromText "NOAUTH Authentication required.") {serverErrorCommand = "GET " <> key})
         asked' `shouldReturn` Right (servedBy a)
+
+  it "on a lent connection closes those that lie idle, too, which would fail as well" $
+    limited . settled . withFakeNode $ \a -> do
+      forget <- forgetful a
+      withClient (authenticated [fakeEndpoint a]) $ \client -> do
+        let idle = sum . map (gaugeIdle . gaugeDedicated) . snapshotNodes <$> clientSnapshot client
+        -- Opens three connections.
+        lending client (\_ -> lending client (\_ -> lending client (`runOn` Redis.get key))) `shouldReturn` servedBy a
+        eventually 5 "they lie idle" $ (== 3) <$> idle
+        forget
+        failed <- lending client (`tryRunOn` Redis.get key) >>= expectError
+        errorDelivery failed `shouldBe` RefusedBeforeRun
+        eventually 5 "none lies idle" $ (== 0) <$> idle
+        lending client (`runOn` Redis.get key) `shouldReturn` servedBy a
   where
+    lending :: Client -> (forall s. Dedicated s -> IO a) -> IO a
+    lending client = withDedicated client (AtKey key)
     -- A node that can be made to forget which connections have authenticated.
     forgetful node = do
       forgotten <- newTVarIO 0

@@ -126,8 +126,10 @@ learnFrom core place slot facts failure = do
               failedRemaining = Nothing,
               failedRandom = 0
             }
-  -- Only triggers: an error on a lent connection is no reason to replace the shared ones.
-  sequence_ [carryOut (coreCluster core) 0 effect | effect@(Tell _) <- decisionEffects]
+  for_ decisionEffects $ \case
+    effect@(Tell _) -> carryOut (coreCluster core) 0 effect
+    -- An error on a lent connection is no reason to replace the shared ones.
+    Reconnect _ -> dropIdle (destinationNode place)
 
 -- | Runs a command on a dedicated connection, once.
 tryRunOn :: Dedicated s -> Command a -> IO (Either Error a)

@@ -20,6 +20,7 @@ module Redis.Internal.Routing.Nodes
     presentNodes,
     removeNodes,
     dropConnections,
+    dropIdle,
     closeNodes,
     Destination (..),
     destinationAs,
@@ -166,6 +167,11 @@ removeNodes grace nodes unwanted = mask_ $ do
 dropConnections :: Double -> Nanos -> Node -> IO ()
 dropConnections grace began node = do
   for_ sharedPools $ \pool -> reconnectWithin grace (pool node) began
+  dropIdle node
+
+-- | Drops the idle connections to a node that are lent.
+dropIdle :: Node -> IO ()
+dropIdle node =
   -- On another thread: it waits until descriptors are free, and this function must not.
   void . spawn ("redis close " <> renderEndpoint (nodeEndpoint node)) $ closeIdle (nodeDedicated node)
 
