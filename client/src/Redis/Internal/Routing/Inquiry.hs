@@ -237,8 +237,9 @@ slotsNode asked reply = do
 zoneIn :: [(ByteString, Value)] -> Either DecodeError (Maybe ByteString)
 zoneIn fields = join <$> Decode.optionalField "availability-zone" optionalHost fields
 
--- | Parses the reply to @CLUSTER SHARDS@. Of several primaries of one shard, a healthy one is
--- taken; replicas count only when healthy. \(O(n)\).
+-- | Parses the reply to @CLUSTER SHARDS@. Of several primaries of one shard, the healthy one is
+-- taken. If several are healthy, the reply does not tell which of them has the slots, and these stay
+-- uncovered. Replicas count only when healthy. \(O(n)\).
 parseClusterShards :: Asked -> Value -> Either DecodeError SlotMap
 parseClusterShards asked = fmap slotMapFromZoned . Decode.list (shardClaim asked)
 
@@ -260,11 +261,13 @@ shardClaim asked reply = do
   nodes <- Decode.field "nodes" (Decode.list (shardNode asked)) fields
   -- After a fail-over Redis 7.0 lists the old primary so: it is in a shard of its own, which has no slots.
   let isGone node = null ranges && nodeHealth node == Failed
-      (primaries, replicas) = List.partition nodeIsPrimary (filter (not . isGone) nodes)
+      (primaries, replicas) = first (List.sortOn nodeHealth) (List.partition nodeIsPrimary (filter (not . isGone) nodes))
+      -- After a fail-over, before the old primary has heard of it.
+      isDisputed = not (null ranges) && length (filter ((== Online) . nodeHealth) primaries) > 1
   pure
     ( Claim
         { claimRanges = ranges,
-          claimPrimary = listToMaybe (mapMaybe nodeEndpoint (List.sortOn nodeHealth primaries)),
+          claimPrimary = guard (not isDisputed) *> listToMaybe (mapMaybe nodeEndpoint primaries),
           claimReplicas = mapMaybe nodeEndpoint (filter ((== Online) . nodeHealth) replicas)
         },
       [(endpoint, zone) | ShardNode {nodeEndpoint = Just endpoint, nodeZone = Just zone} <- nodes]

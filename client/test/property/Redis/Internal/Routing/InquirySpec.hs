@@ -99,6 +99,10 @@ spec = describe "Redis.Internal.Routing.Inquiry" $ do
       ownerOf (parseClusterShards asked (shardsOf [healthy "old" "master" "failed", healthy "new" "master" "online"]))
         `shouldBe` Right (Just (TcpEndpoint "new" 1))
 
+    it "leaves slots uncovered that two primaries online may have, so that CLUSTER SLOTS is asked" $
+      ownerOf (parseClusterShards asked (shardsOf [healthy "old" "master" "online", healthy "new" "master" "online"]))
+        `shouldBe` Right Nothing
+
     it "keeps a failed primary if there is no other" $
       ownerOf (parseClusterShards asked (shardsOf [healthy "old" "master" "failed", healthy "r" "replica" "online"]))
         `shouldBe` Right (Just (TcpEndpoint "old" 1))
