@@ -3,7 +3,7 @@
 module SubscriptionSpec (spec) where
 
 import Control.Concurrent (yield)
-import Control.Concurrent.Async (Async, async, asyncThreadId, cancel, concurrently_, forConcurrently, forConcurrently_, wait)
+import Control.Concurrent.Async (Async, async, asyncThreadId, cancel, concurrently_, forConcurrently, forConcurrently_, wait, withAsync)
 import Control.Concurrent.STM
 import Control.Exception (finally, try)
 import Control.Monad (forM_, replicateM, replicateM_, unless, void)
@@ -25,7 +25,7 @@ import Redis.TestKit.Proxy (Direction (..), Ending (..), Proxy)
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (Server, ServerOptions (..), serverDefaults, withServer)
 import Redis.TestKit.Server qualified as Server
-import Redis.TestKit.Wait (eventually, openDescriptors)
+import Redis.TestKit.Wait (eventually, openDescriptors, within)
 import Test.Hspec
 
 spec :: Spec
@@ -149,6 +149,38 @@ spec = do
                 atomically (readTVar over >>= check)
                 numbers 5000 slow `shouldReturn` map Right [1 .. 5000]
 
+    it "does not hold up the thread that takes from it, when that adds a topic, or adds one again" $
+      withServer serverDefaults $ \server ->
+        withClient (addressed server) $ \client ->
+          withSubscriptionOf pressing client (channel "news" <> channel "other") $ \slow -> do
+            forM_ [1 .. 500] $ publishNumber client
+            awaitFull client
+            numbers 1 slow `shouldReturn` [Right 1]
+            within 3 (subscribe slow (channel "more"))
+            forM_ [501 .. 1000] $ publishNumber client
+            unsubscribe slow (channel "other")
+            within 3 (subscribe slow (channel "other"))
+            forM_ [("more", "1001"), ("other", "1002")] $ \(name, number) -> run client (Redis.publish name number) `shouldReturn` 1
+            numbers 1001 slow `shouldReturn` map Right [2 .. 1002]
+
+    it "of messages from one connection does not keep the subscription from beginning on the other" $ do
+      go <- newTVarIO False
+      let began what name = encodeReply Resp2 (List [Text what, Text name, Number 1])
+          answer _ caller words' =
+            GoOn <$ case words' of
+              ["SUBSCRIBE", name] -> sayTo caller (began "subscribe" name <> mconcat (replicate 10 (encodeReply Resp2 (List [Text "message", Text name, Text "1"]))))
+              ["PSUBSCRIBE", name] -> do
+                atomically (readTVar go >>= check)
+                sayTo caller (began "psubscribe" name)
+              ["PING"] -> sayTo caller (encodeReply Resp2 (List [Text "pong", Text ""]))
+              _ -> sayTo caller (encodeReply Resp2 (Status "OK"))
+      withListener "127.0.0.1" answer $ \listener ->
+        withClient (setProtocol OnlyResp2 (standaloneConfig "127.0.0.1" (fromIntegral (listenerPort listener)))) $ \client ->
+          withAsync (withSubscriptionOf pressing client (channel "news" <> keyspace 0 "*") (numbers 10)) $ \taking -> do
+            awaitFull client
+            atomically (writeTVar go True)
+            within 3 (wait taking) `shouldReturn` replicate 10 (Right 1)
+
     it "drops the oldest, and says so where they are missing" $
       withServer serverDefaults $ \server ->
         withClient (addressed server) $ \client ->
@@ -207,7 +239,7 @@ spec = do
     it "of one that presses back for too long makes the server hang up: a gap" $
       withServer serverDefaults {optionsConfig = ["client-output-buffer-limit pubsub 1mb 0 0"]} $ \server ->
         withClient (addressed server) $ \client ->
-          withSubscriptionOf subscriptionDefaults {subscriptionQueue = 2, subscriptionWhenFull = BackPressure} client (channel "news") $ \slow -> do
+          withSubscriptionOf pressing client (channel "news") $ \slow -> do
             let large = ByteString.replicate 100000 120
                 publishing number = do
                   taken <- run client (Redis.publish "news" (Char8.pack (show (number :: Int)) <> " " <> large))
@@ -358,6 +390,14 @@ faultyWith options protocol trouble =
             awaitMore account 200
           wrong <- audit OneServer account
           wrong `shouldBe` []
+
+-- | Options of a subscription that presses back early.
+pressing :: SubscriptionOptions
+pressing = subscriptionDefaults {subscriptionQueue = 2, subscriptionWhenFull = BackPressure}
+
+-- | Waits until the queue of a client's subscription is full, which has the options of 'pressing'.
+awaitFull :: Client -> IO ()
+awaitFull client = eventually 5 "the queue is full" $ (>= 2) . gaugeEventsWaiting . snapshotSubscriptions <$> clientSnapshot client
 
 -- | Waits until a thread waits for an answer, or has it.
 awaitWaiting :: Async a -> IO ()

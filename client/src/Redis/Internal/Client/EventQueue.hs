@@ -162,7 +162,8 @@ data WhenFull
   = -- | The client stops reading until there is room. The server keeps what it cannot send,
     -- up to its @client-output-buffer-limit pubsub@; then it closes the connection, which is
     -- a gap. Such a subscription has connections of its own, so that it does not delay other
-    -- subscriptions.
+    -- subscriptions. Until a server has answered that topics begin or end, its messages are read
+    -- in any case, because the answer stands behind them: meanwhile the queue may hold more.
     BackPressure
   | -- | The oldest events are dropped; a gap takes their place.
     DropOldest

@@ -61,6 +61,7 @@ module Redis.Internal.Client.Subscribing
     pubSubsFor,
     subscribersAt,
     isHeard,
+    owesAnswer,
     provenAt,
     idleUntil,
     lastTrouble,
@@ -403,6 +404,10 @@ isHeard :: State -> SubscriberId -> Topic -> Bool
 isHeard state subscriber name = case Map.lookup name (stateTopics state) >>= IntMap.lookup subscriber . entrySubscribers of
   Just (Heard _) -> True
   _ -> False
+
+-- | Whether the server still owes an answer about topics on this connection.
+owesAnswer :: State -> PubSubConnection -> Int -> Bool
+owesAnswer state pubSub number = any (any ((/= Probe) . questionAsk) . liveQuestions) (liveAt state pubSub number)
 
 -- | The time up to which everything that was published has come on this connection.
 provenAt :: State -> PubSubConnection -> Int -> Maybe Nanos

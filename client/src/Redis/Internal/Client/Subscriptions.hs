@@ -347,8 +347,8 @@ handOn group pubSub number values = unless (null values) $ do
       then pure []
       else do
         subscribers <- readTVar (groupSubscribers group)
-        room <- roomIn subscribers
         state <- readTVar (groupState group)
+        room <- roomIn subscribers (owesAnswer state pubSub number)
         let proven = maybe wall (atWall now) (provenAt state pubSub number)
             sorted = sortOut (Sorter now pubSub number) room state values
         when (sortedStepped sorted) (writeTVar (groupState group) (sortedState sorted))
@@ -363,12 +363,13 @@ handOn group pubSub number values = unless (null values) $ do
         pure (sortedRest sorted)
   handOn group pubSub number rest
   where
-    -- A subscription that presses back is alone in its group.
-    roomIn subscribers = case IntMap.elems subscribers of
+    -- A subscription that presses back is alone in its group. An answer stands behind messages, and whoever waits for it
+    -- may be the one who would make room for them: so all that comes before the answer is let in.
+    roomIn subscribers owed = case IntMap.elems subscribers of
       [subscriber] | eventQueueWhenFull (subscriberQueue subscriber) == BackPressure -> do
         ended <- eventQueueEnded (subscriberQueue subscriber)
         room <- eventQueueRoom (subscriberQueue subscriber)
-        if isJust ended then pure maxBound else room <$ check (room > 0)
+        if isJust ended || owed then pure maxBound else room <$ check (room > 0)
       _ -> pure maxBound
 
 -- | The driver of a group: opens pub/sub connections, sends, hangs up, follows the news of the cluster, and
