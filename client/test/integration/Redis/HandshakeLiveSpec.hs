@@ -12,6 +12,7 @@ import Data.List.NonEmpty qualified as NonEmpty
 import Redis
 import Redis.Commands qualified as Commands
 import Redis.ScriptedPeer
+import Redis.Subscription (channel, withSubscription)
 import Redis.Surroundings (addressed, password)
 import Redis.TestKit.Command (replyText)
 import Redis.TestKit.Server (AclUser (..), Server, ServerOptions (..), serverDefaults, withServer)
@@ -123,6 +124,15 @@ spec = around_ (within 60) $ do
           run client Commands.ping
           heard <- peerHeard peer
           filter (not . isSetInfo) heard `shouldBe` [["HELLO", "3"], ["CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "a:", "PREFIX", "b:"], ["PING"]]
+
+    forM_ [TrackReads, TrackPrefixes ("a:" :| ["b:"])] $ \how ->
+      it ("is not asked to tell of changes on a connection of subscriptions, with " <> show how) $
+        withPeer listening $ \peer ->
+          withClient (setCaching (Just cachingDefaults {cachingTracking = how}) (peerConfig peer)) $ \client ->
+            withSubscription client (channel "news") $ \_ -> do
+              heard <- peerHeard peer
+              filter (`elem` [["HELLO"], ["SUBSCRIBE"]]) (map (take 1) heard) `shouldBe` [["HELLO"], ["SUBSCRIBE"]]
+              filter ((== ["CLIENT", "TRACKING"]) . take 2) heard `shouldBe` []
 
     it "is not asked for HELLO by a client that wants RESP2" $
       withPeer ancient $ \peer ->
@@ -296,6 +306,12 @@ tracking :: [ByteString] -> ByteString
 tracking = \case
   "CLIENT" : "TRACKING" : _ -> "+OK\r\n"
   words' -> modern words'
+
+-- | Like 'tracking', with the channel @news@.
+listening :: [ByteString] -> ByteString
+listening = \case
+  ["SUBSCRIBE", "news"] -> ">3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n"
+  words' -> tracking words'
 
 -- | A peer that knows RESP2 only.
 ancient :: [ByteString] -> ByteString
