@@ -1,6 +1,7 @@
 -- | The cache in a cluster, while slots move and nodes fail over.
 module CacheSpec (spec) where
 
+import Control.Concurrent.STM
 import Control.Monad (forM_, replicateM_, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
@@ -11,7 +12,7 @@ import Redis.Cache
 import Redis.CacheAudit
 import Redis.Commands qualified as Redis
 import Redis.TestKit.Cluster
-import Redis.TestKit.Command (CommandCalls (..))
+import Redis.TestKit.Command (CommandCalls (..), Reply (..))
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait
 import Support hiding (Audit (..))
@@ -116,6 +117,26 @@ spec = do
         lowerAt a
         comesFrom a client
         readsOf a `shouldReturn` asked + 1
+
+  -- The node that a slot leaves does not have the key, so it reports no change of it.
+  it "that there is no such key is not kept when a write of it was sent elsewhere, because its slot moves" $
+    limited . settled . withTwoNodes $ \a b -> do
+      moves <- newTVarIO False
+      let key = "key"
+          elsewhere = Just (Say (Failed ("ASK " <> decimal (slotNumberOf key) <> " " <> fakeAddress b)))
+      setScript a $ \_ words' -> case take 1 words' of
+        ["GET"] -> (\moving -> if moving then elsewhere else Just (Say Nil)) <$> readTVarIO moves
+        ["SET"] -> elsewhere <$ atomically (writeTVar moves True)
+        _ -> pure Nothing
+      setScript b $ \_ words' -> pure (if take 1 words' == ["GET"] then Just (Say (Text "new")) else Nothing)
+      withClient (setCaching (Just cachingDefaults) (setProtocol PreferResp3 (clusterOf [fakeEndpoint a]))) $ \client -> do
+        -- The first read may go another way, because no map is known yet.
+        replicateM_ 2 $ cached client (Redis.get key) `shouldReturn` Nothing
+        asked <- countHeard a ["GET"]
+        cached client (Redis.get key) `shouldReturn` Nothing
+        countHeard a ["GET"] `shouldReturn` asked
+        run client (Redis.set key "new")
+        cached client (Redis.get key) `shouldReturn` Just "new"
   where
     options = clusterDefaults {clusterPrimaryCount = 3, clusterReplicasPerPrimary = 1, clusterNodeTimeout = 1500}
 
