@@ -87,16 +87,16 @@ runCached client age command = tryRunCached client age command >>= either throwI
 -- | Like 'runCached', but returns the result or the 'Error'.
 tryRunCached :: Client -> Duration -> Command a -> IO (Either Error a)
 tryRunCached (Client core) age command = cached core age command id $ \trace begin ->
-  maybe (begin >>= awaitStarted) (\begun -> awaitTraced begun (const begin)) trace <* keepOpen core
+  maybe id (\begun -> toItsEnd begun . const) trace (begin >>= awaitStarted) <* keepOpen core
 
 -- | Like 'runCached', but does not wait for the reply. Blocks on a miss like 'Redis.Client.submit'.
 submitCached :: Client -> Duration -> Command a -> IO (Pending a)
 submitCached (Client core) age command = cached core age command settled $ \trace begin ->
-  heldOpen core <$> maybe begin (\begun -> startTraced begun (const begin)) trace
+  heldOpen core <$> maybe id (\begun -> startTraced begun . const) trace begin
 
 -- | Makes something of a result from the cache, or else of the action that runs the command and, if the
--- user has a hook, of the command's trace.
-cached :: Core -> Duration -> Command a -> (Either Error a -> b) -> (Maybe Trace -> IO (Pending a) -> IO b) -> IO b
+-- user has a hook, of the action that begins the command's trace.
+cached :: Core -> Duration -> Command a -> (Either Error a -> b) -> (Maybe (IO Trace) -> IO (Pending a) -> IO b) -> IO b
 cached core age command found missed = case hookCommand (configHooks (coreConfig core)) of
   Nothing ->
     lookUp core (nanosFromDuration age) command >>= \case
@@ -106,9 +106,7 @@ cached core age command found missed = case hookCommand (configHooks (coreConfig
     notes <- newTraceNotes
     lookUp core {coreNotes = Just notes} (nanosFromDuration age) command >>= \case
       Answered result -> pure (found result)
-      Unanswered begin -> do
-        trace <- beginTraceOf core hook (oneCommand (commandArguments command)) notes
-        missed (Just trace) begin
+      Unanswered begin -> missed (Just (beginTraceOf core hook (oneCommand (commandArguments command)) notes)) begin
 {-# INLINE cached #-}
 
 -- | What the cache holds now, and how reads have gone so far. Never blocks.

@@ -222,9 +222,7 @@ run client command = tryRun client command >>= either throwIO pure
 tryRun :: Client -> Command a -> IO (Either Error a)
 tryRun (Client core) command = case hookCommand (configHooks (coreConfig core)) of
   Nothing -> execute core command
-  Just hook -> do
-    trace <- beginTrace core hook (oneCommand (commandArguments command))
-    executeTraced trace command
+  Just hook -> executeTraced (beginTrace core hook (oneCommand (commandArguments command))) command
 
 -- | Submits a command without waiting for its reply. Blocks only while its connection is opened, its
 -- queue is full, or as many commands of the thread wait for a node to be known as the queue holds (at most the command timeout).

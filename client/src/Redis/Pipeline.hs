@@ -80,5 +80,5 @@ tryRunPipeline (Client core) (Pipeline begin) = case hookCommand (configHooks (c
   Just hook -> do
     listed <- newIORef []
     _ <- begin (Listing listed)
-    trace <- readIORef listed >>= beginTrace core hook . pipelineOf . reverse
-    toItsEnd trace (join (begin (Submitting (traceCore trace)))) <* keepOpen core
+    given <- readIORef listed
+    toItsEnd (beginTrace core hook (pipelineOf (reverse given))) (join . begin . Submitting . traceCore) <* keepOpen core

@@ -1,15 +1,16 @@
 -- | The events that the hook for commands gets.
 module TracingSpec (spec) where
 
-import Control.Concurrent (ThreadId, myThreadId)
+import Control.Concurrent (ThreadId, myThreadId, yield)
 import Control.Concurrent.Async (replicateConcurrently, wait, withAsync)
 import Control.Concurrent.Async qualified as Async
 import Control.Concurrent.STM
 import Control.Exception (ErrorCall (ErrorCall), throwIO)
-import Control.Monad (forM_, void)
-import Data.Bifunctor (bimap)
+import Control.Monad (forM_, unless, void, when)
+import Data.Bifunctor (bimap, first, second)
 import Data.ByteString (ByteString)
 import Data.Maybe (isJust)
+import GHC.Conc (ThreadStatus (..), threadStatus)
 import Harness
 import Redis
 import Redis.Cache (runCached, submitCached)
@@ -19,7 +20,7 @@ import Redis.Script
 import Redis.TestKit.Proxy (Proxy)
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (serverDefaults, withServer)
-import Redis.TestKit.Wait (eventuallyReturns, within)
+import Redis.TestKit.Wait (eventually, eventuallyReturns, within)
 import Redis.Tracing
 import Redis.Transaction
 import Test.Hspec
@@ -214,6 +215,40 @@ spec = describe "the hook for commands" $ do
         Proxy.thaw proxy Proxy.ToClient
       map (bimap begunOperation endedOutcome) . drop 1 <$> endedOf spans
         `shouldReturn` [("INCR", CommandInterrupted), ("PIPELINE INCR", CommandInterrupted)]
+
+  -- Without a mask, an exception that comes while a hook works ends the hook before it has done what it is for.
+  it "is told of the end of all that it was told to begin, when whoever waits is cancelled while a hook works" $
+    withServer serverDefaults $ \server -> leavingNothing . within 30 $ do
+      let ways =
+            [ ("run", \client -> void (run client (Commands.incr "key"))),
+              ("run, waiting on the server", \client -> void (run client (Commands.blpop (pure "list") (Just (milliseconds 1))))),
+              ("submit", \client -> void (submit client (Commands.incr "key") >>= awaitReply)),
+              ("runPipeline", \client -> void (runPipeline client (pipelined (Commands.incr "key") *> pipelined (Commands.incr "key")))),
+              ("runTransaction", \client -> void (runTransaction client (queued (Commands.incr "key")))),
+              ("runOn", \client -> withDedicated client AnyPrimary $ \connection -> void (runOn connection (Commands.incr "key"))),
+              ("submitOn", \client -> withDedicated client AnyPrimary $ \connection -> void (submitOn connection (Commands.incr "key") >>= awaitReply)),
+              ("runCached", \client -> void (runCached client (seconds 60) (Commands.get "key"))),
+              ("submitCached", \client -> void (submitCached client (seconds 60) (Commands.get "key") >>= awaitReply))
+            ]
+      forM_ [(way, at) | way <- ways, at <- ["beginning", "end"]] $ \((way, act), at) -> do
+        calls <- newTVarIO (0 :: Int, 0 :: Int)
+        reached <- newTVarIO False
+        cancelled <- newTVarIO False
+        let working = readTVarIO cancelled >>= \over -> unless over (yield *> working)
+            workingAt place = when (at == place) $ atomically (writeTVar reached True) *> working
+            hook _ = do
+              atomically (modifyTVar' calls (first (+ 1)))
+              workingAt "beginning"
+              pure (\_ -> workingAt "end" *> atomically (modifyTVar' calls (second (+ 1))))
+        withClient (setHooks noHooks {hookCommand = Just hook} (setCaching (Just cachingDefaults) (addressed server))) $ \client ->
+          withAsync (act client) $ \caller -> do
+            atomically (readTVar reached >>= check)
+            withAsync (Async.cancel caller) $ \canceller -> do
+              eventually 5 "it throws" $ (\case ThreadBlocked _ -> True; status -> status == ThreadFinished) <$> threadStatus (Async.asyncThreadId canceller)
+              atomically (writeTVar cancelled True)
+              wait canceller
+        told <- readTVarIO calls
+        (way, at :: String, told) `shouldBe` (way :: String, at, (1, 1))
 
   it "sees no password" $
     withServer serverDefaults $ \server -> leavingNothing $ do

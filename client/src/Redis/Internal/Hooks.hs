@@ -102,7 +102,8 @@ data ConnectionEvent
 
 -- | A function that the client calls when a command begins, on the thread that runs or submits the command.
 -- It returns a function that the client calls when the command ends, on the thread that waits for its
--- result. Both should be quick; their exceptions are dropped. '<>' joins two hooks: both are called, at the
+-- result. Both should be quick; their exceptions are dropped. They run with asynchronous exceptions masked, so that
+-- what was begun is also ended; where they wait, they can be interrupted all the same. '<>' joins two hooks: both are called, at the
 -- end in the same order, unless the first throws.
 type CommandHook = CommandBegun -> IO (CommandEnded -> IO ())
 

@@ -13,7 +13,6 @@ module Redis.Internal.Client.Execute
     start,
     startFrom,
     startTraced,
-    awaitTraced,
     runTraced,
     untraced,
     toItsEnd,
@@ -33,7 +32,7 @@ where
 
 import Control.Applicative ((<|>))
 import Control.Concurrent.MVar
-import Control.Exception (SomeException, onException, throwIO, try)
+import Control.Exception (SomeException, mask, mask_, onException, throwIO, try)
 import Control.Monad (filterM, forM, void, when, (>=>))
 import Control.Monad.Primitive (touch)
 import Data.Bifunctor (first)
@@ -122,22 +121,23 @@ observed started note = do
   unnoted <- newIORef True
   pure . resultOf $ do
     result <- awaitStarted started
-    isFirst <- atomicModifyIORef' unnoted ((,) False)
-    result <$ when isFirst (note result)
+    -- Who has taken the right to run the action runs it.
+    mask_ $ do
+      isFirst <- atomicModifyIORef' unnoted ((,) False)
+      result <$ when isFirst (note result)
 
 -- | Starts a command, and tells the user's hook, if there is one, of the start and of the result.
 traced :: Core -> Subject -> (Core -> IO (Pending a)) -> IO (Pending a)
 traced core subject begin = case hookCommand (configHooks (coreConfig core)) of
   Nothing -> begin core
-  Just hook -> do
-    trace <- beginTrace core hook subject
-    startTraced trace begin
+  Just hook -> startTraced (beginTrace core hook subject) (begin . traceCore)
 {-# INLINE traced #-}
 
--- | Starts a command whose trace has begun. If the start is interrupted, the trace ends.
-startTraced :: Trace -> (Core -> IO (Pending a)) -> IO (Pending a)
-startTraced trace begin = (`onException` endTrace trace CommandInterrupted) $ do
-  started <- begin (traceCore trace)
+-- | Begins a trace and starts its command. If the start is interrupted, the trace ends.
+startTraced :: IO Trace -> (Trace -> IO (Pending a)) -> IO (Pending a)
+startTraced begun begin = mask $ \restore -> do
+  trace <- begun
+  started <- restore (begin trace) `onException` endTrace trace CommandInterrupted
   observed started (endTrace trace . outcomeFrom)
 
 -- | Starts a command, waits for its result, and tells the user's hook of the start and of the
@@ -145,41 +145,37 @@ startTraced trace begin = (`onException` endTrace trace CommandInterrupted) $ do
 runTraced :: Core -> Subject -> (Core -> IO (Pending a)) -> IO (Either Error a)
 runTraced core subject begin = case hookCommand (configHooks (coreConfig core)) of
   Nothing -> begin core >>= awaitStarted
-  Just hook -> do
-    trace <- beginTrace core hook subject
-    awaitTraced trace begin
+  Just hook -> toItsEnd (beginTrace core hook subject) (begin . traceCore >=> awaitStarted)
 {-# INLINE runTraced #-}
 
--- | Like 'runTraced', for a command whose trace has begun.
-awaitTraced :: Trace -> (Core -> IO (Pending a)) -> IO (Either Error a)
-awaitTraced trace begin = toItsEnd trace (begin (traceCore trace) >>= awaitStarted)
-
--- | Runs the rest of a command whose trace has begun, and tells the user's hook how it ended.
-toItsEnd :: Trace -> IO (Either Error a) -> IO (Either Error a)
-toItsEnd trace rest = do
-  result <- rest `onException` endTrace trace CommandInterrupted
+-- | Begins a trace, runs its command, and tells the user's hook how it ended. Only the command is run
+-- unmasked: an exception that came next to it would leave a trace that never ends.
+toItsEnd :: IO Trace -> (Trace -> IO (Either Error a)) -> IO (Either Error a)
+toItsEnd begun rest = mask $ \restore -> do
+  trace <- begun
+  result <- restore (rest trace) `onException` endTrace trace CommandInterrupted
   result <$ endTrace trace (outcomeFrom result)
 
 outcomeFrom :: Either Error a -> CommandOutcome
 outcomeFrom = either CommandFailed (const CommandSucceeded)
 
--- | Like 'execute', for a command whose trace has begun. Blocks until there is a result.
-executeTraced :: Trace -> Command a -> IO (Either Error a)
-executeTraced trace command =
-  coarseNanos >>= \began -> case commandKind given of
+-- | Like 'execute', with a trace that this action begins. Blocks until there is a result.
+executeTraced :: IO Trace -> Command a -> IO (Either Error a)
+executeTraced begun command = toItsEnd begun $ \trace -> do
+  let core = traceCore trace
+  began <- coarseNanos
+  case commandKind given of
     Ordinary ->
-      toItsEnd trace $
-        firstDestination core began given >>= \case
-          Just destination -> do
-            sentTo trace (nodeEndpoint (destinationNode destination))
-            slot <- newResponseSlot
-            submitWaiting (destinationPool destination) (firstDeadline core given destination began) (commandRequest given) slot
-            enteredQueue trace
-            waitArrival slot >>= arrivedAt core given destination began
-          Nothing -> startUnplaced core began given >>= awaitStarted . heldOpen core
-    Special -> awaitTraced trace (\noted -> startSpecial Waits noted began given) <* keepOpen core
+      firstDestination core began given >>= \case
+        Just destination -> do
+          sentTo trace (nodeEndpoint (destinationNode destination))
+          slot <- newResponseSlot
+          submitWaiting (destinationPool destination) (firstDeadline core given destination began) (commandRequest given) slot
+          enteredQueue trace
+          waitArrival slot >>= arrivedAt core given destination began
+        Nothing -> startUnplaced core began given >>= awaitStarted . heldOpen core
+    Special -> startSpecial Waits core began given >>= awaitStarted . heldOpen core
   where
-    core = traceCore trace
     given = unsplit command
 
 -- | Runs a command. Blocks until there is a result. Keeps the client from being closed meanwhile.

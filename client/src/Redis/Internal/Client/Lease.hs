@@ -139,9 +139,7 @@ tryRunOn dedicated given = tracedOn dedicated (oneCommand (commandArguments give
 tracedOn :: Dedicated s -> Subject -> (IO () -> IO (Either Error a)) -> IO (Either Error a)
 tracedOn dedicated subject act = case dedicatedHook dedicated of
   Nothing -> act (pure ())
-  Just hook -> do
-    trace <- beginTraceOn dedicated hook subject
-    toItsEnd trace (act (enteredOn dedicated trace))
+  Just hook -> toItsEnd (beginTraceOn dedicated hook subject) (act . enteredOn dedicated)
 
 dedicatedHook :: Dedicated s -> Maybe CommandHook
 dedicatedHook = hookCommand . configHooks . coreConfig . dedicatedCore
@@ -169,9 +167,7 @@ runUntracedOn dedicated given entered
 startOn :: Dedicated s -> Command a -> IO (Pending a)
 startOn dedicated given = case dedicatedHook dedicated of
   Nothing -> startUntracedOn dedicated given (pure ())
-  Just hook -> do
-    trace <- beginTraceOn dedicated hook (oneCommand (commandArguments given))
-    startTraced trace (\_ -> startUntracedOn dedicated given (enteredOn dedicated trace))
+  Just hook -> startTraced (beginTraceOn dedicated hook (oneCommand (commandArguments given))) (startUntracedOn dedicated given . enteredOn dedicated)
 
 -- | Like 'startOn', without the hook. The action runs when the command has been submitted.
 startUntracedOn :: Dedicated s -> Command a -> IO () -> IO (Pending a)
