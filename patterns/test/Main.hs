@@ -10,6 +10,7 @@ import Redis.Patterns.RateLimitSpec qualified as RateLimitSpec
 import Redis.Patterns.RateLimitWaiSpec qualified as RateLimitWaiSpec
 import Redis.Patterns.SemaphoreSpec qualified as SemaphoreSpec
 import Redis.Patterns.SessionSpec qualified as SessionSpec
+import Redis.Patterns.TimeSpec qualified as TimeSpec
 import Redis.Patterns.Work (jobProcess, workProcess)
 import Redis.Patterns.WorkerClusterSpec qualified as WorkerClusterSpec
 import Redis.Patterns.WorkerFaultSpec qualified as WorkerFaultSpec
@@ -29,6 +30,7 @@ main =
     _ -> do
       hSetBuffering stdout LineBuffering
       hspec . around_ (testWithin 90) $ do
+        describe "The clock" TimeSpec.spec
         describe "Lock" LockSpec.spec
         describe "What becomes of what is pending" PendingSpec.spec
         describe "Worker" WorkerSpec.spec

@@ -116,7 +116,8 @@ standFor client Election {electionName, electionLease, electionCandidate} Candid
 -- | The term for which the candidate leads, if it does. 'retry' waits for a change.
 --
 -- It becomes 'Nothing' as soon as the leadership may be lost, or as soon after that as the thread
--- that watches the lease gets to run. 'whileLeading' also compares with the clock.
+-- that watches the lease gets to run: if the machine was suspended, after up to a third of a lease.
+-- 'whileLeading' also compares with the clock.
 leadership :: Candidate -> STM (Maybe Term)
 leadership Candidate {candidateTerm} = fmap fst <$> readTVar candidateTerm
 

@@ -30,7 +30,9 @@
 --
 -- Leases end by the server's clock. If that is set forward, a lease can end there before its holder
 -- learns of it by the next renewal; if it is set back, the lock of a dead holder stays taken for
--- longer.
+-- longer. A holder counts its lease by a clock that goes on while its machine is suspended. When a
+-- hypervisor pauses a virtual machine, that clock may stand still; then 'isHeld' may be 'True' after the end
+-- of the lease, at most for as long as the pause took.
 --
 -- Callers that wait are not in a queue: the first to ask when the lock is free gets it. While the
 -- lock's slot moves between nodes of a cluster, a caller may have to wait until it has moved.

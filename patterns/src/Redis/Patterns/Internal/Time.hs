@@ -1,6 +1,8 @@
--- | Waiting, and the monotonic clock.
+{-# OPTIONS_HADDOCK hide #-}
+
+-- | Waiting, and a clock that is never set.
 module Redis.Patterns.Internal.Time
-  ( Instant,
+  ( Instant (..),
     instantNow,
     after,
     until',
@@ -14,18 +16,22 @@ where
 
 import Control.Concurrent (myThreadId, rtsSupportsBoundThreads, threadDelay)
 import Control.Concurrent.STM
-import GHC.Clock (getMonotonicTimeNSec)
+import Data.Int (Int64)
 import GHC.Conc (labelThread)
 import Redis.Duration
 import System.Random (randomRIO)
 import System.Timeout (timeout)
 
--- | A moment in this process, in microseconds of the monotonic clock.
+-- | A moment on this machine, since some other one. Where the system has such a clock, the time for which the
+-- machine was suspended counts, because servers' leases end meanwhile.
 newtype Instant = Instant Duration
   deriving stock (Eq, Ord, Show)
 
+foreign import ccall unsafe "redis_client_patterns_nanos"
+  clockNanos :: IO Int64
+
 instantNow :: IO Instant
-instantNow = Instant . microseconds . fromIntegral . (`quot` 1000) <$> getMonotonicTimeNSec
+instantNow = Instant . microseconds . (`quot` 1000) <$> clockNanos
 
 after :: Instant -> Duration -> Instant
 after (Instant moment) = Instant . (moment <>)
