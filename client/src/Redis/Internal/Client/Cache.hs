@@ -123,6 +123,7 @@ import Redis.Internal.Network.InFlight (orderKeyOf)
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Encode (Request, requestHash, requestIs, requestKept, requestSize)
 import Redis.Internal.Protocol.Slot (allSlots, keySlot, slotNumber)
+import Redis.Internal.Routing.Cluster (SlotNews (..))
 import Redis.Internal.Routing.SlotMap
 import Redis.Value
 import System.Random (randomIO)

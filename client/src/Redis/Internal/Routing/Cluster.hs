@@ -52,6 +52,7 @@ import Redis.Internal.Network.Multiplexer (abortMultiplexer, submitCommandAsync,
 import Redis.Internal.Network.Open
 import Redis.Internal.Network.Runtime
 import Redis.Internal.Protocol.Encode (request)
+import Redis.Internal.Protocol.Slot (Slot)
 import Redis.Internal.Routing.Inquiry
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Replicas
