@@ -64,9 +64,9 @@ spec = do
       let -- Answers each command when the next has come.
           answer fake parts = readIORef unanswered >>= mapM_ (echoing fake) >> writeIORef unanswered (Just parts)
       withMux plainSettings goodManners answer $ \_ mux -> do
-        let overlapping n before = do
+        let overlapping n before' = do
               after' <- limitedTo 1000 submitCommandAsync mux (tokenRequest n)
-              void (waitSlotResult before)
+              void (waitSlotResult before')
               shortest <- readWord mux WordShortest
               unless (shortest >= 1000000000000) (overlapping (n + 1) after')
         _ <- limitedTo 1000 submitCommandAsync mux (tokenRequest 1)
@@ -246,7 +246,7 @@ spec = do
           void (forkIO (handshake (standaloneConfig "fake" 1) Nothing (SharedFor ForPrimary) Usual mux >>= putMVar end))
           eventually ((> 0) . gaugeInFlight <$> muxGauges mux)
           asked <- gaugeInFlight <$> muxGauges mux
-          meanwhile mux
+          () <- meanwhile mux
           say fake (ByteString.concat (replicate asked "+OK\r\n"))
           takeMVar end >>= (`shouldBe` Right ())
           abortMultiplexer mux
