@@ -141,8 +141,8 @@ spec = describe "Redis.Internal.Protocol.CommandTable" $ do
       waits ["TS.READ", "k", "-", "block", "1500", "1"] `shouldBe` Just (Just 1.5)
       waits ["TS.READ", "k", "-", "MAX_COUNT", "5", "BLOCK", "0", "1"] `shouldBe` Just Nothing
     it "has it asked once while it waits for what comes after the end" $ do
-      let once = tellsOnce foreignEntry {entryName = "TS.READ", entryBlocking = False, entryReadOnly = True} . Char8.words
-      filter once ["TS.READ k $", "TS.READ k 5 BLOCK 0 1", "TS.READ k $ BLOCK 0 1", "TS.READ k + BLOCK 0 2"]
+      let told = tellsOnce foreignEntry {entryName = "TS.READ", entryBlocking = False, entryReadOnly = True} . Char8.words
+      filter told ["TS.READ k $", "TS.READ k 5 BLOCK 0 1", "TS.READ k $ BLOCK 0 1", "TS.READ k + BLOCK 0 2"]
         `shouldBe` ["TS.READ k $ BLOCK 0 1", "TS.READ k + BLOCK 0 2"]
 
   describe "has no name in a hand-written list that says it in vain:" $ do
