@@ -15,6 +15,7 @@ import Data.Map.Strict qualified as Map
 import FakeNode
 import Redis
 import Redis.Commands qualified as Redis
+import Redis.Decode qualified as Decode
 import Redis.TestKit.Cluster
 import Redis.TestKit.Command (CommandCalls (..), Reply (..))
 import Redis.TestKit.Proxy qualified as Proxy
@@ -121,6 +122,15 @@ saidSpec = do
       owner <- slotPrimary cluster (slotNumberOf "read:1")
       counted <- countedAt cluster "get" $ run client (readFrom PreferReplica (onNode (addressEndpoint (nodeAddress owner)) (Redis.get "read:1")))
       [node | (node, 1) <- counted] `shouldBe` [owner]
+
+  it "go to a replica that is named, also those that stay with the primary otherwise" $ \cluster ->
+    limited . connected id cluster $ \client -> do
+      run client (Redis.hset "named" (pure ("field", "value"))) `shouldReturn` 1
+      owner <- slotPrimary cluster (slotNumberOf "named")
+      replicas <- replicasOf cluster owner
+      forM_ replicas $ \replica ->
+        eventually 10 "the replica has the field" $
+          either (const False) ((== ["field", "value"]) . snd) <$> tryRun client (onNode (addressEndpoint (nodeAddress replica)) (raw ["HSCAN", "named", "0"] `decodedBy` Decode.pair Decode.bytes (Decode.list Decode.bytes)))
 
 stayingSpec :: SpecWith Cluster
 stayingSpec =

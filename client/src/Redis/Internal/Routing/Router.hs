@@ -101,9 +101,9 @@ destinationIn cluster snapshot facts target = do
     Nothing -> Nothing
   where
     toNode endpoint = either (const Nothing) (Just . destinationAs ForPrimary) <$> nodeAt (clusterNodes cluster) endpoint
-    -- A replica answers reads on a connection that has asked for it.
+    -- A replica answers reads on a connection that has asked for it. It may be named for a step of a walk, too, which no choice moves.
     named node
-      | mayLeavePrimary facts && nodeEndpoint node `Set.member` slotMapReplicas (snapshotMap snapshot) = destinationAs ForReplica node
+      | infoHarmless (factInfo facts) && factBlocking facts == NonBlocking && nodeEndpoint node `Set.member` slotMapReplicas (snapshotMap snapshot) = destinationAs ForReplica node
       | otherwise = destinationAs ForPrimary node
 
 -- | The shard that serves a slot. \(O(1)\).

@@ -85,8 +85,8 @@ spec = describe "Tool.Bench.Workload.Named" $ do
 
   it "loads a script that holds a value of the size" $
     forM_ [3, 30, 3000] $ \size -> do
-      (_, value) <- Char8.breakSubstring ",[==[" <$> ours size "script-load"
-      ByteString.length (Char8.takeWhile (/= ']') (ByteString.drop 5 value)) `shouldBe` size
+      (_, value) <- Char8.breakSubstring "]==],[==[" <$> ours size "script-load"
+      ByteString.length (Char8.takeWhile (/= ']') (ByteString.drop 9 value)) `shouldBe` size
 
   it "knows all tests that it names, and counts what the server will count" $
     forM_ namedTests $ \(name, _) -> do
