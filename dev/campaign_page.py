@@ -277,7 +277,7 @@ def block() -> str:
         "|---|---|--:|--:|--:|",
         *(part(folder) for folder in dict.fromkeys([*folders, long]) if folder),
         "",
-        "Ours: the median of the turns (the slowest and the fastest). Of redis-benchmark here: the same; before 2026-11-28 the raw data kept the median alone. The figures of there are of one run each. *: the load's own core was more than 80 % busy in a turn, so that the server could do more.",
+        "Ours: the median of the turns (the slowest and the fastest). Of redis-benchmark here: the same. The figures of there are of one run each. *: the load's own core was more than 80 % busy in a turn, so that the server could do more.",
         "",
         "### Fifty callers",
         "",
