@@ -37,7 +37,7 @@ import System.Process (CreateProcess (..), proc, readCreateProcessWithExitCode)
 import System.Timeout (timeout)
 import Text.Printf (printf)
 import Tool.Bench.Document (Reference (..))
-import Tool.Bench.RedisBenchmark (RedisBenchmark (..), runRedisBenchmark)
+import Tool.Bench.RedisBenchmark (RedisBenchmark (..), ReferenceLoad (..), runRedisBenchmark)
 import Tool.Bench.Time (monotonic)
 import Tool.Span (inMicros, microsIn, remaining, secondsIn)
 
@@ -199,7 +199,7 @@ runReference pinning window servers iteration cell = do
           redisBenchmarkPort = snd (serversAddress servers),
           redisBenchmarkCluster = False,
           redisBenchmarkTls = Nothing,
-          redisBenchmarkTest = "get",
+          redisBenchmarkLoad = ReferenceTest "get",
           redisBenchmarkClients = clients,
           redisBenchmarkPipeline = pipeline,
           redisBenchmarkKeys = commonKeys (cellCommon cell),
