@@ -196,7 +196,7 @@ def slower(all_cells: list[tuple[str, Cells]], near: Cells) -> list[str]:
             turns = said.get("turns_ops_per_sec") if said else None
             # Each turn of ours beside redis-benchmark's run after it; the raw data before 2026-11-28 have its median alone.
             paired = [mine / theirs for mine, theirs in zip(rates(run), turns)] if turns and len(turns) == len(rates(run)) else []
-            ratio = statistics.median(paired) if paired else statistics.median(rates(run)) / said["ops_per_sec"] if said else 1
+            ratio = statistics.median(paired) if paired else our_rate(run) / said_rate(run) if said else 1
             if ratio < 1:
                 behind.append((workload, persistence, place, payload, callers))
                 how = "1 caller" if callers == 1 else f"{callers} callers"

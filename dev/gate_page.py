@@ -1,6 +1,4 @@
 """The runs of the gate, as docs/speed.md shows them: each by itself, and all together."""
-import math
-import statistics
 import sys
 from collections import Counter
 
@@ -34,13 +32,6 @@ NATIVE = {
 }
 
 
-def interval(logs: list[float]) -> tuple[float, float, float]:
-    """The geometric mean, and its interval of 95 %."""
-    centre = statistics.fmean(logs)
-    half = judge.t_quantile(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
-    return math.exp(centre), math.exp(centre - half), math.exp(centre + half)
-
-
 def fair(document: dict) -> list[dict]:
     """The rows of a run. Beside hiredis each turn is set beside the form that was better in it; up to 2026-11-29 the gate
     chose one form for all turns, which flattered ours."""
@@ -53,15 +44,15 @@ def against_the_better(row: dict, series: dict[str, list[dict]]) -> dict:
     of, best = ("cpu_ns_per_op", min) if is_cost(row["what"]) else ("ops_per_sec", max)
     forms = zip(*(series[f"Hiredis {form} {theirs}"] for form in ("Loop", "Async")))
     pairs = [(mine[of], best(form[of] for form in turn)) for mine, turn in zip(series[ours], forms)]
-    ratio, low, high = interval([math.log(mine / other) for mine, other in pairs])
+    ratio, low, high = judge.interval([mine / other for mine, other in pairs])
     verdict = "stated" if row["must"] is None else judged(row["what"], row["must"], low, high).strip("*")
     return row | {"pairs": pairs, "measured": ratio, "interval": [low, high], "verdict": verdict.capitalize()}
 
 
 def pooled(rows: list[dict]) -> tuple[float, float, float] | None:
     """The geometric mean of the runs' means, and its interval: the turns of one run resemble each other more than those of two."""
-    means = [statistics.fmean(math.log(ours / theirs) for ours, theirs in row["pairs"]) for row in rows if row["pairs"]]
-    return interval(means) if len(means) > 2 else None
+    means = [judge.interval([ours / theirs for ours, theirs in row["pairs"]])[0] for row in rows if row["pairs"]]
+    return judge.interval(means) if len(means) > 2 else None
 
 
 def judged(what: str, bound: float, low: float, high: float) -> str:

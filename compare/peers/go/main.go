@@ -63,7 +63,7 @@ func run(arguments []string) error {
 	return err
 }
 
-// waiter reads the clock once for each command, as the other programs do: the next one begins where the last one ended.
+// waiter reads the clock once for each command, as our program does: the next one begins where the last one ended.
 func waiter(l *load, t *tally, c client, s *stream) {
 	begun := time.Now()
 	for atomic.LoadInt32(&t.phase) != over {

@@ -83,7 +83,7 @@ where
 
 async fn call<C: ConnectionLike + Clone + Send + Sync>(load: Arc<Load>, tally: Arc<Tally>, mut connection: C, caller: usize) {
     let mut stream = load.stream(caller);
-    // One reading of the clock for each command or batch, as in the other programs: the next one begins where the last one ended.
+    // One reading of the clock for each command that waits, as in our program: the next one begins where the last one ended.
     let mut begun = Instant::now();
     while !tally.is_over() {
         let failed = if load.options.batches {
