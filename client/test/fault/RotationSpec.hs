@@ -19,7 +19,7 @@ import Redis.Commands qualified as Commands
 import Redis.TestKit.Command (Reply (List, Status), replyText)
 import Redis.TestKit.Server (Server, serverDefaults, withServer)
 import Redis.TestKit.Server qualified as Server
-import Redis.TestKit.Wait (pause)
+import Redis.TestKit.Wait (pause, within)
 import Redis.Tracing (CommandEnded (..), CommandOutcome (..))
 import Test.Hspec hiding (before)
 
@@ -63,6 +63,7 @@ spec = describe "credentials that change again and again" $ do
               workersProgress load 10
               reauthenticate client `shouldReturn` []
               workersProgress load 10
+            enoughDone others
           audit server lent
         -- Commands in flight on a lost connection may have run; nothing else failed.
         found' <- readTVarIO failures
@@ -70,7 +71,6 @@ spec = describe "credentials that change again and again" $ do
         tallyNotRun tally `shouldBe` 0
         found <- readTVarIO others
         (tallyNotRun found, take 3 (tallyWrong found)) `shouldBe` (0, [])
-        tallyRight found `shouldSatisfy` (> 100)
 
   it "lose nothing and fail nothing when tokens expire, whose connections the server then ends" $
     withServer serverDefaults $ \server -> do
@@ -102,11 +102,11 @@ spec = describe "credentials that change again and again" $ do
                 count <- expireAll
                 if count >= wanted then pure () else pause 0.02 >> untilExpired wanted
           untilExpired (3 :: Int)
+          enoughDone others
         audit server lent
       (tallyMaybe tally, tallyNotRun tally) `shouldBe` (0, 0)
       found <- readTVarIO others
       (tallyMaybe found, tallyNotRun found, tallyWrong found) `shouldBe` (0, 0, [])
-      tallyRight found `shouldSatisfy` (> 100)
 
 -- | The workers on dedicated connections.
 data Lending = Lending
@@ -189,6 +189,11 @@ lending client tally = do
   pure Lending {lendingStop, lendingCounters, lendingPushed, lendingTaken, lendingLostTakes, stop}
   where
     tryLend action = either Left id <$> try action
+
+-- | Waits until the workers on dedicated connections have more than a hundred right replies: on a
+-- busy machine the changes of credentials may be over before that.
+enoughDone :: TVar Tally -> IO ()
+enoughDone tally = within 20 (atomically (readTVar tally >>= check . (> 100) . tallyRight))
 
 -- | Checks that every answered increment is there and none twice, and that every element was taken
 -- once.
