@@ -13,7 +13,7 @@ LANGUAGES = {OURS: "Haskell", "hedis": "Haskell", "hiredis": "C", "StackExchange
 USUAL = dict.fromkeys(LANGUAGES, "1")
 
 
-def report(rates: dict[Key, dict[str, list[float]]], versions: dict[str, str] = USUAL) -> Report:
+def report(rates: dict[Key, dict[str, list[float]]], versions: dict[str, str] = USUAL, date: str = "2026-01-01") -> Report:
     """A run in which each row had these rates, one in each turn."""
     rows = [{"row": name, "version": version, "language": LANGUAGES[name]} for name, version in versions.items()]
     samples = [
@@ -23,12 +23,12 @@ def report(rates: dict[Key, dict[str, list[float]]], versions: dict[str, str] = 
         for turn, rate in enumerate(turns)
     ]
     raw = RESULTS / "made-up" / "raw.json"
-    return Report(Run("libraries", raw, raw, "2026-01-01", {"clock": "tsc"}, "", {"rows": rows, "samples": samples}))
+    return Report(Run("libraries", raw, raw, date, {"clock": "tsc", "time": "12:00"}, "", {"rows": rows, "samples": samples}))
 
 
-def whole(ours: float, other: float, versions: dict[str, str] = USUAL) -> Report:
+def whole(ours: float, other: float, versions: dict[str, str] = USUAL, date: str = "2026-01-01") -> Report:
     """A run that has all rows of the README, at one rate each."""
-    return report({key: {OURS: [ours], "redigo": [other], "hiredis": [1000], "hedis": [10]} for _, key in LINES}, versions)
+    return report({key: {OURS: [ours], "redigo": [other], "hiredis": [1000], "hedis": [10]} for _, key in LINES}, versions, date)
 
 
 def service_run(name: str, rounds: list[tuple[float, float, float, float]], dotnet: str = "10", layout: str = "Pinned") -> Run:
@@ -60,6 +60,10 @@ class Figures(unittest.TestCase):
         self.assertEqual(measured([old, whole(80, 100), new])[1:], [new])
         fewer = whole(200, 100, {name: version for name, version in USUAL.items() if name != "StackExchange.Redis 2"})
         self.assertEqual(measured([fewer, new]), [new])
+
+    def test_runs_within_older_programs_are_not_pooled(self):
+        old, new = whole(200, 100), whole(90, 100, date="2026-12-01")
+        self.assertEqual(measured([old, new]), [new])
 
     def test_our_own_version_does_not_matter(self):
         old, new = whole(200, 100, USUAL | {OURS: "0"}), whole(90, 100)

@@ -3,7 +3,7 @@
 Nothing here can flatter. A turn's ratio is to the client of a kind that was fastest in that turn, and its two rates are
 of the same iteration. A run's ratio is the median of its turns. What is said of several runs is the median of theirs,
 with the lowest and the highest, and in how many turns ours was ahead. Only runs beside the same clients in the same
-versions are taken together: a client that was replaced says nothing of the one that is used today.
+versions, within the same programs, are taken together: a client that was replaced says nothing of the one that is used today.
 """
 import math
 import statistics
@@ -16,6 +16,8 @@ OURS = "redis-client"
 CALLERS = [1, 16, 64, 256]
 # A row that used more of its core than this shows itself, not the server.
 FULL = 0.8
+# Since then the programs around all clients read the clock once for each command; before, some read it twice.
+PROGRAMS_SINCE = "2026-11-29 13:40"
 
 
 def is_ours(row: dict) -> bool:
@@ -117,9 +119,9 @@ class Report:
         return spelled(count)
 
     @property
-    def peers(self) -> frozenset[tuple[str, str]]:
-        """Who was measured beside ours, and in which version."""
-        return frozenset((name, row["version"]) for name, row in self.rows.items() if name != OURS)
+    def peers(self) -> tuple[frozenset[tuple[str, str]], bool]:
+        """Who was measured beside ours, in which version, and whether within today's programs."""
+        return frozenset((name, row["version"]) for name, row in self.rows.items() if name != OURS), self.run.order[0] >= PROGRAMS_SINCE
 
     @property
     def load(self) -> str:

@@ -20,14 +20,14 @@ absent() { # row, why
 # and on the core that the load keeps busy: left alone that takes 5 to 10 seconds
 # here and doubles the speed of 1.2.6. With these settings (1.x compiles everything
 # at once; 2.x and 3.x, which gain by profiling first, count calls from the start)
-# each version has within two seconds what it has after ten: thousands of GETs per
-# second with 256 callers after 1.5 s, 3 s, 10 s: 1.2.6 859, 839, 874; 2.13.23 579,
-# 563, 627; 3.1.31 150, 148, 155.
+# each version has within five seconds what it has after ten. 1.2.6 has it after 1.5.
+# After 10 s 2.13.23 did 1.16 (1.05-1.28) of its batches after 2.5 s, and 0.95
+# (0.73-1.25) of those after 5 s: docs/lab/2026-11-29-warm-up.json.
 row() { # version, origin, folder
-  local jit='"DOTNET_TC_CallCountingDelayMs": "0"'
-  [ "${1%%.*}" != 1 ] || jit='"DOTNET_TieredCompilation": "0", "DOTNET_ReadyToRun": "0"'
-  printf '{"row": "StackExchange.Redis %s", "version": "%s", "origin": "%s", "language": "C#", "run": ["dotnet", "%s/client.dll"], "env": {%s}, "warmup": 2.5, "cluster": true, "styles": ["wait", "batch"]}\n' \
-    "$1" "$1" "$2" "$3" "$jit"
+  local jit='"DOTNET_TC_CallCountingDelayMs": "0"' warmup=5
+  [ "${1%%.*}" != 1 ] || jit='"DOTNET_TieredCompilation": "0", "DOTNET_ReadyToRun": "0"' warmup=2.5
+  printf '{"row": "StackExchange.Redis %s", "version": "%s", "origin": "%s", "language": "C#", "run": ["dotnet", "%s/client.dll"], "env": {%s}, "warmup": %s, "cluster": true, "styles": ["wait", "batch"]}\n' \
+    "$1" "$1" "$2" "$3" "$jit" "$warmup"
 }
 
 if ! command -v dotnet >/dev/null || [ -z "$(dotnet --list-sdks 2>/dev/null)" ]; then

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"unsafe"
 
 	"github.com/gomodule/redigo/redis"
 )
@@ -71,7 +72,8 @@ func (c redigo) batch(l *load, operations []operation, replies []reply) {
 func said(answer interface{}, err error) reply {
 	switch answer := answer.(type) {
 	case []byte:
-		return reply{string(answer), true, err}
+		// Without a copy: redigo gives these bytes away.
+		return reply{unsafe.String(unsafe.SliceData(answer), len(answer)), true, err}
 	case string:
 		return reply{answer, true, err}
 	}

@@ -40,10 +40,11 @@ def threads(options, load):
     tallies = [Tally(options, load) for _ in range(options.callers)]
 
     def waiter(operations, tally):
+        # The clock is read once for each command: the next one begins where the last one ended.
+        begun = time.perf_counter_ns()
         for number, is_set in operations:
             if window.phase == OVER:
                 return
-            begun = time.perf_counter_ns()
             try:
                 if is_set:
                     tally.sets += 1
@@ -53,7 +54,9 @@ def threads(options, load):
                     reply = client.get(load.keys[number])
             except RedisError as error:
                 reply = error
-            tally.count(window.phase == OPEN, number, is_set, reply, time.perf_counter_ns() - begun)
+            now = time.perf_counter_ns()
+            tally.count(window.phase == OPEN, number, is_set, reply, now - begun)
+            begun = now
 
     def batcher(operations, tally):
         while window.phase != OVER:
@@ -111,10 +114,11 @@ async def tasks(options, load):
     tallies = [Tally(options, load) for _ in range(options.callers)]
 
     async def waiter(operations, tally):
+        # The clock is read once for each command: the next one begins where the last one ended.
+        begun = time.perf_counter_ns()
         for number, is_set in operations:
             if window.phase == OVER:
                 return
-            begun = time.perf_counter_ns()
             try:
                 if is_set:
                     tally.sets += 1
@@ -124,7 +128,9 @@ async def tasks(options, load):
                     reply = await client.get(load.keys[number])
             except RedisError as error:
                 reply = error
-            tally.count(window.phase == OPEN, number, is_set, reply, time.perf_counter_ns() - begun)
+            now = time.perf_counter_ns()
+            tally.count(window.phase == OPEN, number, is_set, reply, now - begun)
+            begun = now
 
     async def batcher(operations, tally):
         while window.phase != OVER:

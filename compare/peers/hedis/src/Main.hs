@@ -71,24 +71,24 @@ run options = do
 allocated :: IO Word64
 allocated = performMinorGC >> allocated_bytes <$> getRTSStats
 
--- | Runs a caller until the window is closed.
+-- | Runs a caller until the window is closed. Each round begins where the last one ended, so that
+-- the clock is read once for each.
 call :: Options -> Load -> Counts -> Redis.Connection -> Stream -> IO ()
-call options load counts connection stream = go
+call options load counts connection stream = getMonotonicTimeNSec >>= go
   where
     size = optionsBatch options
-    go = do
+    go begun = do
       over <- isOver counts
       unless over $ do
         operations <- replicateM size (draw load stream)
         for_ operations $ \case
           Get _ _ -> add counts Gets 1
           Set _ _ -> add counts Sets 1
-        begun <- getMonotonicTimeNSec
         replies <- Redis.runRedis connection (traverse send operations)
         now <- getMonotonicTimeNSec
         open <- isOpen counts
         zipWithM_ (judge options counts open (now - begun)) operations replies
-        go
+        go now
 
 data Answer
   = Found (Either Redis.Reply (Maybe ByteString))

@@ -20,8 +20,10 @@ import Compare.Cell
 import Compare.Row
 import Compare.Sample
 import Data.Aeson
+import Data.Aeson.Types (parseMaybe)
 import Data.List qualified as List
 import Data.Text (Text)
+import Data.Text qualified as Text
 import Tool.Bench.Sink (writeWhole)
 import Tool.Statistics (Summary (..), summarise)
 
@@ -89,14 +91,16 @@ merge earlier later =
       numbers -> maximum numbers + 1
     moved sample = sample {sampleIteration = sampleIteration sample + past}
 
--- | Why runs of this window must not be added to a document, in one line: its report says one
--- window for all.
-mergeProblem :: Window -> Document -> Maybe String
-mergeProblem window document
-  | documentWindow document == window = Nothing
-  | otherwise =
-    Just ("the results that are there are of " <> said (documentWindow document) <> ", these would be of " <> said window <> "; give another --output")
+-- | Why runs of this window, by a comparison with this manifest, must not be added to a document, in
+-- one line: its report says one window and one revision for all.
+mergeProblem :: Window -> Value -> Document -> Maybe String
+mergeProblem window about document
+  | documentWindow document /= window = unlike (said (documentWindow document)) (said window)
+  | revision (documentManifest document) /= revision about = unlike (revision (documentManifest document)) (revision about)
+  | otherwise = Nothing
   where
+    unlike there these = Just ("the results that are there are of " <> there <> ", these would be of " <> these <> "; give another --output")
+    revision held = maybe "no known revision" Text.unpack (parseMaybe (withObject "manifest" (.: "revision")) held)
     said (Window warmup duration) = show duration <> " s after " <> show warmup <> " s of warm-up"
 
 -- | The valid runs of a row at a cell, in the order of the iterations.

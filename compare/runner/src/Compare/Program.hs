@@ -117,7 +117,9 @@ compareClients options
     earlier = do
       there <- doesFileExist (raw options)
       if there && clientAppend options
-        then (>>= \before -> maybe (Right (Just before)) Left (mergeProblem (clientWindow options) before)) <$> readDocument (raw options)
+        then do
+          about <- aboutThis
+          (>>= \before -> maybe (Right (Just before)) Left (mergeProblem (clientWindow options) (about "") before)) <$> readDocument (raw options)
         else pure (Right Nothing)
     wanted row =
       null (clientRows options) || any (`isInfixOf` Text.unpack (rowName row)) (clientRows options)

@@ -8,7 +8,7 @@ import Compare.Report.Html
 import Compare.Report.Markdown
 import Compare.Row
 import Compare.Sample
-import Data.Aeson (eitherDecode, encode)
+import Data.Aeson (eitherDecode, encode, object, (.=))
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Lazy.Char8 qualified as Lazy
 import Data.Text qualified as Text
@@ -74,8 +74,10 @@ spec = describe "reports" $ do
         let both = merge again document
         map sampleIteration (validSamples both "faster" cell) `shouldBe` [0, 1, 2, 3]
   it "take no later piece that was measured in another way" $ do
-    mergeProblem (Window 1 2) document `shouldBe` Nothing
-    mergeProblem (Window 1 0.5) document
+    mergeProblem (Window 1 2) (object []) document `shouldBe` Nothing
+    mergeProblem (Window 1 2) (object ["revision" .= Text.pack "abc"]) document
+      `shouldBe` Just "the results that are there are of no known revision, these would be of abc; give another --output"
+    mergeProblem (Window 1 0.5) (object []) document
       `shouldBe` Just "the results that are there are of 2.0 s after 1.0 s of warm-up, these would be of 0.5 s after 1.0 s of warm-up; give another --output"
   it "replace what was written only when all of the new is there" . withSystemTempDirectory "report" $ \folder -> do
     let file = folder </> "raw.json"
