@@ -272,10 +272,13 @@ push mux Submission {submissionTerms = Terms {termsOrderKey, termsDeadline}} enc
 {-# INLINE push #-}
 
 -- | The flush mark: how many unsent commands make their submitter send them, given the recent peak of
--- commands in flight. Sending at once is best with few callers; with many, sending half of the commands
--- while the other half is being answered keeps both sides busy. Measured (docs/adr/0001-multiplexer.md).
+-- commands in flight. Sending at once is best with few callers; with many, sending a part of the commands
+-- while the others are being answered keeps both sides busy: half of them, and from 128 on a quarter, so
+-- that the server does not run dry. Measured (docs/adr/0001-multiplexer.md).
 flushMark :: Int -> Int
-flushMark peak = max 1 (min 128 (peak `quot` (2 * peakUnit)))
+flushMark peak = max 1 (max (min 64 (busy `quot` 2)) (min 128 (busy `quot` 4)))
+  where
+    busy = peak `quot` peakUnit
 
 -- | The recent peak of commands in flight, in parts of 'peakUnit', after one more command. A peak is half
 -- forgotten after 180 commands. With the present number instead, a node of a cluster that has answered
