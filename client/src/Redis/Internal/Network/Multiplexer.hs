@@ -273,8 +273,8 @@ push mux Submission {submissionTerms = Terms {termsOrderKey, termsDeadline}} enc
 
 -- | The flush mark: how many unsent commands make their submitter send them, given the recent peak of
 -- commands in flight. Sending at once is best with few callers; with many, sending a part of the commands
--- while the others are being answered keeps both sides busy: half of them, and from 128 on a quarter, so
--- that the server does not run dry. Measured (docs/adr/0001-multiplexer.md).
+-- while the others are being answered keeps both sides busy: half of up to 128, a quarter of 256 and more,
+-- so that the server does not run dry. Measured (docs/adr/0001-multiplexer.md).
 flushMark :: Int -> Int
 flushMark peak = max 1 (max (min 64 (busy `quot` 2)) (min 128 (busy `quot` 4)))
   where
