@@ -20,7 +20,8 @@ absent() { # row, why
 # and on the core that the load keeps busy: left alone that takes 5 to 10 seconds
 # here and doubles the speed of 1.2.6. With these settings (1.x compiles everything
 # at once; 2.x and 3.x, which gain by profiling first, count calls from the start)
-# each version has within five seconds what it has after ten. 1.2.6 has it after 1.5.
+# 2.13.23 has within five seconds what it has after ten, and 1.2.6 after 1.5; of 3.x
+# that was measured with 16 callers only.
 # After 10 s 2.13.23 did 1.16 (1.05-1.28) of its batches after 2.5 s, and 0.95
 # (0.73-1.25) of those after 5 s: docs/lab/2026-11-29-warm-up.json.
 row() { # version, origin, folder
