@@ -3,6 +3,7 @@ module Redis.TransactionLiveSpec (spec) where
 
 import Control.Concurrent.Async (forConcurrently, replicateConcurrently)
 import Control.Monad (forM_, replicateM_)
+import Data.Bifunctor (first)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (asum)
 import Data.Int (Int64)
@@ -39,6 +40,14 @@ spec = around_ (within 60) . describe "transactions" $ do
         -- This transaction has not run at all.
         tryRunTransaction client (queued (Redis.incr "name")) `shouldReturn` Left (notANumber "1" RefusedBeforeRun)
         run client (Redis.get "visits") `shouldReturn` Just "2"
+
+    forM_ ["MOVED", "ASK"] $ \code ->
+      it ("whose script writes and then says " <> Char8.unpack code <> " itself leave it in doubt") $
+        withClientOf protocol $ \_ client -> do
+          let script = Redis.eval "redis.call('incr', KEYS[1]) return redis.error_reply(ARGV[1])" ["visits"] [code <> " 1 127.0.0.1:1"]
+          failed <- runTransaction client (tryQueued script)
+          first errorDelivery failed `shouldBe` Left MaybeExecuted
+          run client (Redis.get "visits") `shouldReturn` Just "1"
 
     it "with a command that the server would not queue did nothing, and say which" $
       withClientOf protocol $ \_ client -> do

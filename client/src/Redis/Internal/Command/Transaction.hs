@@ -130,10 +130,15 @@ single given = Transaction [] (Seq.singleton (queuedOf given))
 
 next :: Command a -> Results -> Reading a
 next given (Results count replies) = case replies of
-  value : rest -> (first located (fromReply (factInfo (commandFacts given)) (commandRequest given) value >>= first UnexpectedReply . commandDecode given), Results count rest)
+  value : rest -> (first located (first itsOwn (fromReply info (commandRequest given) value) >>= first UnexpectedReply . commandDecode given), Results count rest)
   [] -> (Left (unlike (show count <> " replies") "fewer" "EXEC"), Results count [])
   where
+    info = factInfo (commandFacts given)
     located = withLabel (shownPart (count - length replies + 1) count (commandLabel given))
+    -- Servers redirect before they queue. Here the script itself says so, perhaps after a write.
+    itsOwn = \case
+      ReplyError failed | infoFailsHalfway info, serverErrorCode failed `elem` ["MOVED", "ASK"] -> ReplyError failed {serverErrorDelivery = MaybeExecuted}
+      other -> other
 
 queuedOf :: Command a -> Queued
 queuedOf given =
