@@ -146,8 +146,8 @@ data Heard
 answerOf :: Value -> Heard
 answerOf value = case withoutAttributes value of
   ErrorReply text
-    | "EXECABORT" `ByteString.isPrefixOf` text -> Refused "EXECABORT"
-    | otherwise -> Refused (serverErrorCode (serverErrorFromText text))
+    | code <- serverErrorCode (serverErrorFromText text) ->
+      Refused (if "EXECABORT" `ByteString.isPrefixOf` text && code /= "NOAUTH" then "EXECABORT" else code)
   SimpleString "QUEUED" -> Queued
   Array elements -> Ran (map (not . isError . withoutAttributes) elements)
   Null -> Missing

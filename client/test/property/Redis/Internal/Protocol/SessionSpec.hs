@@ -83,8 +83,9 @@ spec = describe "Redis.Internal.Protocol.Session" $ do
       asking `shouldSatisfy` (/= fresh)
       step Harmless answer asking `shouldBe` fresh
 
-  it "is spoilt when the server has forgotten who it is" $
+  it "is spoilt when the server has forgotten who it is" $ do
     step Harmless (answerOf (ErrorReply "NOAUTH Authentication required.")) fresh `shouldBe` spoilt
+    step RunsQueue (answerOf (ErrorReply "EXECABORT Transaction discarded because of: NOAUTH Authentication required.")) (step BeginsQueue Accepted fresh) `shouldBe` spoilt
 
   it "takes the words in small letters for the same" $
     step (effectOf ["select", "0"]) Accepted (step (effectOf ["Select", "3"]) Accepted fresh) `shouldBe` fresh
