@@ -98,6 +98,18 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
             Just (Left (ConnectionError ConnectionFailure {connectionDelivery = MaybeExecuted, connectionCause = ClosedLocally})) -> pure ()
             other -> expectationFailure (show other)
 
+  it "closes all that were replaced, one after the other, and still wait for replies" . within 20 $
+    withServer serverDefaults $ \server ->
+      withPoolOf id server $ \pool -> do
+        slots <- forM [1 .. 2 :: Int] $ \_ -> do
+          openBoth pool
+          usually submitToNodeAsync pool (request ["BLPOP", "nothing", "0"]) <* reconnectWithin 60 pool maxBound
+        closeMultiplexPool 0.1 pool
+        forM_ slots $ \slot ->
+          (fmap outcomeText <$> trySlotResult slot) >>= \case
+            Just (Left (ConnectionError ConnectionFailure {connectionCause = ClosedLocally})) -> pure ()
+            other -> expectationFailure (show other)
+
   it "closes a connection that is open only when the pool has been closed" . within 20 $
     withServer serverDefaults $ \server -> do
       (opened, gate, caller, closed) <- (,,,) <$> newEmptyMVar <*> newEmptyMVar <*> newEmptyMVar <*> newEmptyMVar
