@@ -94,9 +94,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
           slot <- usually submitToNodeAsync pool (request ["PING"])
           reconnectWithin 60 pool maxBound
           closeMultiplexPool 0.1 pool
-          (fmap outcomeText <$> trySlotResult slot) >>= \case
-            Just (Left (ConnectionError ConnectionFailure {connectionDelivery = MaybeExecuted, connectionCause = ClosedLocally})) -> pure ()
-            other -> expectationFailure (show other)
+          closedInFlight slot
 
   it "closes all that were replaced, one after the other, and still wait for replies" . within 20 $
     withServer serverDefaults $ \server ->
@@ -105,10 +103,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
           openBoth pool
           usually submitToNodeAsync pool (request ["BLPOP", "nothing", "0"]) <* reconnectWithin 60 pool maxBound
         closeMultiplexPool 0.1 pool
-        forM_ slots $ \slot ->
-          (fmap outcomeText <$> trySlotResult slot) >>= \case
-            Just (Left (ConnectionError ConnectionFailure {connectionCause = ClosedLocally})) -> pure ()
-            other -> expectationFailure (show other)
+        mapM_ closedInFlight slots
 
   it "closes a connection that is open only when the pool has been closed" . within 20 $
     withServer serverDefaults $ \server -> do
@@ -412,6 +407,13 @@ withPoolOf change server = bracket open (closeMultiplexPool 0)
 -- | Submits with the command timeout of the pool's configuration.
 usually :: (MultiplexPool -> Deadline -> a -> IO b) -> MultiplexPool -> a -> IO b
 usually submit pool asked = usualDeadline pool >>= \deadline -> submit pool deadline asked
+
+-- | Expects that closing ended the command after it had been sent.
+closedInFlight :: ResponseSlot -> IO ()
+closedInFlight slot =
+  (fmap outcomeText <$> trySlotResult slot) >>= \case
+    Just (Left (ConnectionError ConnectionFailure {connectionDelivery = MaybeExecuted, connectionCause = ClosedLocally})) -> pure ()
+    other -> expectationFailure (show other)
 
 -- | Opens both connections beforehand, because a stopped server accepts no new connection.
 openBoth :: MultiplexPool -> IO ()

@@ -234,7 +234,7 @@ spec = describe "the hook for commands" $ do
         calls <- newTVarIO (0 :: Int, 0 :: Int)
         reached <- newTVarIO False
         cancelled <- newTVarIO False
-        -- An exception from another capability arrives at a yield: one more, once it has been thrown.
+        -- An exception from another capability is noticed at a yield, so one follows the throw.
         let working = readTVarIO cancelled >>= \over -> yield *> unless over working
             workingAt place = when (at == place) $ atomically (writeTVar reached True) *> working
             hook _ = do
